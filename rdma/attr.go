@@ -1,0 +1,60 @@
+package rdma
+
+// Attr describes a device.
+type Attr struct {
+	Name       string    // as users name it: "shm"
+	Transports Transport // the kinds of queue pair it has
+	Ops        OpSet     // what PostSend takes
+
+	MaxSend   int // largest Head plus Body of one OpSend
+	MaxInline int // largest Body that may be sent with Inline
+	// SegmentHint is the piece size at which a larger message should be cut so
+	// that copying in and copying out overlap. 0: do not cut below MaxSend.
+	SegmentHint int
+
+	// LocalKeys says that Body of a work request must lie in a registered region
+	// whose LKey is given, unless it is sent Inline.
+	LocalKeys bool
+	// RemoteCPU says that an OpRead or OpWrite moves only while the target polls.
+	RemoteCPU bool
+	// Crowded says that peers share cores, so a copy that keeps two of them
+	// busy gains nothing over one that needs only one.
+	Crowded bool
+
+	// What one operation costs, for choosing among protocols. Only proportions
+	// matter.
+	SendCost Cost // a message of n bytes from post to completion at the peer
+	ReadCost Cost // OpRead
+	PutCost  Cost // OpWrite
+	PullCost Cost // OpPull with the peer's OpPush running beside it
+	RegCost  Cost // Register and Deregister
+}
+
+// Cost is a linear cost in nanoseconds: Fixed + PerByte × size.
+type Cost struct{ Fixed, PerByte float64 }
+
+// Of is the cost of n bytes.
+func (c Cost) Of(n int) float64 { return c.Fixed + c.PerByte*float64(n) }
+
+// Plus adds two costs.
+func (c Cost) Plus(d Cost) Cost { return Cost{c.Fixed + d.Fixed, c.PerByte + d.PerByte} }
+
+// Access are the rights of a registration.
+type Access uint8
+
+const (
+	RemoteRead  Access = 1 << iota // peers may read
+	RemoteWrite                    // peers may write
+	// Cooperative lets a peer take part in a copy out of this region: it names
+	// the region in an OpPull, the owner in an OpPush, and both copy.
+	Cooperative
+)
+
+// MR names a registered region. It is a plain value: the key can be sent to a
+// peer, which uses it with addresses in [Base, Base+Len).
+type MR struct {
+	Base uint64 // address of the first byte, as peers must give it
+	Len  uint64
+	RKey uint64 // for peers
+	LKey uint32 // for SendWR.LKey
+}

@@ -1,0 +1,99 @@
+package rdma
+
+import (
+	"context"
+	"time"
+)
+
+// Device is one opened rail: a protection domain with its queues.
+type Device interface {
+	// Attr says what the device can do and what it costs. It does not change
+	// while the device is open.
+	Attr() *Attr
+	// Register lets peers reach mem, with the given rights, and keeps mem alive
+	// until Deregister.
+	Register(mem []byte, acc Access) (MR, error)
+	// Deregister ends a registration. Accesses that come later fail at their
+	// origin.
+	Deregister(mr MR) error
+	NewCQ(depth int) (CQ, error)
+	NewSRQ(SRQConfig) (SRQ, error)
+	NewQP(QPConfig) (QP, error)
+	// Resolve turns an address into the handle that work requests carry (RD and
+	// UD). It may map memory or open a socket, and so costs microseconds to
+	// milliseconds; the same address always gives the same handle.
+	Resolve(Addr) (PeerID, error)
+	Close() error
+}
+
+// QP is a queue pair.
+type QP interface {
+	// Addr is what peers Resolve or Connect to. It is opaque, printable and free
+	// of spaces, and is published through the launcher.
+	Addr() Addr
+	// Connect binds an RC queue pair to a peer. RD and UD need none.
+	Connect(ctx context.Context, peer Addr) error
+	// PostSend takes a prefix of wrs. It never blocks.
+	PostSend(wrs []SendWR) (n int, err error)
+	// PostRecv gives buffers to a queue pair that has no SRQ.
+	PostRecv(wrs []RecvWR) (n int, err error)
+	Close() error
+}
+
+// SRQ is a shared receive queue: receive buffers for many peers.
+type SRQ interface {
+	// PostRecv gives buffers to the queue. It fails on a lending queue, which
+	// brings its own.
+	PostRecv(wrs []RecvWR) (n int, err error)
+	Close() error
+}
+
+// CQ is a completion queue.
+type CQ interface {
+	// Poll makes progress and fills out with what has completed. It never
+	// blocks. It also ends the lending of whatever the last Poll lent.
+	Poll(out []Completion) int
+	// Wait parks until Poll may have something to do, until Wake, or until the
+	// timeout has passed; it may return early. It does not spin.
+	Wait(timeout time.Duration) error
+	// Wake ends a Wait that is under way, or else the next one. Any goroutine
+	// may call it at any time.
+	Wake()
+	Close() error
+}
+
+// Addr is the published address of a queue pair.
+type Addr string
+
+// PeerID is a device's own small handle for a peer.
+type PeerID uint32
+
+// Transport is the kind of a queue pair.
+type Transport uint8
+
+const (
+	RC Transport = 1 << iota // connected, reliable, ordered
+	RD                       // datagrams, reliable, ordered per peer
+	UD                       // datagrams, may be lost, doubled or reordered
+)
+
+// QPConfig says what to make.
+type QPConfig struct {
+	Type   Transport
+	SendCQ CQ
+	RecvCQ CQ
+	SRQ    SRQ // nil: the queue pair has its own receive queue
+	Depth  int // work requests that may be outstanding; 0: the device's default
+}
+
+// SRQConfig says what kind of shared receive queue to make.
+type SRQConfig struct {
+	// Lend makes the device bring its own buffers: a receive completion shows
+	// the message where it is, valid until the next Poll of that CQ.
+	Lend bool
+	// Depth is the number of buffers to post (or to bring). 0: the default.
+	Depth int
+	// LowWater, when not 0, makes a completion of OpLowWater appear when fewer
+	// posted buffers than this are left.
+	LowWater int
+}

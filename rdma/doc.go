@@ -1,0 +1,38 @@
+// Package rdma is the provider interface of Muster: what a fabric must offer
+// so that messages can be built on it. The words are those of RDMA verbs.
+//
+// A [Device] is one opened rail and one protection domain. Memory that a peer
+// may reach is registered with it and named by an [MR]. A [QP] carries work: a
+// [SendWR] sends a message or moves memory, and its outcome, like every message
+// that arrives, comes back as a [Completion] from a [CQ].
+//
+// A message consists of a short Head, which travels inside the work request and
+// is copied when it is posted, and a Body anywhere in memory. The receiver sees
+// the two as one piece. Receives are taken from a shared receive queue, [SRQ],
+// which either holds buffers that the user posted or, if it was made with Lend,
+// shows the message where the device has it, until the next Poll.
+//
+// Transports:
+//
+//   - RC: connected, reliable, ordered. One peer per QP.
+//   - RD: connection-less, reliable, ordered per peer. The peer is named in
+//     each work request by a [PeerID] that [Device.Resolve] gave out.
+//   - UD: connection-less, neither reliable nor ordered.
+//
+// Rules for all devices, checked by package rdmatest:
+//
+//   - PostSend and PostRecv never block. They take a prefix of what they are
+//     given, in order, and say how many; ErrAgain means that nothing is wrong
+//     and the rest should be offered again after a Poll.
+//   - Work requests belong to the caller again when the call returns, with the
+//     Head. The Body belongs to the device until the completion, except when
+//     Inline is set: then it has been copied, and a success makes no completion.
+//   - Between two peers of a reliable transport, messages arrive once and in the
+//     order in which they were posted. A Write or Read is ordered with nothing
+//     but its own completion.
+//   - An access outside a registered region, with a wrong key, with a right that
+//     was not given, or after Deregister, moves no byte and completes with
+//     StatusRemoteAccess.
+//   - A device may be used from several goroutines if the caller serialises the
+//     calls; only Wake may be called at any time from anywhere.
+package rdma

@@ -1,0 +1,122 @@
+package rdma
+
+// Op is what a work request does, and what a completion reports.
+type Op uint8
+
+const (
+	OpSend  Op = iota // a message into the peer's receive queue
+	OpWrite           // Body into the peer's memory at Remote
+	OpRead            // the peer's memory at Remote into Body
+	// OpPull and OpPush are the two halves of a cooperative copy. The owner of
+	// a region registered as Cooperative posts OpPush with its RKey; the peer
+	// posts OpPull with the region's RKey and Remote and its own Body. Each side
+	// claims pieces from a cursor that both see, whenever it polls: two cores
+	// copy at once when both wait, one does it all when the other computes.
+	// Both complete when the last byte has arrived, with its count in Len.
+	OpPull
+	OpPush
+	OpRecv     // completions only: a message has come
+	OpLowWater // completions only: an SRQ runs low
+	opCount
+)
+
+var opNames = [opCount]string{"send", "write", "read", "pull", "push", "recv", "low-water"}
+
+func (o Op) String() string {
+	if o < opCount {
+		return opNames[o]
+	}
+	return "op?"
+}
+
+// OpSet is a set of operations.
+type OpSet uint16
+
+// Ops makes a set.
+func Ops(ops ...Op) OpSet {
+	var s OpSet
+	for _, o := range ops {
+		s |= 1 << o
+	}
+	return s
+}
+
+// Has tells whether o is in the set.
+func (s OpSet) Has(o Op) bool { return s>>o&1 != 0 }
+
+// HeadMax is the room for a message's Head in a work request.
+const HeadMax = 64
+
+// Flags of a work request.
+type Flags uint8
+
+const (
+	// Inline: Body is copied when the request is taken, and only a failure makes
+	// a completion. Body is at most Attr.MaxInline.
+	Inline Flags = 1 << iota
+)
+
+// SendWR is a work request. It holds no interface and no slice header, so that
+// filling one in costs a few stores.
+type SendWR struct {
+	ID      uint64 // comes back in the completion
+	Body    Mem
+	Remote  uint64 // OpWrite, OpRead, OpPull: address at the peer
+	RKey    uint64 // the region's key there; OpPush: one's own
+	Peer    PeerID // RD and UD
+	LKey    uint32 // of the region Body lies in, if Attr.LocalKeys
+	Op      Op
+	Flags   Flags
+	HeadLen uint16
+	Head    [HeadMax]byte // OpSend: goes before Body
+}
+
+// RecvWR is a buffer for one message.
+type RecvWR struct {
+	ID   uint64
+	Body Mem
+	LKey uint32
+}
+
+// Completion reports the end of a work request or the coming of a message.
+type Completion struct {
+	ID     uint64 // of the work request; 0 for a lent message
+	Data   Mem    // OpRecv: the message, Head first
+	Len    uint64 // bytes moved
+	Peer   PeerID // the other side
+	Op     Op
+	Status Status
+}
+
+// Status is the outcome of a work request.
+type Status uint8
+
+const (
+	StatusOK           Status = iota
+	StatusRemoteAccess        // key, bounds or rights refused the access
+	StatusTooLong             // the message did not fit the posted buffer
+	StatusPeerGone            // the peer's process or link no longer exists
+	StatusFlushed             // the queue was closed first
+	StatusFault               // the transport failed; the device's log says how
+	statusCount
+)
+
+var statusNames = [statusCount]string{
+	"ok", "remote access refused", "message longer than the posted buffer",
+	"peer is gone", "flushed when the queue closed", "transport fault",
+}
+
+func (s Status) String() string {
+	if s < statusCount {
+		return statusNames[s]
+	}
+	return "status?"
+}
+
+// Err is nil for StatusOK.
+func (s Status) Err() error {
+	if s == StatusOK {
+		return nil
+	}
+	return statusError(s)
+}
