@@ -1,0 +1,125 @@
+package p2p
+
+// Packets in. A link's packets are worked on in the order in which they were
+// sent: one that comes early waits, one that comes twice is dropped. On devices
+// that keep order the check is one comparison.
+
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Arrived takes a packet. It is valid only during the call.
+func (m *Machine) Arrived(l *Link, pkt []byte) {
+	if err := checkPacket(pkt); err != nil {
+		m.broken(l, err.Error())
+		return
+	}
+	if seq := get32(pkt[offSeq:]); seq != l.recvSeq {
+		m.outOfOrder(l, seq, pkt)
+		return
+	}
+	l.recvSeq++
+	m.dispatch(l, pkt)
+	for len(l.held) > 0 {
+		if !m.releaseHeld(l) {
+			return
+		}
+	}
+}
+
+func (m *Machine) outOfOrder(l *Link, seq uint32, pkt []byte) {
+	if int32(seq-l.recvSeq) < 0 {
+		l.Stats.Duplicates++
+		return
+	}
+	for _, h := range l.held {
+		if h.seq == seq {
+			l.Stats.Duplicates++
+			return
+		}
+	}
+	l.Stats.Held++
+	l.held = append(l.held, heldPacket{seq, append([]byte(nil), pkt...)})
+}
+
+// releaseHeld works on the packet whose turn it is, if it is there.
+func (m *Machine) releaseHeld(l *Link) bool {
+	for i, h := range l.held {
+		if h.seq == l.recvSeq {
+			l.held = append(l.held[:i], l.held[i+1:]...)
+			l.recvSeq++
+			m.dispatch(l, h.pkt)
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Machine) dispatch(l *Link, pkt []byte) {
+	switch packetKind(pkt[offKind]) {
+	case kindEager:
+		m.arriveEager(l, pkt)
+	case kindSeg:
+		m.arriveSeg(l, pkt)
+	case kindRTS:
+		m.arriveRTS(l, pkt)
+	case kindCTS:
+		m.step(get64(pkt[offHandle:]), Event{Kind: EvCTS, Peer: get64(pkt[offPeer:]),
+			Len: int(get64(pkt[offTotal:])), Addr: get64(pkt[offCTSAddr:]), Key: get64(pkt[offCTSKey:])})
+	case kindFIN:
+		m.step(get64(pkt[offHandle:]), Event{Kind: EvFIN, Len: int(get64(pkt[offTotal:])), Status: statusOf(pkt)})
+	case kindACK:
+		m.step(get64(pkt[offHandle:]), Event{Kind: EvACK})
+	case kindCredit:
+		l.credit += int64(get64(pkt[offTotal:]))
+	}
+}
+
+func statusOf(pkt []byte) rdma.Status { return rdma.Status(pkt[offStatus]) }
+
+// step passes a control packet to the operation it names. One that has ended
+// meanwhile (a failed or aborted one) needs it no more.
+func (m *Machine) step(handle uint64, ev Event) {
+	if x := m.find(handle); x != nil && x.stage != stageDone && x.stage != stageIdle {
+		protocols[x.proto].Step(m, x, ev)
+	}
+}
+
+func (m *Machine) arriveRTS(l *Link, pkt []byte) {
+	proto := pkt[offProto]
+	if int(proto) >= len(protocols) || proto == protoEager {
+		m.broken(l, fmt.Sprintf("it proposes rendezvous number %d, which this version does not have", proto))
+		return
+	}
+	w := get64(pkt[offContext:])
+	p := pattern{ctx: uint32(w), src: int32(w >> 32), tag: int32(get32(pkt[offTag:]))}
+	g := m.getMsg()
+	g.Link, g.Ctx, g.Source, g.Tag = l, p.ctx, p.src, p.tag
+	g.Total, g.rts, g.proto = int(get64(pkt[offTotal:])), true, proto
+	g.peer, g.remote, g.rkey = get64(pkt[offExtra:]), get64(pkt[offAddr:]), get64(pkt[offKey:])
+	l.Stats.Received++
+	l.Stats.BytesRx += uint64(g.Total)
+	if x := m.match.takePosted(p); x != nil {
+		m.matched(x, l, g)
+		m.putMsg(g)
+		return
+	}
+	l.Stats.Unexpected++
+	m.match.file(g)
+}
+
+// matched lets a receive and an RTS meet.
+func (m *Machine) matched(x *Xfer, l *Link, g *Msg) {
+	x.Source, x.Tag, x.Link = g.Source, g.Tag, l
+	x.total, x.proto = g.Total, g.proto
+	x.peer, x.remote, x.rkey = g.peer, g.remote, g.rkey
+	x.stage = stageMove
+	protocols[x.proto].Step(m, x, Event{Kind: EvMatched})
+}
+
+// broken gives a peer up that sends what no version of ours sends.
+func (m *Machine) broken(l *Link, why string) {
+	m.FailLink(l, fmt.Errorf("%w: rank %d on %s: %s", ErrProtocol, l.Rank, l.Host, why))
+}

@@ -1,0 +1,35 @@
+// Package p2p is point-to-point messaging as a pure state machine: matching,
+// order, flow control, and the protocols that carry a message. It does no I/O,
+// reads no clock, starts no goroutine and takes no lock. One shell
+// (internal/engine) drives it on devices; the tests drive it with scripts
+// (testdata), and through every order of delivery (explore_test.go).
+//
+// A call or an event goes in, and what must be done comes out in [Out]:
+//
+//	Send, Recv, Cancel, Probe …   calls of the user
+//	Arrived(link, packet)         a packet came from a peer
+//	Completed(id, status)         a work request ended
+//	Taken(id)                     the device has copied an inline request
+//	Fail, FailLink                a peer is gone
+//	                              → Out.WR   work requests to post, in order
+//	                              → Out.Done operations that ended
+//
+// The parts, in the order in which a message meets them:
+//
+//	machine.go    the calls
+//	protocol.go   which protocol for which size: costs, envelope, lookup
+//	eager.go      data travels with the envelope
+//	rndv_get.go   RTS; the receiver reads the data; FIN
+//	rndv_put.go   RTS, CTS; the sender writes the data; FIN
+//	rndv_coop.go  RTS; both sides copy pieces of the data
+//	wire.go       what the packets look like
+//	arrive.go     packets in: order, then the protocol they belong to
+//	match.go      which receive gets which message
+//	xfer.go       the state of one operation; pools and handles
+//	link.go       the state kept for one peer
+//
+// Two protocols are still to come, each as one file: a receiver that starts the
+// rendezvous itself (RTR, packet kind reserved in wire.go; its counter per
+// envelope has a place in every header and in match.go's entry), and eager
+// messages by RDMA Write into a ring that the receiver polls.
+package p2p

@@ -1,0 +1,61 @@
+package p2p
+
+import "github.com/muster-mpi/muster/rdma"
+
+// Link is what a rank keeps for a peer it has talked to; nothing is kept for the
+// others. The shell makes it on first use.
+type Link struct {
+	Rank int           // world rank of the peer
+	Host string        // for errors
+	Peer rdma.PeerID   // the device's handle for it
+	Dev  int           // the shell's number of the device
+	Attr *rdma.Attr    // of that device
+	Err  error         // set when the peer is gone
+	Wait []rdma.SendWR // the shell's: packets the device had no room for, in order
+
+	sendSeq uint32
+	recvSeq uint32
+
+	choice   []choice // by size, from the protocols' costs
+	eagerMax int      // cached from choice for standard mode, -1 for none
+	segment  int      // data bytes in one packet
+
+	// Credit bounds what a receiver must hold for messages it has not asked
+	// for. It is counted in bytes of eager data that the peer has not yet
+	// consumed; at the limit a send falls back to rendezvous, which holds no
+	// data, so it can neither block nor deadlock.
+	credit   int64
+	consumed int64 // receiving side: not yet told to the peer
+
+	held    []heldPacket // came too early
+	partial []partial    // eager messages whose segments are coming
+
+	Stats LinkStats
+}
+
+// LinkStats counts what a link did.
+type LinkStats struct {
+	Sent, Received     uint64 // messages
+	BytesSent, BytesRx uint64
+	Unexpected         uint64 // messages that came before their receive
+	ByProtocol         [protocolSlots]uint64
+	NoCredit           uint64 // eager sends that had to become a rendezvous
+	Held, Duplicates   uint64 // packets out of order, and doubled
+}
+
+type heldPacket struct {
+	seq uint32
+	pkt []byte
+}
+
+// partial is an eager message of which more segments are to come. It goes either
+// to a receive or, while that is missing, to a Msg.
+type partial struct {
+	first uint32 // sequence number of its first packet
+	x     *Xfer
+	msg   *Msg
+}
+
+// eagerCharge is what a message costs in credit beyond its data: the receiver's
+// bookkeeping for it.
+const eagerCharge = 128

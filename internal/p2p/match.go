@@ -1,0 +1,271 @@
+package p2p
+
+// Which receive gets which message (MPI-4.1 section 3.5: messages from one
+// sender do not overtake, and receives are satisfied in the order in which they
+// were posted).
+//
+// One hash table maps a pattern (context, source, tag) to an entry that holds
+// the receives posted with that pattern and the messages that came with it. An
+// exact receive or message needs one lookup. Wildcards cost only those who use
+// them: a receive with a wildcard is filed under its own pattern, and a message
+// asks the up to three wildcard patterns that fit it, if any such receive is
+// posted at all, and takes the earliest. Messages are filed under the wildcard
+// patterns too from the moment the first wildcard is used. So everything is
+// O(1), whatever the number of messages that wait.
+
+type pattern struct {
+	ctx      uint32
+	src, tag int32
+}
+
+// entry is everything known under one pattern. Entries stay when they fall
+// empty, since the same envelope usually comes again; the table drops them when
+// it would otherwise grow.
+type entry struct {
+	pattern
+	posted xferList
+	msgs   msgList
+	chain  *entry
+}
+
+type matcher struct {
+	buckets []*entry
+	shift   uint
+	entries int
+
+	order     uint64 // of receives
+	wildcards int    // posted receives with a wildcard
+	wild      bool   // a wildcard has been used: messages are filed under all patterns
+	arrived   msgList
+	waiting   int // messages without a receive
+}
+
+// The lists a message is on.
+const (
+	listExact   = iota
+	listArrived // all of them in the order of arrival
+	listAnyTag
+	listAnySource
+	listAny
+	listCount
+)
+
+const firstBuckets = 64
+
+func (t *matcher) hash(p pattern) uint64 {
+	h := (uint64(p.ctx)<<32 | uint64(uint32(p.src))) * 0x9E3779B97F4A7C15
+	h = (h ^ uint64(uint32(p.tag))) * 0xD6E8FEB86659FD93
+	return h >> t.shift
+}
+
+func (t *matcher) find(p pattern) *entry {
+	if t.buckets == nil {
+		return nil
+	}
+	for e := t.buckets[t.hash(p)]; e != nil; e = e.chain {
+		if e.pattern == p {
+			return e
+		}
+	}
+	return nil
+}
+
+func (t *matcher) entry(p pattern) *entry {
+	if e := t.find(p); e != nil {
+		return e
+	}
+	if t.entries >= len(t.buckets) {
+		t.grow()
+	}
+	e := &entry{pattern: p}
+	e.msgs.kind = listExact
+	b := t.hash(p)
+	e.chain, t.buckets[b] = t.buckets[b], e
+	t.entries++
+	return e
+}
+
+// grow first drops entries that have fallen empty; only if many are in use does
+// the table double.
+func (t *matcher) grow() {
+	if t.buckets == nil {
+		t.buckets, t.shift = make([]*entry, firstBuckets), 64-6
+		return
+	}
+	old := t.buckets
+	live := 0
+	for _, e := range old {
+		for ; e != nil; e = e.chain {
+			if !e.empty() {
+				live++
+			}
+		}
+	}
+	size, shift := len(old), t.shift
+	if live*2 > size {
+		size, shift = size*2, shift-1
+	}
+	t.buckets, t.shift, t.entries = make([]*entry, size), shift, 0
+	for _, e := range old {
+		for e != nil {
+			next := e.chain
+			if !e.empty() {
+				b := t.hash(e.pattern)
+				e.chain, t.buckets[b] = t.buckets[b], e
+				t.entries++
+			}
+			e = next
+		}
+	}
+}
+
+func (e *entry) empty() bool { return e.posted.head == nil && e.msgs.head == nil }
+
+// post files a receive.
+func (t *matcher) post(x *Xfer, e *entry) {
+	t.order++
+	x.order = t.order
+	x.entry = e
+	e.posted.push(x)
+	if x.Source == AnySource || x.Tag == AnyTag {
+		t.wildcards++
+	}
+}
+
+// unpost takes a receive out again.
+func (t *matcher) unpost(x *Xfer) {
+	if x.entry.src == AnySource || x.entry.tag == AnyTag {
+		t.wildcards--
+	}
+	x.entry.posted.remove(x)
+	x.entry = nil
+}
+
+// takePosted finds and removes the receive for a message that came, or nil.
+func (t *matcher) takePosted(p pattern) *Xfer {
+	var best *Xfer
+	if e := t.find(p); e != nil {
+		best = e.posted.head
+	}
+	if t.wildcards > 0 {
+		for _, w := range [...]pattern{{p.ctx, p.src, AnyTag}, {p.ctx, AnySource, p.tag}, {p.ctx, AnySource, AnyTag}} {
+			if e := t.find(w); e != nil && e.posted.head != nil && (best == nil || e.posted.head.order < best.order) {
+				best = e.posted.head
+			}
+		}
+	}
+	if best != nil {
+		t.unpost(best)
+	}
+	return best
+}
+
+// file keeps a message that has no receive yet.
+func (t *matcher) file(g *Msg) {
+	p := pattern{g.Ctx, g.Source, g.Tag}
+	t.entry(p).msgs.push(g)
+	t.arrived.kind = listArrived
+	t.arrived.push(g)
+	t.waiting++
+	if t.wild {
+		t.fileWild(g)
+	}
+}
+
+func (t *matcher) fileWild(g *Msg) {
+	for _, w := range [...]struct {
+		pattern
+		list int
+	}{
+		{pattern{g.Ctx, g.Source, AnyTag}, listAnyTag},
+		{pattern{g.Ctx, AnySource, g.Tag}, listAnySource},
+		{pattern{g.Ctx, AnySource, AnyTag}, listAny},
+	} {
+		e := t.entry(w.pattern)
+		e.msgs.kind = w.list
+		e.msgs.push(g)
+	}
+}
+
+// lookMsg is the first message that fits a receive or probe, or nil.
+func (t *matcher) lookMsg(p pattern) *Msg {
+	if (p.src == AnySource || p.tag == AnyTag) && !t.wild {
+		t.wild = true
+		for g := t.arrived.head; g != nil; g = g.nodes[listArrived].next {
+			t.fileWild(g)
+		}
+	}
+	if e := t.find(p); e != nil {
+		return e.msgs.head
+	}
+	return nil
+}
+
+// takeMsg removes a message from all lists.
+func (t *matcher) takeMsg(g *Msg) {
+	for k := range g.nodes {
+		if on := g.nodes[k].on; on != nil {
+			on.remove(g)
+		}
+	}
+	t.waiting--
+}
+
+// xferList is a queue of receives.
+type xferList struct{ head, tail *Xfer }
+
+func (l *xferList) push(x *Xfer) {
+	x.prev, x.next = l.tail, nil
+	if l.tail != nil {
+		l.tail.next = x
+	} else {
+		l.head = x
+	}
+	l.tail = x
+}
+
+func (l *xferList) remove(x *Xfer) {
+	if x.prev != nil {
+		x.prev.next = x.next
+	} else {
+		l.head = x.next
+	}
+	if x.next != nil {
+		x.next.prev = x.prev
+	} else {
+		l.tail = x.prev
+	}
+	x.next, x.prev = nil, nil
+}
+
+// msgList is a queue of messages; kind says which of a message's nodes it uses.
+type msgList struct {
+	head, tail *Msg
+	kind       int
+}
+
+func (l *msgList) push(g *Msg) {
+	n := &g.nodes[l.kind]
+	n.on, n.prev, n.next = l, l.tail, nil
+	if l.tail != nil {
+		l.tail.nodes[l.kind].next = g
+	} else {
+		l.head = g
+	}
+	l.tail = g
+}
+
+func (l *msgList) remove(g *Msg) {
+	n := &g.nodes[l.kind]
+	if n.prev != nil {
+		n.prev.nodes[l.kind].next = n.next
+	} else {
+		l.head = n.next
+	}
+	if n.next != nil {
+		n.next.nodes[l.kind].prev = n.prev
+	} else {
+		l.tail = n.prev
+	}
+	*n = msgNode{}
+}

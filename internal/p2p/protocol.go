@@ -1,0 +1,220 @@
+package p2p
+
+// Which protocol carries a message. Each protocol says for a link at which sizes
+// it applies and what it costs there; the lower envelope of these lines is
+// computed once for a link and kept, so that a send only looks up its size. The
+// table can be printed (Choices): a choice that cannot be explained cannot be
+// trusted.
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Protocol is a way to carry a message. It has no state of its own: that lives
+// in the Xfer.
+type Protocol interface {
+	Name() string
+	// Probe gives the sizes for which the protocol can serve the link, and the
+	// cost there. It is pure; nil means that it cannot.
+	Probe(k Key, l *Link) []Range
+	// Begin starts a send.
+	Begin(m *Machine, x *Xfer)
+	// Step continues a send or receive when something has happened to it.
+	Step(m *Machine, x *Xfer, ev Event)
+	// Abort gives back what the operation holds; the machine ends it then.
+	Abort(m *Machine, x *Xfer)
+}
+
+// Key is what a choice depends on besides the size.
+type Key struct {
+	EagerLimit int    // Config.EagerLimit
+	Rendezvous string // Config.Rendezvous
+}
+
+// Range is a protocol's cost between two sizes, both included.
+type Range struct {
+	Lo, Hi int
+	Cost   rdma.Cost
+}
+
+// MaxSize is the Hi of a range without a limit.
+const MaxSize = int(^uint(0) >> 1)
+
+// Event is what happens to an operation under way.
+type Event struct {
+	Kind   EventKind
+	Status rdma.Status
+	Len    int
+	Addr   uint64
+	Key    uint64
+	Peer   uint64 // the other side's handle
+}
+
+// EventKind names an Event.
+type EventKind uint8
+
+const (
+	EvMatched EventKind = iota // receive: an RTS met it
+	EvTaken                    // send: the device has copied the last packet
+	EvDone                     // a work request ended
+	EvCTS                      // send: the receiver is ready
+	EvFIN                      // the other side has moved the data
+	EvACK                      // send: a synchronous message was matched
+)
+
+// The numbers of the protocols go over the wire in RTS.
+const (
+	protoEager = iota
+	protoGet
+	protoPut
+	protoCoop
+	protocolCount
+	protocolSlots = 8
+)
+
+// protocols lists them; to add one, add it here.
+var protocols = [protocolCount]Protocol{
+	protoEager: eager{}, protoGet: rndvGet{}, protoPut: rndvPut{}, protoCoop: rndvCoop{},
+}
+
+func protocolName(i uint8) string {
+	if int(i) < len(protocols) {
+		return protocols[i].Name()
+	}
+	return fmt.Sprintf("protocol %d", i)
+}
+
+// Protocols lists the names in the order of LinkStats.ByProtocol.
+func Protocols() []string {
+	names := make([]string, len(protocols))
+	for i, p := range protocols {
+		names[i] = p.Name()
+	}
+	return names
+}
+
+// choice is one piece of the lower envelope.
+type choice struct {
+	hi    int
+	proto uint8
+	cost  rdma.Cost
+}
+
+// Choice is a piece of a link's table, for people.
+type Choice struct {
+	Lo, Hi   int
+	Protocol string
+	Cost     rdma.Cost
+}
+
+// Choices prints a link's table.
+func (l *Link) Choices() []Choice {
+	var out []Choice
+	lo := 0
+	for _, c := range l.choice {
+		out = append(out, Choice{lo, c.hi, protocolName(c.proto), c.cost})
+		lo = c.hi + 1
+	}
+	return out
+}
+
+// envelope computes the lower envelope of all protocols' costs on a link.
+func envelope(k Key, l *Link) []choice {
+	type line struct {
+		Range
+		proto uint8
+	}
+	var lines []line
+	for i, p := range protocols {
+		for _, r := range p.Probe(k, l) {
+			lines = append(lines, line{r, uint8(i)})
+		}
+	}
+	// Between two neighbouring corners, no line begins, ends or crosses another,
+	// so one look inside decides.
+	corners := []int{0}
+	for i, a := range lines {
+		corners = append(corners, a.Lo)
+		if a.Hi < MaxSize {
+			corners = append(corners, a.Hi+1)
+		}
+		for _, b := range lines[:i] {
+			if slope := a.Cost.PerByte - b.Cost.PerByte; slope != 0 {
+				if at := (b.Cost.Fixed - a.Cost.Fixed) / slope; at > 0 && at < 1<<50 {
+					corners = append(corners, int(at)+1)
+				}
+			}
+		}
+	}
+	sort.Ints(corners)
+	var out []choice
+	for i, lo := range corners {
+		hi := MaxSize
+		if i+1 < len(corners) {
+			hi = corners[i+1] - 1
+		}
+		if hi < lo {
+			continue
+		}
+		best := -1
+		at := lo + (min(hi, lo+1<<30)-lo)/2
+		for j, a := range lines {
+			if a.Lo <= lo && a.Hi >= hi && (best < 0 || a.Cost.Of(at) < lines[best].Cost.Of(at)) {
+				best = j
+			}
+		}
+		if best < 0 {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].proto == lines[best].proto {
+			out[n-1].hi = hi
+			continue
+		}
+		out = append(out, choice{hi, lines[best].proto, lines[best].Cost})
+	}
+	return out
+}
+
+// choose looks up the protocol for a size.
+func (l *Link) choose(n int) uint8 {
+	for i := range l.choice {
+		if n <= l.choice[i].hi {
+			return l.choice[i].proto
+		}
+	}
+	return protoEager
+}
+
+// chooseRendezvous is for a send that may not be eager: the cheapest of the
+// others, whatever its range says. Without any, eager must serve.
+func (l *Link) chooseRendezvous(n int) uint8 {
+	for i := range l.choice {
+		if l.choice[i].proto != protoEager && n <= l.choice[i].hi {
+			return l.choice[i].proto
+		}
+	}
+	if l.Attr.Ops.Has(rdma.OpRead) {
+		return protoGet
+	}
+	if l.Attr.Ops.Has(rdma.OpWrite) {
+		return protoPut
+	}
+	return protoEager
+}
+
+// setUp prepares a link for its first use.
+func (l *Link) setUp(m *Machine) {
+	l.choice = envelope(Key{m.cfg.EagerLimit, m.cfg.Rendezvous}, l)
+	l.eagerMax = -1
+	if len(l.choice) > 0 && l.choice[0].proto == protoEager {
+		l.eagerMax = l.choice[0].hi
+	}
+	l.segment = l.Attr.MaxSend - headSync
+	if h := l.Attr.SegmentHint; h > 0 && h < l.segment {
+		l.segment = h
+	}
+	l.credit = m.cfg.Credit
+}

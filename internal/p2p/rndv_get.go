@@ -1,0 +1,65 @@
+package p2p
+
+// Rendezvous by RDMA Read: the sender says where the data is, the receiver
+// fetches it when the receive is there, and says so.
+//
+//	sender                receiver
+//	register, RTS ───────▶ match
+//	              ◀═══════ RDMA Read
+//	              ◀─────── FIN
+
+import "github.com/muster-mpi/muster/rdma"
+
+type rndvGet struct{}
+
+func (rndvGet) Name() string { return "rndv_get" }
+
+func (rndvGet) Probe(k Key, l *Link) []Range {
+	if !l.Attr.Ops.Has(rdma.OpRead) || (k.Rendezvous != "" && k.Rendezvous != "get") {
+		return nil
+	}
+	a := l.Attr
+	cost := a.ReadCost.Plus(a.RegCost).Plus(rdma.Cost{Fixed: 2 * a.SendCost.Of(headRTS)})
+	return []Range{{1, MaxSize, cost}}
+}
+
+func (rndvGet) Begin(m *Machine, x *Xfer) {
+	if !m.register(x, x.Link, x.Buf, rdma.RemoteRead) {
+		return
+	}
+	m.emitRTS(x, protoGet)
+}
+
+func (rndvGet) Step(m *Machine, x *Xfer, ev Event) {
+	switch ev.Kind {
+	case EvMatched:
+		n := min(x.total, len(x.Buf))
+		if n == 0 {
+			m.emitFIN(x.Link, x.peer, 0, rdma.StatusOK)
+			m.received(x)
+			return
+		}
+		if x.Link.Attr.LocalKeys && !m.register(x, x.Link, x.Buf[:n], 0) {
+			return
+		}
+		x.stage = stageMove
+		m.move(x, rdma.OpRead, x.Buf[:n], x.remote, x.rkey)
+	case EvDone:
+		m.release(x)
+		m.emitFIN(x.Link, x.peer, x.total, ev.Status)
+		if ev.Status != rdma.StatusOK {
+			m.fail(x, transportError(x, ev.Status))
+			return
+		}
+		m.received(x)
+	case EvFIN:
+		m.release(x)
+		if ev.Status != rdma.StatusOK {
+			m.fail(x, transportError(x, ev.Status))
+			return
+		}
+		m.complete(x)
+	}
+}
+
+func (rndvGet) Abort(m *Machine, x *Xfer) { m.release(x) }

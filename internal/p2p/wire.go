@@ -1,0 +1,133 @@
+package p2p
+
+// What packets look like. All integers are little-endian. A packet is the Head
+// of a work request, followed by its Body if it carries data. Every packet
+// starts with kind, flags and its sequence number on the link; packets with an
+// envelope have it at the same place, so that matching reads it without asking
+// for the kind.
+//
+//	        0     1      2      4      8        12      16    20      24     32
+//	EAGER   kind  flags  -      seq    context  source  tag   nth     total  | [handle] data
+//	RTS     kind  flags  proto  seq    context  source  tag   nth     total  | handle, address, key
+//	SEG     kind  flags  -      seq    first    -       -     -       offset | data
+//	CTS     kind  flags  -      seq    handle           handle of receiver  length | address, key
+//	FIN     kind  flags  status seq    handle           -                   length
+//	ACK     kind  flags  -      seq    handle
+//	CREDIT  kind  flags  -      seq    -                -                   bytes
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+type packetKind uint8
+
+const (
+	kindNone   packetKind = iota
+	kindEager             // envelope and data, or the first segment of it
+	kindSeg               // a further segment of an eager message
+	kindRTS               // request to send: envelope, and where the data is
+	kindCTS               // clear to send: where the data should go
+	kindFIN               // the data has been moved
+	kindACK               // a synchronous eager message was matched
+	kindCredit            // the receiver has consumed so many eager bytes
+	kindRTR               // reserved: ready to receive, sent by the receiver
+	kindCount
+)
+
+var kindNames = [kindCount]string{"NONE", "EAGER", "SEG", "RTS", "CTS", "FIN", "ACK", "CREDIT", "RTR"}
+
+// maxTotal bounds what a header may claim, so that lengths stay well inside an int.
+const maxTotal = 1 << 56
+
+const flagSync = 1 // EAGER: the sender waits for an ACK to the handle that follows
+
+const (
+	headLen    = 32 // EAGER, SEG, FIN, ACK, CREDIT
+	headSync   = 40 // EAGER with flagSync
+	headRTS    = 56
+	headCTS    = 48
+	offKind    = 0
+	offFlags   = 1
+	offProto   = 2
+	offStatus  = 2
+	offSeq     = 4
+	offContext = 8
+	offFirst   = 8
+	offHandle  = 8
+	offSource  = 12
+	offTag     = 16
+	offPeer    = 16
+	offNth     = 20
+	offTotal   = 24
+	offExtra   = 32
+	offAddr    = 40 // RTS
+	offKey     = 48 // RTS
+	offCTSAddr = 32
+	offCTSKey  = 40
+)
+
+func put32(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }
+func put64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
+func get32(b []byte) uint32    { return binary.LittleEndian.Uint32(b) }
+func get64(b []byte) uint64    { return binary.LittleEndian.Uint64(b) }
+
+// minLen is the least length of a packet by kind, for checking what came.
+var minLen = [kindCount]int{
+	kindNone: 1 << 30, kindEager: headLen, kindSeg: headLen, kindRTS: headRTS, kindCTS: headCTS,
+	kindFIN: headLen, kindACK: headLen, kindCredit: headLen, kindRTR: 1 << 30,
+}
+
+// checkPacket says what is wrong with a packet before anything is read from it.
+func checkPacket(pkt []byte) error {
+	if len(pkt) < headLen {
+		return fmt.Errorf("packet of %d bytes is shorter than a header", len(pkt))
+	}
+	k := packetKind(pkt[offKind])
+	if k >= kindCount || len(pkt) < minLen[k] {
+		return fmt.Errorf("packet of kind %d and %d bytes is not one of ours", k, len(pkt))
+	}
+	if (k == kindEager || k == kindRTS) && (int32(get32(pkt[offSource:])) < 0 || int32(get32(pkt[offTag:])) < 0 ||
+		get64(pkt[offTotal:]) > maxTotal) {
+		return fmt.Errorf("envelope with source %d, tag %d, length %d is impossible",
+			int32(get32(pkt[offSource:])), int32(get32(pkt[offTag:])), get64(pkt[offTotal:]))
+	}
+	if k == kindEager {
+		head := headLen
+		if pkt[offFlags]&flagSync != 0 {
+			head = headSync
+		}
+		if len(pkt) < head || uint64(len(pkt)-head) > get64(pkt[offTotal:]) {
+			return fmt.Errorf("eager packet of %d bytes does not fit its length %d", len(pkt), get64(pkt[offTotal:]))
+		}
+	}
+	return nil
+}
+
+// FormatPacket makes a packet readable, for scripts, traces and errors.
+func FormatPacket(pkt []byte) string {
+	if err := checkPacket(pkt); err != nil {
+		return "bad packet: " + err.Error()
+	}
+	k := packetKind(pkt[offKind])
+	s := fmt.Sprintf("%s #%d", kindNames[k], get32(pkt[offSeq:]))
+	switch k {
+	case kindEager, kindRTS:
+		s += fmt.Sprintf(" ctx=%d src=%d tag=%d len=%d", get32(pkt[offContext:]),
+			int32(get32(pkt[offSource:])), int32(get32(pkt[offTag:])), get64(pkt[offTotal:]))
+		if k == kindRTS {
+			s += " via=" + protocolName(pkt[offProto])
+		} else if pkt[offFlags]&flagSync != 0 {
+			s += fmt.Sprintf(" sync data=%d", len(pkt)-headSync)
+		} else {
+			s += fmt.Sprintf(" data=%d", len(pkt)-headLen)
+		}
+	case kindSeg:
+		s += fmt.Sprintf(" of=#%d off=%d data=%d", get32(pkt[offFirst:]), get64(pkt[offTotal:]), len(pkt)-headLen)
+	case kindCTS, kindFIN:
+		s += fmt.Sprintf(" len=%d", get64(pkt[offTotal:]))
+	case kindCredit:
+		s += fmt.Sprintf(" bytes=%d", get64(pkt[offTotal:]))
+	}
+	return s
+}

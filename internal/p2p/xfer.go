@@ -1,0 +1,176 @@
+package p2p
+
+// One operation of the user, and one message that nobody has asked for yet.
+// Both are pooled: the steady state allocates nothing. An Xfer has a handle, a
+// small integer with a generation, which goes into work requests and packets; a
+// handle whose operation has ended finds nothing.
+
+import "github.com/muster-mpi/muster/rdma"
+
+// Mode is the kind of send (MPI-4.1 section 3.4).
+type Mode uint8
+
+const (
+	Standard    Mode = iota
+	Synchronous      // completes only when the receive has been matched
+	Ready            // the user says that the receive is posted
+)
+
+// Wildcards of receives and probes.
+const (
+	AnySource = -1
+	AnyTag    = -1
+)
+
+type stage uint8
+
+const (
+	stageIdle    stage = iota
+	stagePosted        // receive: waits for a message
+	stagePartial       // receive: segments are coming
+	stagePost          // send: waits for the device to take the packets
+	stageAck           // send: waits for ACK
+	stageRTS           // send: RTS is out
+	stageMove          // data is being moved by a work request
+	stageCTS           // receive: CTS is out, FIN is to come
+	stageDone
+)
+
+var stageNames = [...]string{"idle", "posted", "partial", "post", "ack", "rts", "move", "cts", "done"}
+
+// Xfer is one send or receive.
+type Xfer struct {
+	Buf    []byte
+	Link   *Link // send: to whom; receive: from whom, nil for AnySource until matched
+	Source int32 // send: own rank in the communicator; receive: wanted, then actual
+	Tag    int32
+	Ctx    uint32
+	Mode   Mode
+	Send   bool
+
+	// What came of it, valid once Done.
+	Len       int // bytes received
+	Err       error
+	Cancelled bool
+
+	// Owner is for the shell: whatever it wants to find again when the
+	// operation appears in Out.Done. Operations with a nil Owner are not listed.
+	Owner *Waiter
+
+	stage  stage
+	proto  uint8
+	handle uint64
+
+	order      uint64 // receives: place in the order of posting
+	entry      *entry
+	next, prev *Xfer
+
+	mr     rdma.MR
+	hasMR  bool
+	peer   uint64 // the other side's handle
+	remote uint64
+	rkey   uint64
+	total  int // length of the message as sent
+	filled int // bytes that have come
+}
+
+// Waiter is what the shell hangs on an operation that somebody waits for.
+type Waiter struct {
+	Ready   chan struct{}
+	Pending int
+	next    *Waiter
+}
+
+// Done tells whether the operation has ended.
+func (x *Xfer) Done() bool { return x.stage == stageDone }
+
+// Handle is the operation's small integer name.
+func (x *Xfer) Handle() uint64 { return x.handle }
+
+// Stage is for people: what the operation waits for.
+func (x *Xfer) Stage() string { return stageNames[x.stage] }
+
+// Protocol is the name of the protocol that carries the operation.
+func (x *Xfer) Protocol() string { return protocolName(x.proto) }
+
+// pool hands out Xfers and finds them by handle.
+type pool struct {
+	slab []*Xfer
+	free []*Xfer
+	msgs *Msg // free messages
+}
+
+func (p *pool) get() *Xfer {
+	if n := len(p.free); n > 0 {
+		x := p.free[n-1]
+		p.free = p.free[:n-1]
+		return x
+	}
+	x := &Xfer{handle: uint64(len(p.slab)) + 1} // handle 0 names nothing
+	p.slab = append(p.slab, x)
+	return x
+}
+
+// put returns an Xfer. Its handle's generation moves on, so that a completion
+// or packet that still names it finds nothing.
+func (p *pool) put(x *Xfer) {
+	*x = Xfer{handle: x.handle + 1<<32}
+	p.free = append(p.free, x)
+}
+
+func (p *pool) find(handle uint64) *Xfer {
+	i := handle&(1<<32-1) - 1
+	if i >= uint64(len(p.slab)) || p.slab[i].handle != handle {
+		return nil
+	}
+	return p.slab[i]
+}
+
+// Msg is a message that has come before its receive: an eager message with its
+// data, or an RTS. Mprobe takes it out of matching.
+type Msg struct {
+	Link   *Link
+	Source int32
+	Tag    int32
+	Ctx    uint32
+	Total  int
+
+	data   []byte // eager: what has come, in a buffer of the message's own
+	filled int
+	sync   bool
+	rts    bool
+	proto  uint8
+	peer   uint64
+	remote uint64
+	rkey   uint64
+
+	nodes [listCount]msgNode
+	free  *Msg
+}
+
+type msgNode struct {
+	on         *msgList
+	next, prev *Msg
+}
+
+// smallMsg is the buffer every message keeps through its pooled life, so that
+// short unexpected messages allocate nothing in the steady state.
+const smallMsg = 128
+
+func (p *pool) getMsg() *Msg {
+	g := p.msgs
+	if g == nil {
+		return &Msg{}
+	}
+	p.msgs, g.free = g.free, nil
+	return g
+}
+
+func (p *pool) putMsg(g *Msg) {
+	data := g.data
+	if cap(data) > smallMsg {
+		data = nil // large buffers go back to the collector
+	}
+	*g = Msg{data: data[:0], free: p.msgs}
+	p.msgs = g
+}
