@@ -1,0 +1,334 @@
+// The board is a header and one row per rank, all of 64-bit words that are read
+// and written with atomic operations, so that it works between processes (on
+// mapped memory) and between goroutines (on the heap) with the same code.
+//
+// A row has two halves with one writer each:
+//
+//	rank's half      seq, state, peer+tag, context, since, progress, op, comm
+//	launcher's half  died, n-th death, host, status
+//
+// A rank writes only just before it sleeps and after it has woken up, never on
+// the way of a message. Its half is guarded by a sequence number: odd while
+// it changes. The launcher's half is written once; the flag comes last.
+package pmi
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Board is the status page of a job. All methods may be called on a nil Board,
+// which holds nothing.
+type Board struct {
+	words []uint64
+	size  int
+	close func() error // nil on the heap
+	dying sync.Mutex   // deaths are written one after the other
+}
+
+// WaitState is what a rank waits for.
+type WaitState struct {
+	Op      string // the call: "Recv"; the first 24 bytes are kept
+	Comm    string // the communicator's name; the first 32 bytes are kept
+	Peer    int32  // rank in the world, or PeerAny, or PeerNone
+	Tag     int32  // or TagAny, or TagNone
+	Context uint32 // tells apart communicators of the same name
+	Sending bool   // Peer is whom it sends to, not whom it receives from
+	Since   int64  // Unix time in nanoseconds; 0: now
+}
+
+const (
+	PeerAny  = -1 // any rank of the communicator can end the wait
+	PeerNone = -2 // the wait is for no single rank: a collective call
+	TagAny   = -1
+	TagNone  = -2
+)
+
+// RowState is what a rank is doing.
+type RowState uint8
+
+const (
+	RowAbsent  RowState = iota // has not joined the job, or does not use Muster
+	RowRunning                 // computes, or moves messages without sleeping
+	RowWaiting                 // sleeps in the call that Row.Wait tells
+	RowLeft                    // has finished properly
+)
+
+// Row is what the board says of a rank.
+type Row struct {
+	Rank     int
+	State    RowState
+	Wait     WaitState // if State is RowWaiting
+	Progress uint64    // changes whenever the rank begins or ends a wait
+}
+
+// Death tells how a rank died.
+type Death struct {
+	Rank   int
+	Host   string // the first 64 bytes are kept
+	Status string // "exit status 3", "killed by SIGKILL"; the first 248 bytes are kept
+}
+
+// Layout, in words.
+const (
+	boardMagic   = 0x3162746d // "mtb1": a change of the layout changes the digit
+	headerWords  = 16         // magic and size; deaths in a cache line of their own
+	wordMagic    = 0
+	wordDeaths   = 8
+	rowWords     = 64
+	opBytes      = 24
+	commBytes    = 32
+	hostBytes    = 64
+	statusBytes  = 248
+	rowSeq       = 0
+	rowState     = 1 // state, and Sending in bit 8
+	rowPeerTag   = 2
+	rowContext   = 3
+	rowSince     = 4
+	rowProgress  = 5
+	rowOp        = 6
+	rowComm      = rowOp + opBytes/8
+	rowDied      = 16 // 1 when the rest of the half is valid
+	rowNthDeath  = 17 // row n: 1 + the rank that was the n-th to die
+	rowHost      = 18
+	rowStatus    = rowHost + hostBytes/8
+	sendingFlag  = 1 << 8
+	boardMaxSize = 1 << 22
+	rowTries     = 200
+)
+
+func boardWords(size int) int { return headerWords + size*rowWords }
+
+// NewBoard makes a board on the heap, for ranks that are goroutines.
+func NewBoard(size int) *Board {
+	b := &Board{words: make([]uint64, boardWords(size)), size: size}
+	b.format()
+	return b
+}
+
+func (b *Board) format() {
+	atomic.StoreUint64(&b.words[wordMagic], uint64(b.size)<<32|boardMagic)
+}
+
+func (b *Board) check() error {
+	if got := atomic.LoadUint64(&b.words[wordMagic]); got != uint64(b.size)<<32|boardMagic {
+		return fmt.Errorf("pmi: the board of the launcher is not one for %d ranks of this version (it begins with %#x): "+
+			"use `muster run` and a program built from the same version of Muster", b.size, got)
+	}
+	return nil
+}
+
+// Size is the number of rows.
+func (b *Board) Size() int {
+	if b == nil {
+		return 0
+	}
+	return b.size
+}
+
+// Close unmaps the board. Nobody may use it at the time or later.
+func (b *Board) Close() error {
+	if b == nil || b.close == nil {
+		return nil
+	}
+	return b.close()
+}
+
+func (b *Board) row(rank int) []uint64 {
+	if b == nil || uint(rank) >= uint(b.size) {
+		return nil
+	}
+	at := headerWords + rank*rowWords
+	return b.words[at : at+rowWords : at+rowWords]
+}
+
+// Waiting says that a rank is about to sleep. To repeat it with the same words
+// while the rank still waits changes nothing, not even Since: a rank that wakes
+// up for nothing and sleeps again has not moved. Calls for one rank must not
+// run at the same time.
+func (b *Board) Waiting(rank int, w WaitState) {
+	r := b.row(rank)
+	if r == nil {
+		return
+	}
+	state := uint64(RowWaiting)
+	if w.Sending {
+		state |= sendingFlag
+	}
+	peerTag := uint64(uint32(w.Peer))<<32 | uint64(uint32(w.Tag))
+	if atomic.LoadUint64(&r[rowState]) == state && atomic.LoadUint64(&r[rowPeerTag]) == peerTag &&
+		atomic.LoadUint64(&r[rowContext]) == uint64(w.Context) && sameText(r[rowOp:rowOp+opBytes/8], w.Op) {
+		return
+	}
+	if w.Since == 0 {
+		w.Since = time.Now().UnixNano()
+	}
+	atomic.AddUint64(&r[rowSeq], 1)
+	atomic.StoreUint64(&r[rowState], state)
+	atomic.StoreUint64(&r[rowPeerTag], peerTag)
+	atomic.StoreUint64(&r[rowContext], uint64(w.Context))
+	atomic.StoreUint64(&r[rowSince], uint64(w.Since))
+	storeText(r[rowOp:rowOp+opBytes/8], w.Op)
+	storeText(r[rowComm:rowComm+commBytes/8], w.Comm)
+	atomic.AddUint64(&r[rowProgress], 1)
+	atomic.AddUint64(&r[rowSeq], 1)
+}
+
+// Running says that a rank no longer waits. If it did not, this is one load.
+func (b *Board) Running(rank int) { b.move(rank, RowRunning) }
+
+// Left says that a rank has finished properly.
+func (b *Board) Left(rank int) { b.move(rank, RowLeft) }
+
+func (b *Board) move(rank int, to RowState) {
+	r := b.row(rank)
+	if r == nil || atomic.LoadUint64(&r[rowState]) == uint64(to) {
+		return
+	}
+	atomic.AddUint64(&r[rowSeq], 1)
+	atomic.StoreUint64(&r[rowState], uint64(to))
+	atomic.AddUint64(&r[rowProgress], 1)
+	atomic.AddUint64(&r[rowSeq], 1)
+}
+
+// Deaths is the number of ranks that have died: one atomic load, to be polled.
+func (b *Board) Deaths() uint32 {
+	if b == nil {
+		return 0
+	}
+	return uint32(atomic.LoadUint64(&b.words[wordDeaths]))
+}
+
+// Death is the i-th death of the job, from 0: the first is the cause to report.
+func (b *Board) Death(i int) (Death, bool) {
+	r := b.row(i)
+	if r == nil || i >= int(b.Deaths()) {
+		return Death{}, false
+	}
+	return b.Dead(int(atomic.LoadUint64(&r[rowNthDeath])) - 1)
+}
+
+// Dead tells whether a rank has died, and how.
+func (b *Board) Dead(rank int) (Death, bool) {
+	r := b.row(rank)
+	if r == nil || atomic.LoadUint64(&r[rowDied]) != 1 {
+		return Death{}, false
+	}
+	return Death{
+		Rank:   rank,
+		Host:   loadText(r[rowHost : rowHost+hostBytes/8]),
+		Status: loadText(r[rowStatus : rowStatus+statusBytes/8]),
+	}, true
+}
+
+// MarkDead is for the launcher: it writes a death for all ranks to see. Only
+// the first death of a rank counts.
+func (b *Board) MarkDead(d Death) {
+	r := b.row(d.Rank)
+	if r == nil {
+		return
+	}
+	b.dying.Lock()
+	defer b.dying.Unlock()
+	if atomic.LoadUint64(&r[rowDied]) != 0 {
+		return
+	}
+	storeText(r[rowHost:rowHost+hostBytes/8], d.Host)
+	storeText(r[rowStatus:rowStatus+statusBytes/8], d.Status)
+	atomic.StoreUint64(&r[rowDied], 1)
+	nth := b.row(int(b.Deaths()))
+	atomic.StoreUint64(&nth[rowNthDeath], uint64(d.Rank)+1)
+	atomic.AddUint64(&b.words[wordDeaths], 1)
+}
+
+// Row reads what a rank says of itself.
+func (b *Board) Row(rank int) Row {
+	out := Row{Rank: rank}
+	r := b.row(rank)
+	if r == nil {
+		return out
+	}
+	for try := 0; ; try++ {
+		seq := atomic.LoadUint64(&r[rowSeq])
+		// The writer may have lost its core in the middle, or have died there:
+		// after rowTries-100 ms a torn row is better than none, since it is
+		// only shown to people.
+		last := try == rowTries
+		if seq&1 != 0 && !last {
+			if try < 100 {
+				runtime.Gosched()
+			} else {
+				time.Sleep(time.Millisecond)
+			}
+			continue
+		}
+		state := atomic.LoadUint64(&r[rowState])
+		peerTag := atomic.LoadUint64(&r[rowPeerTag])
+		out.State = RowState(state)
+		out.Progress = atomic.LoadUint64(&r[rowProgress])
+		out.Wait = WaitState{}
+		if out.State == RowWaiting {
+			out.Wait = WaitState{
+				Op:      loadText(r[rowOp : rowOp+opBytes/8]),
+				Comm:    loadText(r[rowComm : rowComm+commBytes/8]),
+				Peer:    int32(peerTag >> 32),
+				Tag:     int32(peerTag),
+				Context: uint32(atomic.LoadUint64(&r[rowContext])),
+				Sending: state&sendingFlag != 0,
+				Since:   int64(atomic.LoadUint64(&r[rowSince])),
+			}
+		}
+		if last || atomic.LoadUint64(&r[rowSeq]) == seq {
+			return out
+		}
+	}
+}
+
+// Snapshot reads all rows into dst, which it grows as needed.
+func (b *Board) Snapshot(dst []Row) []Row {
+	dst = dst[:0]
+	for rank := range b.Size() {
+		dst = append(dst, b.Row(rank))
+	}
+	return dst
+}
+
+// Texts are kept in words, first byte lowest, filled up with zeros and cut
+// where they do not fit.
+
+func textWord(s string, at int) uint64 {
+	var w uint64
+	for i := min(len(s), at+8) - 1; i >= at; i-- {
+		w = w<<8 | uint64(s[i])
+	}
+	return w
+}
+
+func storeText(words []uint64, s string) {
+	for i := range words {
+		atomic.StoreUint64(&words[i], textWord(s, i*8))
+	}
+}
+
+func sameText(words []uint64, s string) bool {
+	for i := range words {
+		if atomic.LoadUint64(&words[i]) != textWord(s, i*8) {
+			return false
+		}
+	}
+	return true
+}
+
+func loadText(words []uint64) string {
+	var b strings.Builder
+	for i := range words {
+		for w := atomic.LoadUint64(&words[i]); w != 0; w >>= 8 {
+			b.WriteByte(byte(w))
+		}
+	}
+	return b.String()
+}
