@@ -1,0 +1,94 @@
+package dtype
+
+// run takes count blocks of n bytes, stride apart, the first at off. The view
+// has checked that they lie in the memory; count and n are positive.
+func (w *walk) run(off, n, stride, count int64) {
+	switch w.act {
+	case actPack:
+		w.packed = w.packed[gather(w.packed, w.mem, int(off), int(n), int(stride), int(count)):]
+	case actUnpack:
+		w.packed = w.packed[scatter(w.mem, w.packed, int(off), int(n), int(stride), int(count)):]
+	case actList:
+		for i := int64(0); i < count && !w.stopped; i++ {
+			w.segment(off+i*stride, n)
+		}
+	}
+}
+
+// segment reports the segment before this one, unless this one continues it.
+func (w *walk) segment(off, n int64) {
+	if w.segOff+w.segLen == off {
+		w.segLen += n
+		return
+	}
+	w.flushSegment()
+	w.segOff, w.segLen = off, n
+}
+
+func (w *walk) flushSegment() {
+	if w.segLen > 0 && !w.stopped {
+		w.stopped = !w.yield(w.segOff, w.segLen)
+	}
+}
+
+// move copies count blocks of n bytes, dstStep and srcStep apart, from the start
+// of src to the start of dst, if n is the size of a usual element: such a block
+// takes a load and a store, a call of memmove several times that. Both are long
+// enough.
+func move(dst, src *byte, dstStep, srcStep, n, count int) bool {
+	switch n {
+	case 1:
+		strided[[1]byte](dst, src, dstStep, srcStep, count)
+	case 2:
+		strided[[2]byte](dst, src, dstStep, srcStep, count)
+	case 4:
+		strided[[4]byte](dst, src, dstStep, srcStep, count)
+	case 8:
+		strided[[8]byte](dst, src, dstStep, srcStep, count)
+	case 12:
+		strided[[12]byte](dst, src, dstStep, srcStep, count)
+	case 16:
+		strided[[16]byte](dst, src, dstStep, srcStep, count)
+	case 24:
+		strided[[24]byte](dst, src, dstStep, srcStep, count)
+	case 32:
+		strided[[32]byte](dst, src, dstStep, srcStep, count)
+	default:
+		return false
+	}
+	return true
+}
+
+// gather packs blocks of mem into dst and says how many bytes.
+func gather(dst, mem []byte, off, n, stride, count int) int {
+	if count == 1 {
+		return copy(dst[:n], mem[off:off+n])
+	}
+	total, last := n*count, off+(count-1)*stride
+	dst, _ = dst[:total], mem[last:last+n] // the ends are inside, or this panics
+	if move(&dst[0], &mem[off : off+n][0], n, stride, n, count) {
+		return total
+	}
+	for len(dst) > 0 {
+		copy(dst[:n], mem[off:])
+		dst, off = dst[n:], off+stride
+	}
+	return total
+}
+
+// scatter unpacks src into blocks of mem and says how many bytes.
+func scatter(mem, src []byte, off, n, stride, count int) int {
+	if count == 1 {
+		return copy(mem[off:off+n], src[:n])
+	}
+	total, last := n*count, off+(count-1)*stride
+	src, _ = src[:total], mem[last:last+n]
+	if move(&mem[off : off+n][0], &src[0], stride, n, n, count) {
+		return total
+	}
+	for len(src) > 0 {
+		copy(mem[off:], src[:n])
+		src, off = src[n:], off+stride
+	}
+	return total
+}

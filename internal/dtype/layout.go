@@ -1,0 +1,134 @@
+package dtype
+
+// Layout says which bytes make up one element, relative to the element's
+// origin, in the order in which they are packed. It does not change once made
+// and may be shared by goroutines.
+type Layout struct {
+	shape *shape
+	align int64
+	// bounds is [lower bound, upper bound); true is what the bytes themselves
+	// cover. They differ by the padding at the end, and freely after Resized.
+	bounds   span
+	trueSpan span
+	// marked says that Resized or Subarray fixed the bounds of this layout or of
+	// a part of it. Fixed bounds win over those that follow from the bytes
+	// (MPI-4.1 section 5.1.7).
+	marked bool
+}
+
+// Size is the number of bytes of one packed element.
+func (l *Layout) Size() int64 { return l.shape.size }
+
+// Extent is the distance between the origins of two successive elements.
+func (l *Layout) Extent() int64 { return l.bounds.hi - l.bounds.lo }
+
+// LowerBound is where the element begins, relative to its origin.
+func (l *Layout) LowerBound() int64 { return l.bounds.lo }
+
+// TrueExtent is the distance from the first byte that is really used to the
+// end of the last.
+func (l *Layout) TrueExtent() int64 { return l.trueSpan.hi - l.trueSpan.lo }
+
+// TrueLowerBound is the first byte that is really used, relative to the origin.
+func (l *Layout) TrueLowerBound() int64 { return l.trueSpan.lo }
+
+// Alignment is the strictest alignment of the basic elements.
+func (l *Layout) Alignment() int64 { return l.align }
+
+// Blocks is the number of separate pieces of memory in one element. It tells
+// whether a list of pieces or a packed copy is the better way to send it.
+func (l *Layout) Blocks() int64 { return l.shape.blocks }
+
+// IsContiguous tells whether any number of elements form one piece of memory,
+// in order and without gaps. Such elements need no packing.
+func (l *Layout) IsContiguous() bool {
+	return l.shape.kind == shapeBlock && l.shape.size == l.Extent()
+}
+
+// Span is the range of bytes [lo, hi) that count elements use, relative to the
+// origin of the first. It is how much memory a caller with nothing but an
+// address must offer to Over.
+func (l *Layout) Span(count int64) (lo, hi int64, err error) {
+	var c calc
+	s, err := l.span(&c, count)
+	return s.lo, s.hi, err
+}
+
+func (l *Layout) span(c *calc, count int64) (span, error) {
+	if count < 0 {
+		return span{}, argumentError("count is %d; it must not be negative", count)
+	}
+	if count == 0 || l.Size() == 0 {
+		return span{}, nil
+	}
+	s := c.spread(l.trueSpan, count, l.Extent())
+	c.mul(count, l.Size())
+	if c.overflow {
+		return span{}, overflowError("elements")
+	}
+	return s, nil
+}
+
+// assembly collects the bounds of a new layout while its parts are placed.
+type assembly struct {
+	calc
+	size     int64
+	align    int64
+	trueSpan span
+	bounds   span
+	used     bool // trueSpan holds something
+	marked   bool // bounds holds something
+}
+
+// place adds blocks × count copies of base: runs of count elements an extent
+// apart, the runs a stride apart, the first at off. Zero copies leave no trace,
+// not even in the bounds.
+func (a *assembly) place(base *Layout, off, blocks, stride, count int64) {
+	if blocks == 0 || count == 0 {
+		return
+	}
+	a.size = a.add(a.size, a.mul(a.mul(blocks, count), base.Size()))
+	put := func(s span) span {
+		return a.at(a.spread(a.spread(s, count, base.Extent()), blocks, stride), off)
+	}
+	if base.Size() > 0 {
+		a.align = max(a.align, base.align)
+		s := put(base.trueSpan)
+		if a.used {
+			s = s.cover(a.trueSpan)
+		}
+		a.trueSpan, a.used = s, true
+	}
+	if base.marked {
+		s := a.markers(base, put)
+		if a.marked {
+			s = s.cover(a.bounds)
+		}
+		a.bounds, a.marked = s, true
+	}
+}
+
+// markers moves the two bounds of a marked layout one by one: with a negative
+// extent the upper bound lies below the lower, and a span would not do.
+func (a *assembly) markers(base *Layout, put func(span) span) span {
+	lower, upper := put(span{base.bounds.lo, base.bounds.lo}), put(span{base.bounds.hi, base.bounds.hi})
+	return span{lower.lo, upper.hi}
+}
+
+// finish makes the layout. Without a marker the extent is rounded up to the
+// alignment, as a compiler pads a struct (MPI-4.1 section 5.1, the definition
+// of extent).
+func (a *assembly) finish(constructor string, s func() *shape) (*Layout, error) {
+	l := &Layout{align: max(1, a.align), trueSpan: a.trueSpan, bounds: a.bounds, marked: a.marked}
+	if !a.marked {
+		padded := a.roundUp(a.sub(a.trueSpan.hi, a.trueSpan.lo), l.align)
+		l.bounds = span{a.trueSpan.lo, a.add(a.trueSpan.lo, padded)}
+	}
+	a.sub(l.bounds.hi, l.bounds.lo)
+	a.sub(a.trueSpan.hi, a.trueSpan.lo)
+	if a.overflow {
+		return nil, overflowError(constructor)
+	}
+	l.shape = s()
+	return l, nil
+}

@@ -1,0 +1,126 @@
+package dtype
+
+import (
+	"fmt"
+	"iter"
+)
+
+// View is count elements of a layout in memory. Over has checked that they lie
+// in it, and so the methods do not fail. The packed stream of a view is the
+// bytes of its elements in order; every method takes a part of it, which may
+// begin and end anywhere.
+type View struct {
+	layout *Layout
+	mem    []byte
+	origin int64
+	count  int64
+}
+
+// Over lays count elements over mem, the first with its origin at mem[origin].
+// The origin itself may lie outside of mem, as long as every byte used lies
+// inside: with displacements that are absolute addresses, it is minus the
+// address of mem.
+func (l *Layout) Over(mem []byte, origin, count int64) (View, error) {
+	var c calc
+	s, err := l.span(&c, count)
+	if err != nil {
+		return View{}, err
+	}
+	if s.lo == s.hi {
+		return View{layout: l}, nil
+	}
+	at := c.at(s, origin)
+	if c.overflow || at.lo < 0 || at.hi > int64(len(mem)) {
+		return View{}, fmt.Errorf("%w: %d elements with their origin at byte %d of %d use the bytes [%d, %d) from there; give more memory or fewer elements",
+			ErrBounds, count, origin, len(mem), s.lo, s.hi)
+	}
+	return View{layout: l, mem: mem, origin: origin, count: count}, nil
+}
+
+// Len is the length of the packed stream.
+func (v View) Len() int64 { return v.count * v.size() }
+
+func (v View) size() int64 {
+	if v.layout == nil {
+		return 0
+	}
+	return v.layout.Size()
+}
+
+// Contiguous is the memory of the elements if they lie in one piece, in which
+// case it is the packed stream.
+func (v View) Contiguous() ([]byte, bool) {
+	if v.count == 0 {
+		return nil, true
+	}
+	s := v.layout.shape
+	if s.kind != shapeBlock || (v.count > 1 && s.size != v.layout.Extent()) {
+		return nil, false
+	}
+	start := v.origin + s.off
+	return v.mem[start : start+v.count*s.size], true
+}
+
+// Pack copies the packed stream from pos on into dst and returns the number of
+// bytes copied: less than len(dst) only at the end of the stream, and 0 if pos
+// is outside of it.
+func (v View) Pack(dst []byte, pos int64) int {
+	n := v.clip(pos, int64(len(dst)))
+	if n == 0 {
+		return 0
+	}
+	if flat, ok := v.Contiguous(); ok {
+		return copy(dst[:n], flat[pos:])
+	}
+	w := walk{act: actPack, mem: v.mem, packed: dst}
+	v.walk(&w, v.origin, pos, pos+n)
+	return int(n)
+}
+
+// Unpack copies src into the elements, as the part of the packed stream that
+// begins at pos, and returns the number of bytes copied. Less than len(src)
+// means that the rest is beyond the end of the elements.
+func (v View) Unpack(src []byte, pos int64) int {
+	n := v.clip(pos, int64(len(src)))
+	if n == 0 {
+		return 0
+	}
+	if flat, ok := v.Contiguous(); ok {
+		return copy(flat[pos:], src[:n])
+	}
+	w := walk{act: actUnpack, mem: v.mem, packed: src}
+	v.walk(&w, v.origin, pos, pos+n)
+	return int(n)
+}
+
+// Segments lists the pieces of memory that make up the n bytes of the packed
+// stream from pos on: offset in the memory and length, in packing order,
+// neighbours merged.
+func (v View) Segments(pos, n int64) iter.Seq2[int64, int64] {
+	return func(yield func(off, n int64) bool) {
+		part := v.clip(pos, n)
+		if part == 0 {
+			return
+		}
+		w := walk{act: actList, yield: yield}
+		v.walk(&w, v.origin, pos, pos+part)
+		w.flushSegment()
+	}
+}
+
+func (v View) clip(pos, n int64) int64 {
+	total := v.Len()
+	if pos < 0 || pos >= total || n <= 0 {
+		return 0
+	}
+	return min(n, total-pos)
+}
+
+func (v View) walk(w *walk, origin, lo, hi int64) {
+	s := v.layout.shape
+	if v.count == 1 {
+		w.visit(s, origin, lo, hi)
+		return
+	}
+	w.loop(s, origin, v.layout.Extent(), lo, hi)
+}
