@@ -31,7 +31,8 @@ type Client interface {
 
 	// Put publishes a value under this rank's name. Peers see it after the next
 	// Fence of both. The key is at most MaxKey printable characters without
-	// spaces and '='; the value may hold any bytes.
+	// spaces and '='; the value may hold any bytes, up to 512 KB. A key is put
+	// once: launchers refuse a second value.
 	Put(key string, val []byte) error
 	// Fence returns when every rank has called it.
 	Fence(ctx context.Context) error

@@ -79,6 +79,9 @@ func (c *localClient) Put(key string, val []byte) error {
 	if j.closed[c.rank] {
 		return ErrClosed
 	}
+	if _, twice := j.values[localKey{c.rank, key}]; twice {
+		return fmt.Errorf("pmi: rank %d has put %q before: a key is put once", c.rank, key)
+	}
 	j.values[localKey{c.rank, key}] = append([]byte(nil), val...)
 	j.announce()
 	return nil

@@ -1,0 +1,70 @@
+// Launchers that Muster can see but not talk to. A program that took itself for
+// a world of one there would run N times from beginning to end, and nobody
+// would be told.
+package pmi
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// foreignLauncher is one by its variables.
+type foreignLauncher struct {
+	name  string
+	rank  string   // set to the process's rank
+	sizes []string // set to the number of processes, the surest first
+	// within, if not empty, must be set too: it tells a started rank from a
+	// script that merely runs inside an allocation.
+	within string
+	// instead completes "start it with ...".
+	instead string
+}
+
+// The order matters: Open MPI's mpirun also sets PMIX_RANK, and srun
+// --mpi=pmix the variables of Slurm, which know the size.
+var foreignLaunchers = [...]foreignLauncher{
+	{name: "Open MPI's mpirun", rank: "OMPI_COMM_WORLD_RANK", sizes: []string{"OMPI_COMM_WORLD_SIZE"},
+		instead: "muster run, or with mpiexec.hydra of MPICH"},
+	{name: "Slurm's srun", rank: "SLURM_PROCID", sizes: []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, within: "SLURM_STEP_ID",
+		instead: "srun --mpi=pmi2"},
+	{name: "a PMIx launcher (prterun, or srun --mpi=pmix)", rank: "PMIX_RANK",
+		instead: "muster run, mpiexec.hydra, or srun --mpi=pmi2"},
+	{name: "MVAPICH2's mpirun_rsh", rank: "MV2_COMM_WORLD_RANK", sizes: []string{"MV2_COMM_WORLD_SIZE"},
+		instead: "muster run, or with mpiexec.hydra"},
+	{name: "IBM's jsrun", rank: "JSM_NAMESPACE_RANK", sizes: []string{"JSM_NAMESPACE_SIZE"},
+		instead: "muster run on the nodes of the allocation"},
+	{name: "Flux", rank: "FLUX_TASK_RANK", sizes: []string{"FLUX_JOB_SIZE"},
+		instead: "flux run -o pmi=simple"},
+	{name: "Cray's PALS", rank: "PALS_RANKID", sizes: []string{"PALS_SIZE"},
+		instead: "muster run on the nodes of the allocation"},
+	{name: "a PMI launcher whose socket did not reach this process", rank: EnvRank, sizes: []string{EnvSize},
+		instead: "muster run or mpiexec.hydra, and let whatever stands between them and the program pass on " + EnvFD + " and its descriptor"},
+}
+
+// findForeignLauncher gives the refusal, or nil when nothing speaks against a
+// world of one.
+func findForeignLauncher(getenv func(string) string) error {
+	for _, l := range foreignLaunchers {
+		rank, err := strconv.Atoi(getenv(l.rank))
+		if err != nil || l.within != "" && getenv(l.within) == "" {
+			continue
+		}
+		size := 0
+		for _, name := range l.sizes {
+			if size, err = strconv.Atoi(getenv(name)); err == nil {
+				break
+			}
+		}
+		if size == 1 {
+			return nil
+		}
+		of := ""
+		if size > 1 {
+			of = fmt.Sprintf(" of %d", size)
+		}
+		return fmt.Errorf("pmi: this process was started by %s as rank %d%s (%s), over a protocol that Muster does not speak: "+
+			"it would run as a world of one, and so would every other; start it with %s, or unset %s to run alone on purpose",
+			l.name, rank, of, l.rank, l.instead, l.rank)
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+// PMI_process_mapping tells which ranks share a node, in the form
+//
+//	(vector,(node,nodes,ranks),(node,nodes,ranks),...)
+//
+// Each block places `ranks` ranks on each of `nodes` nodes from `node` on. The
+// vector is cyclic: when it is used up it begins again, so (vector,(0,1,1))
+// places any number of ranks on node 0 and (vector,(0,2,1)) deals them out to
+// two nodes in turn.
+package pmi
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const mappingKey = "PMI_process_mapping"
+
+type mappingBlock struct{ node, nodes, ranks int }
+
+// mapping computes the node of a rank. Its size is that of the text, whatever
+// the size of the job. The zero mapping puts all ranks on node 0.
+type mapping struct {
+	blocks []mappingBlock
+	cycle  int // ranks placed by one round of the vector
+}
+
+// eachAlone is the mapping when nothing is known: no two ranks share memory.
+func eachAlone(size int) mapping {
+	return mapping{[]mappingBlock{{0, size, 1}}, size}
+}
+
+func parseMapping(s string) (mapping, error) {
+	body, ok := strings.CutPrefix(strings.ReplaceAll(s, " ", ""), "(vector")
+	body, end := strings.CutSuffix(body, ")")
+	if !ok || !end {
+		return mapping{}, fmt.Errorf("pmi: %s is %.60q, which is not of the form (vector,(node,nodes,ranks))", mappingKey, s)
+	}
+	var m mapping
+	for body != "" {
+		var block mappingBlock
+		var err error
+		if block, body, err = cutBlock(body); err != nil {
+			return mapping{}, fmt.Errorf("pmi: %s is %.60q: %w", mappingKey, s, err)
+		}
+		m.blocks = append(m.blocks, block)
+		m.cycle += block.nodes * block.ranks
+		if m.cycle > maxMapped {
+			return mapping{}, fmt.Errorf("pmi: %s is %.60q: it places more ranks than a job can have", mappingKey, s)
+		}
+	}
+	if m.cycle == 0 {
+		return mapping{}, fmt.Errorf("pmi: %s is %.60q: it places no rank", mappingKey, s)
+	}
+	return m, nil
+}
+
+const maxMapped = 1 << 30
+
+func cutBlock(s string) (mappingBlock, string, error) {
+	body, ok := strings.CutPrefix(s, ",(")
+	text, rest, closed := strings.Cut(body, ")")
+	parts := strings.Split(text, ",")
+	if !ok || !closed || len(parts) != 3 {
+		return mappingBlock{}, "", errors.New("a block is (node,nodes,ranks)")
+	}
+	var v [3]int
+	for i, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 0 || n > 1<<24 {
+			return mappingBlock{}, "", fmt.Errorf("%q is no count", p)
+		}
+		v[i] = n
+	}
+	return mappingBlock{v[0], v[1], v[2]}, rest, nil
+}
+
+// node of a rank.
+func (m *mapping) node(rank int) int {
+	if m.cycle == 0 {
+		return 0
+	}
+	rank %= m.cycle
+	for _, b := range m.blocks {
+		if n := b.nodes * b.ranks; rank >= n {
+			rank -= n
+			continue
+		}
+		return b.node + rank/b.ranks
+	}
+	return 0
+}
+
+// local counts the ranks of a node before the given one, and all of them.
+func (m *mapping) local(rank, size int) (before, all int) {
+	node := m.node(rank)
+	for r := range size {
+		if m.node(r) != node {
+			continue
+		}
+		if r < rank {
+			before++
+		}
+		all++
+	}
+	return before, all
+}

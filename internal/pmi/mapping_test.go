@@ -1,0 +1,64 @@
+package pmi
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestMappingPlacesRanks(t *testing.T) {
+	for text, want := range map[string][]int{
+		"(vector,(0,1,1))":                  {0, 0, 0, 0},
+		"(vector,(0,1,4))":                  {0, 0, 0, 0, 0, 0},
+		"(vector,(0,2,1))":                  {0, 1, 0, 1, 0},
+		"(vector,(0,2,2))":                  {0, 0, 1, 1, 0, 0, 1, 1},
+		"(vector,(0,1,2),(1,2,1))":          {0, 0, 1, 2, 0, 0, 1, 2},
+		"(vector, (3,1,1), (0,1,0))":        {3, 3},
+		"(vector,(0,3,8),(3,1,5),(0,0,99))": {0, 0, 0, 0, 0, 0, 0, 0, 1},
+	} {
+		m, err := parseMapping(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		var got []int
+		for r := range want {
+			got = append(got, m.node(r))
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s places ranks on nodes %v, want %v", text, got, want)
+		}
+	}
+	m, _ := parseMapping("(vector,(0,2,1))")
+	if before, all := m.local(3, 5); before != 1 || all != 2 {
+		t.Errorf("rank 3 of 5, dealt to two nodes, must be the second of two on its node; is %d of %d", before, all)
+	}
+	alone := eachAlone(4)
+	if before, all := alone.local(2, 4); before != 0 || all != 1 {
+		t.Errorf("without a mapping each rank is alone; got %d of %d", before, all)
+	}
+}
+
+func TestMappingRefusesNonsense(t *testing.T) {
+	for _, text := range []string{"", "(vector)", "vector", "(vector,(0,1))", "(vector,(0,1,0))", "(vector,(0,-1,1))",
+		"(vector,(0,1,1)", "(matrix,(0,1,1))", "(vector,(0,99999999999,1))", "(vector,(0,16777216,16777216))", "(vector,(0,1,1)(1,1,1))"} {
+		if m, err := parseMapping(text); err == nil {
+			t.Errorf("%q must be refused, was read as %+v", text, m)
+		}
+	}
+}
+
+func FuzzParseMapping(f *testing.F) {
+	f.Add("(vector,(0,1,1))")
+	f.Add("(vector,(0,2,3),(2,1,1))")
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := parseMapping(text)
+		if err != nil {
+			return
+		}
+		for _, r := range []int{0, 1, m.cycle - 1, m.cycle, 1 << 29} {
+			if n := m.node(r); n < 0 {
+				t.Fatalf("%q puts rank %d on node %d", text, r, n)
+			}
+		}
+	})
+}

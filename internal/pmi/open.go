@@ -1,0 +1,151 @@
+// Open looks for the launcher, in this order:
+//
+//	PMI_FD     an open socket to it: muster run, mpiexec.hydra, srun --mpi=pmi2
+//	PMI_PORT   a TCP address of it: mpiexec.hydra -pmi-port
+//	(none)     a launcher that Muster cannot talk to is an error; else this
+//	           process is a world of one
+package pmi
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+)
+
+// Variables that `muster run` sets for the ranks. The first five are those of
+// Hydra, so that C programs built with MPICH find them too.
+const (
+	EnvFD        = "PMI_FD"
+	EnvRank      = "PMI_RANK"
+	EnvSize      = "PMI_SIZE"
+	EnvLocalRank = "MPI_LOCALRANKID"
+	EnvLocalSize = "MPI_LOCALNRANKS"
+	EnvJob       = "PMI_JOBID"
+	EnvBoard     = "MUSTER_BOARD_FD"
+
+	envPort = "PMI_PORT"
+	envID   = "PMI_ID"
+)
+
+// Open joins the job that this process was started for. getenv is os.Getenv,
+// or a stand-in for it.
+func Open(ctx context.Context, getenv func(string) string) (Client, error) {
+	switch {
+	case getenv(EnvFD) != "":
+		return openFD(ctx, getenv)
+	case getenv(envPort) != "":
+		return openPort(ctx, getenv)
+	}
+	if err := findForeignLauncher(getenv); err != nil {
+		return nil, err
+	}
+	return NewLocal(1)[0], nil
+}
+
+func openFD(ctx context.Context, getenv func(string) string) (Client, error) {
+	fd, err := envNumber(getenv, EnvFD, 0, 1<<20)
+	if err != nil {
+		return nil, err
+	}
+	rank, size, err := envPlace(getenv)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := inheritSocket(fd)
+	if err != nil {
+		return nil, fmt.Errorf("pmi: %s=%d: %w; a process that a rank has started cannot join the job: unset %s for it", EnvFD, fd, err, EnvFD)
+	}
+	board, err := openBoardFromEnv(getenv, size)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return joinOrClose(ctx, conn, rank, size, board)
+}
+
+// openPort connects to a launcher that listens. It tells the rank and the size
+// in three lines after our number, which is in PMI_ID.
+func openPort(ctx context.Context, getenv func(string) string) (Client, error) {
+	addr := getenv(envPort)
+	id, err := envNumber(getenv, envID, 0, maxMapped)
+	if err != nil {
+		return nil, err
+	}
+	dialer := net.Dialer{Timeout: joinTimeout}
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("pmi: connecting to the launcher at %s=%s: %w", envPort, addr, err)
+	}
+	facts, err := greetPort(conn, id)
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("pmi: the launcher at %s=%s: %w", envPort, addr, err)
+	}
+	return joinOrClose(ctx, conn, facts.rank, facts.size, nil)
+}
+
+type portFacts struct{ rank, size int }
+
+func greetPort(conn net.Conn, id int) (portFacts, error) {
+	facts := portFacts{rank: -1}
+	conn.SetDeadline(time.Now().Add(joinTimeout))
+	defer conn.SetDeadline(time.Time{})
+	if _, err := conn.Write(appendMessage(nil, "initack", "pmiid", strconv.Itoa(id))); err != nil {
+		return facts, err
+	}
+	// The last of the lines is "debug". Nothing is sent after it, so that the
+	// reader's buffer holds nothing when it is thrown away.
+	lines := lineReader{r: conn}
+	for {
+		line, err := lines.next()
+		if err != nil {
+			return facts, err
+		}
+		m, err := parseMessage(string(line))
+		if err != nil {
+			return facts, fmt.Errorf("it sent %.80q: %w", line, err)
+		}
+		switch {
+		case m.cmd == "initack" && m.number("rc", 0) == 0:
+		case m.cmd != "set":
+			return facts, fmt.Errorf("it answered %.80q to PMI_ID %d", line, id)
+		case m.get("size") != "":
+			facts.size = m.number("size", 0)
+		case m.get("rank") != "":
+			facts.rank = m.number("rank", -1)
+		case m.get("debug") != "":
+			if facts.rank < 0 || facts.rank >= facts.size {
+				return facts, fmt.Errorf("it gave rank %d of %d", facts.rank, facts.size)
+			}
+			return facts, nil
+		}
+	}
+}
+
+func joinOrClose(ctx context.Context, conn wireConn, rank, size int, board *Board) (Client, error) {
+	c, err := joinWire(ctx, conn, rank, size, board)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func envPlace(getenv func(string) string) (rank, size int, err error) {
+	if size, err = envNumber(getenv, EnvSize, 1, maxMapped); err != nil {
+		return 0, 0, err
+	}
+	rank, err = envNumber(getenv, EnvRank, 0, size-1)
+	return rank, size, err
+}
+
+func envNumber(getenv func(string) string, name string, lowest, highest int) (int, error) {
+	text := getenv(name)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < lowest || n > highest {
+		return 0, fmt.Errorf("pmi: the launcher set %s=%q; it should be a number from %d to %d", name, text, lowest, highest)
+	}
+	return n, nil
+}

@@ -1,0 +1,287 @@
+// The PMI-1 client. One request is on the wire at a time: lock, write a line,
+// read lines until the answer has come, unlock. While it waits it looks at the
+// board now and then, so that a fence that a dead rank will never enter ends
+// with that rank's name.
+//
+// A call that gives up in the middle leaves the conversation out of step; the
+// client then refuses further calls with the same reason.
+package pmi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Deadlines of the stages. They are for a launcher that does not answer, not
+// for slow peers: a fence has no deadline but its context's, because ranks may
+// come to the last one hours apart.
+const (
+	joinTimeout  = 30 * time.Second // each question of the start
+	getTimeout   = time.Minute      // a value that should be there
+	leaveTimeout = 10 * time.Second // the farewell
+)
+
+// wireConn is a socket to the launcher: a net.Conn or a pollable os.File.
+type wireConn interface {
+	io.ReadWriteCloser
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+}
+
+type wireClient struct {
+	rank, size           int
+	localRank, localSize int
+	nodes                mapping
+	jobID, host          string
+	board                *Board
+
+	turn   chan struct{} // holds one token: the right to use what follows
+	conn   wireConn
+	lines  lineReader
+	broken error
+}
+
+// joinWire greets the launcher and asks for what the environment does not say.
+func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board) (*wireClient, error) {
+	host, _ := os.Hostname()
+	c := &wireClient{
+		rank: rank, size: size, host: host, board: board,
+		turn: make(chan struct{}, 1), conn: conn, lines: lineReader{r: conn},
+	}
+	c.turn <- struct{}{}
+	board.Running(rank)
+	ctx, cancel := context.WithTimeoutCause(ctx, joinTimeout, fmt.Errorf("no answer within %v", joinTimeout))
+	defer cancel()
+
+	m, err := c.ask(ctx, "greeting the launcher", "response_to_init", "init", "pmi_version", "1", "pmi_subversion", "1")
+	if err != nil {
+		return nil, err
+	}
+	if m.get("rc") != "0" || m.get("pmi_version") != "1" {
+		return nil, fmt.Errorf("pmi: rank %d: the launcher offers PMI %s.%s (rc=%s) and Muster speaks 1.1; under Slurm use srun --mpi=pmi2",
+			rank, m.get("pmi_version"), m.get("pmi_subversion"), m.get("rc"))
+	}
+	if m, err = c.ask(ctx, "asking for the job's name", "my_kvsname", "get_my_kvsname"); err != nil {
+		return nil, err
+	}
+	if c.jobID = m.get("kvsname"); c.jobID == "" {
+		return nil, fmt.Errorf("pmi: rank %d: the launcher did not name the job; its answer was %+v", rank, m)
+	}
+	if m, err = c.ask(ctx, "asking for the mapping of ranks to nodes", "get_result", "get", "kvsname", c.jobID, "key", mappingKey); err != nil {
+		return nil, err
+	}
+	c.nodes = eachAlone(size)
+	if m.get("rc") == "0" {
+		if c.nodes, err = parseMapping(m.get("value")); err != nil {
+			return nil, err
+		}
+	}
+	c.localRank, c.localSize = c.nodes.local(rank, size)
+	return c, nil
+}
+
+func (c *wireClient) Rank() int         { return c.rank }
+func (c *wireClient) Size() int         { return c.size }
+func (c *wireClient) JobID() string     { return c.jobID }
+func (c *wireClient) Host() string      { return c.host }
+func (c *wireClient) Node(rank int) int { return c.nodes.node(rank) }
+func (c *wireClient) LocalRank() int    { return c.localRank }
+func (c *wireClient) LocalSize() int    { return c.localSize }
+func (c *wireClient) Board() *Board     { return c.board }
+
+func (c *wireClient) Put(key string, val []byte) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	pieces, err := encodeValue(val)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout)
+	defer cancel()
+	// The first piece goes last: whoever finds it finds the others.
+	for i := len(pieces) - 1; i >= 0; i-- {
+		m, err := c.ask(ctx, "putting "+key, "put_result", "put", "kvsname", c.jobID, "key", pieceKey(key, c.rank, i), "value", pieces[i])
+		if err != nil {
+			return err
+		}
+		if rc := m.get("rc"); rc != "0" && rc != "" {
+			return fmt.Errorf("pmi: rank %d: the launcher refused the value of %q: rc=%s msg=%s", c.rank, key, rc, m.get("msg"))
+		}
+	}
+	return nil
+}
+
+func (c *wireClient) Fence(ctx context.Context) error {
+	c.board.Waiting(c.rank, WaitState{Op: fenceOp, Comm: startComm, Peer: PeerNone, Tag: TagNone})
+	defer c.board.Running(c.rank)
+	m, err := c.ask(ctx, "Fence", "barrier_out", "barrier_in")
+	if err == nil {
+		if rc := m.get("rc"); rc != "" && rc != "0" {
+			return fmt.Errorf("pmi: rank %d: the launcher broke the Fence: rc=%s msg=%s", c.rank, rc, m.get("msg"))
+		}
+		return nil
+	}
+	if missing := c.notFenced(); len(missing) > 0 && ctx.Err() != nil {
+		return fmt.Errorf("%w; still missing: %s", err, ranksPhrase(missing))
+	}
+	return err
+}
+
+// notFenced is the ranks that do not wait in a fence, as far as there is a
+// board to tell.
+func (c *wireClient) notFenced() (ranks []int) {
+	for r := range c.board.Size() {
+		if row := c.board.Row(r); row.State != RowWaiting || row.Wait.Op != fenceOp {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+func (c *wireClient) Get(ctx context.Context, rank int, key string) ([]byte, error) {
+	if rank < 0 || rank >= c.size {
+		return nil, fmt.Errorf("pmi: Get of %q from rank %d in a job of %d", key, rank, c.size)
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, getTimeout, fmt.Errorf("waited for %v", getTimeout))
+		defer cancel()
+	}
+	first, err := c.getPiece(ctx, rank, key, 0)
+	if err != nil {
+		return nil, err
+	}
+	val, pieces, err := decodeFirst(first)
+	for i := 1; i < pieces && err == nil; i++ {
+		var piece string
+		if piece, err = c.getPiece(ctx, rank, key, i); err != nil {
+			return nil, err
+		}
+		if val, err = valueCode.AppendDecode(val, []byte(piece)); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pmi: the value of %q from rank %d is damaged: %w", key, rank, err)
+	}
+	return val, nil
+}
+
+// getPiece asks again and again: PMI-1 has no waiting get.
+func (c *wireClient) getPiece(ctx context.Context, rank int, key string, piece int) (string, error) {
+	stage := fmt.Sprintf("getting %s of rank %d", key, rank)
+	for pause := time.Millisecond; ; pause = min(2*pause, deathPoll) {
+		m, err := c.ask(ctx, stage, "get_result", "get", "kvsname", c.jobID, "key", pieceKey(key, rank, piece))
+		if err != nil {
+			return "", err
+		}
+		if m.get("rc") == "0" {
+			return m.get("value"), nil
+		}
+		if d, ok := c.board.Death(0); ok {
+			return "", &DeadError{stage, d}
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("pmi: rank %d has not put %q: %w", rank, key, context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (c *wireClient) Abort(code int, why string) {
+	const keep = 480 // in base64 the line stays below 1024 characters
+	why = why[:min(len(why), keep)]
+	// A call that waits, as another goroutine's Fence, holds the turn: an abort
+	// must not wait for it. The line is short, and one write is not mixed with
+	// another.
+	c.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	c.conn.Write(appendMessage(nil, "abort", "exitcode", strconv.Itoa(code), abortWhy, valueCode.EncodeToString([]byte(why))))
+}
+
+func (c *wireClient) Close() error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), leaveTimeout, fmt.Errorf("no answer within %v", leaveTimeout))
+	defer cancel()
+	c.board.Left(c.rank)
+	_, err := c.ask(ctx, "leaving the job", "finalize_ack", "finalize")
+	if errors.Is(err, ErrClosed) {
+		return nil
+	}
+	select {
+	case <-c.turn:
+		c.broken = ErrClosed
+		c.turn <- struct{}{}
+	case <-ctx.Done():
+	}
+	c.conn.Close()
+	return err
+}
+
+// ask sends a request and waits for its answer.
+func (c *wireClient) ask(ctx context.Context, stage, answer, cmd string, fields ...string) (message, error) {
+	select {
+	case <-c.turn:
+	case <-ctx.Done():
+		return message{}, fmt.Errorf("pmi: rank %d: %s: another call is still waiting for the launcher: %w", c.rank, stage, context.Cause(ctx))
+	}
+	defer func() { c.turn <- struct{}{} }()
+	if c.broken != nil {
+		return message{}, c.broken
+	}
+	m, err := c.converse(ctx, stage, answer, appendMessage(nil, cmd, fields...))
+	if err != nil {
+		c.broken = err
+	}
+	return m, err
+}
+
+func (c *wireClient) converse(ctx context.Context, stage, answer string, request []byte) (message, error) {
+	c.conn.SetWriteDeadline(time.Now().Add(joinTimeout))
+	if _, err := c.conn.Write(request); err != nil {
+		return message{}, c.lost(stage, err)
+	}
+	for {
+		c.conn.SetReadDeadline(time.Now().Add(deathPoll))
+		line, err := c.lines.next()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if d, ok := c.board.Death(0); ok {
+				return message{}, &DeadError{stage, d}
+			}
+			if ctx.Err() != nil {
+				return message{}, fmt.Errorf("pmi: rank %d of %d: %s: %w", c.rank, c.size, stage, context.Cause(ctx))
+			}
+			continue
+		}
+		if err != nil {
+			return message{}, c.lost(stage, err)
+		}
+		m, err := parseMessage(string(line))
+		if err != nil {
+			return message{}, fmt.Errorf("pmi: rank %d: %s: the launcher sent %.80q: %w", c.rank, stage, line, err)
+		}
+		if m.cmd == answer {
+			return m, nil
+		}
+		// Answers to nothing are skipped, except one that refuses.
+		if rc := m.get("rc"); rc != "" && rc != "0" || strings.HasPrefix(m.cmd, "unknown") {
+			return message{}, fmt.Errorf("pmi: rank %d: %s: the launcher answered %.80q", c.rank, stage, line)
+		}
+	}
+}
+
+func (c *wireClient) lost(stage string, err error) error {
+	if d, ok := c.board.Death(0); ok {
+		return &DeadError{stage, d}
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("it closed the connection")
+	}
+	return fmt.Errorf("pmi: rank %d of %d: %s: the launcher is gone: %w", c.rank, c.size, stage, err)
+}

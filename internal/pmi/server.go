@@ -1,0 +1,280 @@
+// The launcher's end of PMI-1: one goroutine per rank reads requests from the
+// rank's socket and answers them from one store.
+//
+//	init, get_maxes, get_appnum, get_universe_size, get_my_kvsname
+//	put, get              the store; the mapping of ranks to nodes is in it
+//	barrier_in            answered for all when the last rank has come
+//	finalize, abort       the two ways to leave
+//
+// C programs built with MPICH use the same requests, and nothing else unless
+// they spawn processes, which is refused.
+package pmi
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+)
+
+// ServerConfig says what job to serve.
+type ServerConfig struct {
+	// Size is the number of ranks.
+	Size int
+	// JobID names the job, without spaces. Default: a new unique name.
+	JobID string
+	// Mapping is the value of PMI_process_mapping. Default: all ranks on one
+	// node.
+	Mapping string
+	// Event, if not nil, is told what ranks do. It is called from the goroutine
+	// that serves the rank, before the rank gets its answer.
+	Event func(Event)
+}
+
+// Phase is how far a rank is.
+type Phase uint8
+
+const (
+	PhaseStarted   Phase = iota // has not spoken: perhaps not a message passing program
+	PhaseJoined                 // has sent init
+	PhaseFinalized              // has sent finalize
+	PhaseAborted                // has sent abort
+)
+
+// Event is a change of phase, or the entering of a fence.
+type Event struct {
+	Rank  int
+	Phase Phase
+	Fence bool   // the rank waits in a fence for the others
+	Code  int    // PhaseAborted: the exit status asked for
+	Why   string // PhaseAborted: the reason, if one was given
+}
+
+// Server holds the store of one job.
+type Server struct {
+	cfg ServerConfig
+
+	mu     sync.Mutex
+	values map[string]string
+	phase  []Phase
+	fenced []*serverConn // who waits in the fence
+}
+
+type serverConn struct {
+	rank int
+	mu   sync.Mutex
+	w    io.Writer
+}
+
+// Limits that are announced to clients: the values of Hydra, for which C
+// clients were written.
+const (
+	serverNameMax  = 256
+	serverKeyMax   = 64
+	serverValueMax = 1024
+)
+
+// NewServer makes a server. Its job has no ranks yet: Serve brings them.
+func NewServer(cfg ServerConfig) *Server {
+	if cfg.JobID == "" {
+		cfg.JobID = newJobID("muster")
+	}
+	if cfg.Mapping == "" {
+		cfg.Mapping = fmt.Sprintf("(vector,(0,1,%d))", cfg.Size)
+	}
+	return &Server{
+		cfg:    cfg,
+		values: map[string]string{mappingKey: cfg.Mapping},
+		phase:  make([]Phase, cfg.Size),
+	}
+}
+
+// JobID is the job's name.
+func (s *Server) JobID() string { return s.cfg.JobID }
+
+// Phase tells how far a rank is.
+func (s *Server) Phase(rank int) Phase {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phase[rank]
+}
+
+// Serve answers a rank until it closes its end, which is no error.
+func (s *Server) Serve(rank int, conn io.ReadWriter) error {
+	c := &serverConn{rank: rank, w: conn}
+	lines := lineReader{r: conn}
+	for {
+		line, err := lines.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("pmi: reading from rank %d: %w", rank, err)
+		}
+		m, err := parseMessage(string(line))
+		if err != nil {
+			return fmt.Errorf("pmi: rank %d sent %.80q: %w", rank, line, err)
+		}
+		if err := s.answer(c, &m, &lines); err != nil {
+			return fmt.Errorf("pmi: answering %s of rank %d: %w", m.cmd, rank, err)
+		}
+	}
+}
+
+func (s *Server) answer(c *serverConn, m *message, lines *lineReader) error {
+	switch m.cmd {
+	case "init":
+		rc := "0"
+		if m.get("pmi_version") != "1" {
+			rc = "-1"
+		} else {
+			s.enter(c.rank, PhaseJoined, Event{})
+		}
+		return c.reply("response_to_init", "pmi_version", "1", "pmi_subversion", "1", "rc", rc)
+	case "get_maxes":
+		return c.reply("maxes", "kvsname_max", strconv.Itoa(serverNameMax),
+			"keylen_max", strconv.Itoa(serverKeyMax), "vallen_max", strconv.Itoa(serverValueMax))
+	case "get_appnum":
+		return c.reply("appnum", "appnum", "0")
+	case "get_universe_size":
+		return c.reply("universe_size", "size", strconv.Itoa(s.cfg.Size))
+	case "get_my_kvsname":
+		return c.reply("my_kvsname", "kvsname", s.cfg.JobID)
+	case "put":
+		return s.put(c, m)
+	case "get":
+		return s.get(c, m)
+	case "barrier_in":
+		return s.fence(c)
+	case "finalize":
+		s.enter(c.rank, PhaseFinalized, Event{})
+		return c.reply("finalize_ack", "rc", "0")
+	case "abort":
+		why, _ := valueCode.DecodeString(m.get(abortWhy))
+		s.enter(c.rank, PhaseAborted, Event{Code: m.number("exitcode", 1), Why: string(why)})
+		return nil
+	case "spawn":
+		for {
+			if line, err := lines.next(); err != nil || string(line) == "endcmd" {
+				return c.reply("spawn_result", "rc", "-1", "msg", "not_supported")
+			}
+		}
+	case "publish_name", "unpublish_name", "lookup_name":
+		return c.reply(m.cmd[:len(m.cmd)-len("_name")]+"_result", "info", "not_supported", "rc", "-1", "msg", "not_supported")
+	}
+	// Silence would let the client wait for ever.
+	return c.reply(m.cmd+"_result", "rc", "-1", "msg", "unknown_command")
+}
+
+// abortWhy is the field of abort that carries Muster's reason, in base64.
+// Other servers skip fields that they do not know.
+const abortWhy = "muster_why"
+
+func (s *Server) enter(rank int, p Phase, e Event) {
+	s.mu.Lock()
+	s.phase[rank] = p
+	s.mu.Unlock()
+	e.Rank, e.Phase = rank, p
+	s.tell(e)
+}
+
+func (s *Server) tell(e Event) {
+	if s.cfg.Event != nil {
+		s.cfg.Event(e)
+	}
+}
+
+func (s *Server) put(c *serverConn, m *message) error {
+	key, value := m.get("key"), m.get("value")
+	bad := ""
+	s.mu.Lock()
+	switch _, twice := s.values[key]; {
+	case key == "" || len(key) > serverKeyMax:
+		bad = "bad_key"
+	case len(value) > serverValueMax:
+		bad = "value_too_long"
+	case twice:
+		bad = "duplicate_key"
+	default:
+		s.values[key] = value
+	}
+	s.mu.Unlock()
+	if bad != "" {
+		return c.reply("put_result", "rc", "-1", "msg", bad)
+	}
+	return c.reply("put_result", "rc", "0", "msg", "success")
+}
+
+func (s *Server) get(c *serverConn, m *message) error {
+	s.mu.Lock()
+	value, ok := s.values[m.get("key")]
+	s.mu.Unlock()
+	if !ok {
+		return c.reply("get_result", "rc", "-1", "msg", "no_such_key", "value", "unknown")
+	}
+	return c.reply("get_result", "rc", "0", "msg", "success", "value", value)
+}
+
+func (s *Server) fence(c *serverConn) error {
+	s.mu.Lock()
+	s.fenced = append(s.fenced, c)
+	all := s.fenced
+	if len(all) < s.cfg.Size {
+		s.mu.Unlock()
+		s.tell(Event{Rank: c.rank, Phase: PhaseJoined, Fence: true})
+		return nil
+	}
+	s.fenced = nil
+	s.mu.Unlock()
+	var first error
+	for _, waiting := range all {
+		if err := waiting.reply("barrier_out", "rc", "0"); err != nil && first == nil {
+			first = fmt.Errorf("to rank %d: %w", waiting.rank, err)
+		}
+	}
+	return first
+}
+
+func (c *serverConn) reply(cmd string, fields ...string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := c.w.Write(appendMessage(nil, cmd, fields...))
+	return err
+}
+
+// lineReader cuts a stream into lines. Unlike bufio it keeps a half line when a
+// read fails with a timeout, so that the caller may look around and read on.
+type lineReader struct {
+	r     io.Reader
+	buf   []byte
+	start int // where the unread part begins
+}
+
+// next gives a line without its newline, valid until the next call.
+func (l *lineReader) next() ([]byte, error) {
+	seen := l.start
+	for {
+		if i := bytes.IndexByte(l.buf[seen:], '\n'); i >= 0 {
+			line := l.buf[l.start : seen+i]
+			l.start = seen + i + 1
+			return line, nil
+		}
+		if len(l.buf)-l.start > maxLine {
+			return nil, fmt.Errorf("a line is longer than %d bytes", maxLine)
+		}
+		if l.start > 0 {
+			l.buf = l.buf[:copy(l.buf, l.buf[l.start:])]
+			l.start = 0
+		}
+		seen = len(l.buf)
+		if cap(l.buf)-len(l.buf) < 1024 {
+			l.buf = append(make([]byte, 0, max(2048, 2*cap(l.buf))), l.buf...)
+		}
+		n, err := l.r.Read(l.buf[len(l.buf):cap(l.buf)])
+		l.buf = l.buf[:len(l.buf)+n]
+		if n == 0 && err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package pmi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// serveJob gives the clients of a job with a server, all in this process.
+func serveJob(t *testing.T, cfg ServerConfig, board *Board) (*Server, []Client) {
+	t.Helper()
+	s := NewServer(cfg)
+	clients := make([]Client, cfg.Size)
+	for rank := range clients {
+		ours, theirs := net.Pipe()
+		go s.Serve(rank, theirs)
+		c, err := joinWire(t.Context(), ours, rank, cfg.Size, board)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients[rank] = c
+		t.Cleanup(func() { ours.Close() })
+	}
+	return s, clients
+}
+
+func TestServedExchange(t *testing.T) {
+	for _, n := range []int{1, 2, 8} {
+		s, clients := serveJob(t, ServerConfig{Size: n}, nil)
+		for rank, c := range clients {
+			if c.JobID() != s.JobID() || c.LocalRank() != rank || c.LocalSize() != n || c.Node(rank) != 0 {
+				t.Errorf("rank %d of %d has a wrong place: %d of %d, job %s", rank, n, c.LocalRank(), c.LocalSize(), c.JobID())
+			}
+		}
+		exchange(t, clients)
+		for rank := range n {
+			if s.Phase(rank) != PhaseFinalized {
+				t.Errorf("rank %d has closed and must count as finalized, not %v", rank, s.Phase(rank))
+			}
+		}
+	}
+}
+
+func TestServedPlacesOfTwoNodes(t *testing.T) {
+	_, clients := serveJob(t, ServerConfig{Size: 5, Mapping: "(vector,(0,2,1))"}, nil)
+	c := clients[4]
+	if c.LocalRank() != 2 || c.LocalSize() != 3 || c.Node(3) != 1 {
+		t.Errorf("rank 4 of 5, dealt to two nodes: is %d of %d, rank 3 on node %d", c.LocalRank(), c.LocalSize(), c.Node(3))
+	}
+}
+
+func TestServedCallsAfterCloseSaySo(t *testing.T) {
+	_, clients := serveJob(t, ServerConfig{Size: 1}, nil)
+	c := clients[0]
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Errorf("Close, also a second one, must succeed: %v", err)
+		}
+	}
+	if err := c.Put("k", nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("Put after Close must say so: %v", err)
+	}
+}
+
+func TestServedSecondPutIsRefused(t *testing.T) {
+	_, clients := serveJob(t, ServerConfig{Size: 1}, nil)
+	c := clients[0]
+	if err := c.Put("k", []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Put("k", []byte("w")); err == nil || !strings.Contains(err.Error(), `"k"`) {
+		t.Errorf("a second Put must be refused with the key's name: %v", err)
+	}
+}
+
+func TestServedLateErrorsNameWhoIsMissing(t *testing.T) {
+	board := NewBoard(3)
+	_, clients := serveJob(t, ServerConfig{Size: 3}, board)
+	go clients[1].Fence(t.Context())
+	for board.Row(1).State != RowWaiting {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if _, err := clients[0].Get(ctx, 2, "addr"); err == nil || !strings.Contains(err.Error(), `rank 2 has not put "addr"`) {
+		t.Errorf("a late Get must name rank and key: %v", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	err := clients[0].Fence(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "rank 2") || strings.Contains(err.Error(), "rank 1") {
+		t.Errorf("a late Fence must name rank 2 alone: %v", err)
+	}
+	if again := clients[0].Put("k", nil); !errors.Is(again, context.DeadlineExceeded) {
+		t.Errorf("after a Fence was given up the client is out of step and must say why: %v", again)
+	}
+}
+
+func TestServedFenceEndsWhenARankDies(t *testing.T) {
+	board := NewBoard(2)
+	_, clients := serveJob(t, ServerConfig{Size: 2}, board)
+	time.AfterFunc(10*time.Millisecond, func() { board.MarkDead(Death{1, "h", "killed by SIGKILL"}) })
+	start := time.Now()
+	err := clients[0].Fence(t.Context())
+	var dead *DeadError
+	if !errors.As(err, &dead) || dead.Rank != 1 {
+		t.Errorf("the Fence must end with the death of rank 1: %v", err)
+	}
+	if d := time.Since(start); d > time.Second {
+		t.Errorf("it took %v to learn of a death", d)
+	}
+}
+
+func TestServerTellsWhatRanksDo(t *testing.T) {
+	var mu sync.Mutex
+	var got []Event
+	_, clients := serveJob(t, ServerConfig{Size: 2, Event: func(e Event) {
+		mu.Lock()
+		got = append(got, e)
+		mu.Unlock()
+	}}, nil)
+	clients[0].Abort(9, "the mesh has a hole\nin cell 3")
+	deadline := time.Now().Add(5 * time.Second)
+	want := Event{Rank: 0, Phase: PhaseAborted, Code: 9, Why: "the mesh has a hole\nin cell 3"}
+	for {
+		mu.Lock()
+		n, last := len(got), Event{}
+		if n > 0 {
+			last = got[n-1]
+		}
+		mu.Unlock()
+		if last == want && n == 3 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after two joins the abort must be told with code and reason; got %+v", got)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// The server answers as Hydra does; a C client compares the words.
+func TestServerTranscript(t *testing.T) {
+	s := NewServer(ServerConfig{Size: 1, JobID: "job"})
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	go s.Serve(0, theirs)
+	in := bufio.NewReader(ours)
+	for _, step := range []struct{ ask, want string }{
+		{"cmd=init pmi_version=1 pmi_subversion=1", "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"},
+		{"cmd=get_maxes", "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024"},
+		{"cmd=get_appnum", "cmd=appnum appnum=0"},
+		{"cmd=get_universe_size", "cmd=universe_size size=1"},
+		{"cmd=get_my_kvsname", "cmd=my_kvsname kvsname=job"},
+		{"cmd=get kvsname=job key=PMI_process_mapping", "cmd=get_result rc=0 msg=success value=(vector,(0,1,1))"},
+		{"cmd=get kvsname=job key=nothing", "cmd=get_result rc=-1 msg=no_such_key value=unknown"},
+		{"cmd=put kvsname=job key=a value=0a1b", "cmd=put_result rc=0 msg=success"},
+		{"cmd=put kvsname=job key=a value=0", "cmd=put_result rc=-1 msg=duplicate_key"},
+		{"cmd=put kvsname=job key=b value=" + strings.Repeat("x", 1025), "cmd=put_result rc=-1 msg=value_too_long"},
+		{"cmd=put kvsname=job key=" + strings.Repeat("x", 65) + " value=0", "cmd=put_result rc=-1 msg=bad_key"},
+		{"cmd=barrier_in", "cmd=barrier_out rc=0"},
+		{"mcmd=spawn\nnprocs=1\nexecname=x\nendcmd", "cmd=spawn_result rc=-1 msg=not_supported"},
+		{"cmd=publish_name service=s port=p", "cmd=publish_result info=not_supported rc=-1 msg=not_supported"},
+		{"cmd=dance", "cmd=dance_result rc=-1 msg=unknown_command"},
+		{"cmd=finalize", "cmd=finalize_ack rc=0"},
+	} {
+		fmt.Fprintln(ours, step.ask)
+		ours.SetReadDeadline(time.Now().Add(5 * time.Second))
+		got, err := in.ReadString('\n')
+		if got != step.want+"\n" {
+			t.Fatalf("%.60s must be answered %q; got %q, %v", step.ask, step.want, got, err)
+		}
+	}
+}
+
+func TestClientRefusesWrongAnswers(t *testing.T) {
+	for name, c := range map[string]struct{ answer, want string }{
+		"another version":   {"cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n", "speaks 1.1"},
+		"a refusal":         {"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n", "rc=-1"},
+		"garbage":           {"HTTP/1.1 400 Bad Request\n", "HTTP/1.1"},
+		"an unasked refuse": {"cmd=sorry rc=5\n", "cmd=sorry"},
+		"a closed socket":   {"", "gone"},
+	} {
+		ours, theirs := net.Pipe()
+		go func() {
+			bufio.NewReader(theirs).ReadString('\n')
+			theirs.Write([]byte(c.answer))
+			theirs.Close()
+		}()
+		if _, err := joinWire(t.Context(), ours, 0, 2, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: the error must say %q: %v", name, c.want, err)
+		}
+		ours.Close()
+	}
+}

@@ -1,0 +1,141 @@
+// The PMI-1 wire format, both directions. A message is one line of fields
+// key=value with single spaces between them; the first field is cmd. Values
+// hold no space and no newline, so bytes of any kind travel as base64, cut into
+// pieces because servers refuse long values.
+//
+// MPICH's description of the protocol, version 1.1, allows a free text as the
+// last field ("msg=no such key"): words without '=' belong to the field before.
+package pmi
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+type field struct{ key, value string }
+
+// message is a parsed line. Real messages have up to six fields: a slice is
+// searched faster than a map is made.
+type message struct {
+	cmd    string
+	fields []field
+}
+
+// maxLine bounds what a reader takes as one line. Servers send less than 2 KB;
+// without a bound a wrong descriptor could fill the memory.
+const maxLine = 64 << 10
+
+var errNoCmd = errors.New("the line does not begin with cmd=")
+
+// parseMessage reads a line, with or without its newline.
+func parseMessage(line string) (message, error) {
+	line = strings.TrimRight(line, "\r\n")
+	if strings.ContainsAny(line, "\n\r\x00") {
+		return message{}, errors.New("the line holds a control character")
+	}
+	var m message
+	for word := range strings.SplitSeq(line, " ") {
+		if word == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(word, "=")
+		switch {
+		case m.cmd == "":
+			// mcmd begins a message of several lines (spawn).
+			if !ok || value == "" || (key != "cmd" && key != "mcmd") {
+				return message{}, errNoCmd
+			}
+			m.cmd = value
+		case ok && key != "":
+			m.fields = append(m.fields, field{key, value})
+		case len(m.fields) > 0:
+			m.fields[len(m.fields)-1].value += " " + word
+		default:
+			return message{}, fmt.Errorf("%q is not of the form key=value", word)
+		}
+	}
+	if m.cmd == "" {
+		return message{}, errNoCmd
+	}
+	return m, nil
+}
+
+// get gives the value of a field, or "".
+func (m *message) get(key string) string {
+	for _, f := range m.fields {
+		if f.key == key {
+			return f.value
+		}
+	}
+	return ""
+}
+
+// number gives the value of a field as a number, or missing if there is none.
+func (m *message) number(key string, missing int) int {
+	n, err := strconv.Atoi(m.get(key))
+	if err != nil {
+		return missing
+	}
+	return n
+}
+
+// appendMessage writes a line. fields are keys and values in turn, and hold no
+// spaces.
+func appendMessage(dst []byte, cmd string, fields ...string) []byte {
+	dst = append(append(dst, "cmd="...), cmd...)
+	for i := 0; i+1 < len(fields); i += 2 {
+		dst = append(dst, ' ')
+		dst = append(dst, fields[i]...)
+		dst = append(dst, '=')
+		dst = append(dst, fields[i+1]...)
+	}
+	return append(dst, '\n')
+}
+
+// pieceBytes is how many bytes of a value go into one put. 512 become 683
+// characters: a whole line then fits the 1024 characters that MPICH's own
+// clients and servers have room for.
+const pieceBytes = 512
+
+// maxPieces bounds a value to 512 KB, as the piece number must fit the key.
+const maxPieces = 1024
+
+var valueCode = base64.RawURLEncoding
+
+// encodeValue cuts a value into pieces. The first says how many there are.
+func encodeValue(val []byte) ([]string, error) {
+	n := max(1, (len(val)+pieceBytes-1)/pieceBytes)
+	if n > maxPieces {
+		return nil, fmt.Errorf("pmi: a value of %d bytes; the most is %d", len(val), maxPieces*pieceBytes)
+	}
+	pieces := make([]string, n)
+	for i := range pieces {
+		part := val[i*pieceBytes : min(len(val), (i+1)*pieceBytes)]
+		pieces[i] = valueCode.EncodeToString(part)
+	}
+	pieces[0] = strconv.Itoa(n) + ":" + pieces[0]
+	return pieces, nil
+}
+
+// decodeFirst reads the first piece: its bytes and the number of pieces.
+func decodeFirst(piece string) (val []byte, pieces int, err error) {
+	count, rest, ok := strings.Cut(piece, ":")
+	n, numErr := strconv.Atoi(count)
+	if !ok || numErr != nil || n < 1 || n > maxPieces {
+		return nil, 0, fmt.Errorf("%.40q was not written by Muster", piece)
+	}
+	val, err = valueCode.DecodeString(rest)
+	return val, n, err
+}
+
+// pieceKey is the key of a piece in the flat key space of PMI-1.
+func pieceKey(key string, rank, piece int) string {
+	s := key + "-" + strconv.Itoa(rank)
+	if piece > 0 {
+		s += "." + strconv.Itoa(piece)
+	}
+	return s
+}
