@@ -1,0 +1,402 @@
+package shm
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// The cooperative copy. The puller writes its destination into the slot of the
+// region and opens it; from then on both sides claim pieces from one cursor,
+// whenever they poll, the puller reading and the owner writing. done counts the
+// bytes that have arrived, and the copy is over for each side when it sees that
+// all have.
+//
+// Each word carries the epoch of the slot, which grows when the owner makes it
+// ready for the next copy. The owner does that as soon as it has seen the end; a
+// puller that comes later to look finds another epoch, and that is its news that
+// the copy is over. A copy that the owner breaks off keeps its epoch until the
+// puller has seen it (pullAborted), so the two cannot be mixed up.
+
+// Values of pullState.state, below the epoch.
+const (
+	pullIdle    = 0
+	pullOpening = 1 // a puller is writing down what it wants
+	pullOpen    = 2
+	pullAborted = 3 // the owner has deregistered the region
+
+	epochShift = 48
+	epochValue = 1<<epochShift - 1 // mask of what is below the epoch
+
+	// Pieces: an eighth of what is left, so that both end at about the same time,
+	// within bounds that keep the claim cheap and the poll short.
+	minPiece = 32 << 10
+	maxPiece = 256 << 10
+
+	// helpFrom is the shortest copy for which a sleeping owner is woken to help.
+	helpFrom = 256 << 10
+
+	// In pullState.gave: a piece, as page number and length, and whether the
+	// copy has failed at the puller.
+	gaveValid  = 1 << 63
+	gaveFailed = 1 << 62
+	gaveShift  = 24
+	gavePage   = 4096
+)
+
+// abandon breaks off what is under way when a region is deregistered, and
+// reports whether the slot is free.
+func (ps *pullState) abandon() bool {
+	for {
+		st := ps.state.load()
+		switch st & epochValue {
+		case pullIdle:
+			return true
+		case pullOpen:
+			if ps.over(st>>epochShift, ps.length) {
+				ps.recycle(st >> epochShift)
+				return true
+			}
+			if ps.state.cas(st, st&^epochValue|pullAborted) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+}
+
+// over tells whether all bytes of a copy have arrived. The length is an argument,
+// because a puller that is late must not look at that of the next copy.
+func (ps *pullState) over(epoch, length uint64) bool {
+	v := ps.done.load()
+	return v>>epochShift != epoch || v&epochValue == length
+}
+
+// recycle makes the slot ready for the next copy. Only the owner may do it, or
+// the puller of an aborted copy.
+func (ps *pullState) recycle(epoch uint64) {
+	next := (epoch + 1) << epochShift
+	ps.gave.publish(0)
+	ps.cursor.publish(next)
+	ps.done.publish(next)
+	ps.state.publishFenced(next | pullIdle)
+}
+
+// claim takes the next piece: its offset and length, 0 if there is none.
+func (ps *pullState) claim(epoch, length uint64) (off, n uint64) {
+	for {
+		c := ps.cursor.load()
+		off = c & epochValue
+		if c>>epochShift != epoch || off >= length {
+			return 0, 0
+		}
+		left := length - off
+		n = min(max(left/8&^(gavePage-1), minPiece), maxPiece, left)
+		if ps.cursor.cas(c, c+n) {
+			return off, n
+		}
+	}
+}
+
+// startPull begins an OpPull.
+func (t *transferTable) startPull(d *Device, x *transfer) {
+	x.slot = x.peer.seg.access(x.key, x.remote, uint64(x.body.Len()), rdma.Cooperative)
+	if x.slot == nil {
+		t.finish(d, x, rdma.StatusRemoteAccess)
+		return
+	}
+	x.phase = phaseOpening
+	if over, s := t.stepOpening(d, x); over {
+		t.finish(d, x, s)
+		return
+	}
+	t.active = append(t.active, x)
+}
+
+// stepOpening opens the region for the pull, once it has no other.
+func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) {
+	ps := &x.slot.pull
+	st := ps.state.load()
+	if x.slot.key.load() != x.key {
+		return true, rdma.StatusRemoteAccess
+	}
+	if st&epochValue != pullIdle || !ps.state.cas(st, st|pullOpening) {
+		return false, rdma.StatusOK
+	}
+	if x.slot.key.load() != x.key {
+		// Deregistered in between, see deregister.
+		ps.state.publishFenced(st)
+		return true, rdma.StatusRemoteAccess
+	}
+	dest := x.body.Addr()
+	if d.seg.heap {
+		mr, err := d.regs.register(x.body, rdma.RemoteWrite)
+		if err != nil {
+			ps.state.publishFenced(st)
+			return false, rdma.StatusOK // a registration will become free
+		}
+		x.own, dest = mr, mr.RKey
+	}
+	x.epoch, x.length = st>>epochShift, uint64(x.body.Len())
+	ps.length, ps.source, ps.dest, ps.puller = x.length, x.remote, dest, uint64(d.index)
+	ps.cursor.publish(st)
+	ps.done.publish(st)
+	x.phase = phaseShared
+	if x.peer.reach == reachMessages {
+		// Nobody but the puller moves anything: it claims all and asks for it.
+		ps.cursor.publish(st + x.length)
+		x.phase = phaseMessages
+	}
+	ps.state.publish(st | pullOpen)
+	x.peer.seg.head.bell.add(1)
+	if x.body.Len() >= helpFrom && !d.attr.Crowded || x.body.Len() == 0 {
+		x.peer.seg.unpark()
+	}
+	if x.phase == phaseShared {
+		return t.stepShared(d, x)
+	}
+	return t.stepMessages(d, x)
+}
+
+// startPush begins an OpPush, on a region of our own.
+func (t *transferTable) startPush(d *Device, x *transfer) {
+	i := x.key & keySlotMask
+	if i < uint64(d.regs.fresh) {
+		x.slot = d.seg.slot(int(i))
+	}
+	if x.slot == nil || x.slot.key.load() != x.key || rdma.Access(x.slot.rights.load())&rdma.Cooperative == 0 {
+		t.finish(d, x, rdma.StatusRemoteAccess)
+		return
+	}
+	x.phase = phaseOffered
+	if x.accept() {
+		t.active = append(t.active, x)
+	} else {
+		t.offered = append(t.offered, x)
+	}
+}
+
+// accept tells whether a puller has opened the region, and joins it.
+func (x *transfer) accept() bool {
+	st := x.slot.pull.state.load()
+	if st&epochValue != pullOpen {
+		return false
+	}
+	x.epoch, x.length = st>>epochShift, x.slot.pull.length
+	x.phase = phaseShared
+	return true
+}
+
+// lookAtOffers finds the pushes that have got a puller.
+func (t *transferTable) lookAtOffers(d *Device) {
+	rung := d.seg.head.bell.load()
+	if rung == t.rung {
+		return
+	}
+	t.rung = rung
+	t.offered = slices.DeleteFunc(t.offered, func(x *transfer) bool {
+		if x.slot.key.load() != x.key {
+			t.finish(d, x, rdma.StatusFlushed) // deregistered before anybody came
+			return true
+		}
+		if x.accept() {
+			t.active = append(t.active, x)
+			return true
+		}
+		return false
+	})
+}
+
+// stepShared claims and moves one piece of a copy, from either side.
+func (t *transferTable) stepShared(d *Device, x *transfer) (bool, rdma.Status) {
+	if x.op == rdma.OpPush {
+		return d.stepPush(x)
+	}
+	return d.stepPull(x)
+}
+
+func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
+	ps := &x.slot.pull
+	if ps.over(x.epoch, x.length) {
+		return true, d.endPull(x)
+	}
+	if ps.state.load() == x.epoch<<epochShift|pullAborted {
+		// The owner copies nothing any more: it has deregistered in the same
+		// thread that would.
+		ps.recycle(x.epoch)
+		x.status = rdma.StatusRemoteAccess
+		return true, d.endPull(x)
+	}
+	off, n := ps.claim(x.epoch, x.length)
+	if n == 0 {
+		if off, n = ps.takeBack(); n == 0 {
+			return false, rdma.StatusOK // the owner is copying the last piece
+		}
+	}
+	for to := x.body.Bytes()[off : off+n]; len(to) > 0 && x.status == rdma.StatusOK; {
+		moved, s := d.move(x.peer, false, to, x.remote+off, x.key, rdma.Cooperative)
+		if s == statusRefused {
+			// Rare: the kernel has changed its mind in the middle of a copy.
+			s = rdma.StatusFault
+		}
+		x.status = s
+		off, to = off+uint64(moved), to[moved:]
+	}
+	if x.status != rdma.StatusOK {
+		x.breakOff(n)
+	} else {
+		x.account(n, x.peer)
+	}
+	if ps.over(x.epoch, x.length) {
+		return true, d.endPull(x)
+	}
+	return false, rdma.StatusOK
+}
+
+// takeBack finds a piece that the owner could not copy.
+func (ps *pullState) takeBack() (off, n uint64) {
+	g := ps.gave.load()
+	if g&gaveValid == 0 || !ps.gave.cas(g, g&^gaveValid) {
+		return 0, 0
+	}
+	g &^= gaveValid | gaveFailed
+	return g >> gaveShift * gavePage, g & (1<<gaveShift - 1)
+}
+
+// breakOff ends a copy that cannot go on, of which the puller holds n bytes. What
+// nobody has claimed is claimed and counted as done; the owner, who may be writing
+// a piece at this moment, is waited for as usual.
+func (x *transfer) breakOff(n uint64) {
+	ps := &x.slot.pull
+	for {
+		g := ps.gave.load()
+		if ps.gave.cas(g, g|gaveFailed) {
+			break
+		}
+	}
+	for {
+		c := ps.cursor.load()
+		if ps.cursor.cas(c, x.epoch<<epochShift|x.length) {
+			n += x.length - c&epochValue
+			break
+		}
+	}
+	if _, given := ps.takeBack(); given > 0 {
+		n += given
+	}
+	x.account(n, x.peer)
+}
+
+// account adds to the bytes that have arrived and, at the last one, wakes the
+// other side, which may sleep because it had nothing left to claim.
+func (x *transfer) account(n uint64, other *peer) {
+	x.done += n
+	if x.slot.pull.done.add(n)&epochValue == x.length {
+		other.seg.unpark()
+	}
+}
+
+// endPull is the outcome of a pull that is over.
+func (d *Device) endPull(x *transfer) rdma.Status {
+	if x.own.RKey != 0 {
+		d.regs.deregister(x.own.RKey)
+		x.own = rdma.MR{}
+	}
+	x.done = uint64(x.body.Len())
+	return x.status
+}
+
+func (d *Device) stepPush(x *transfer) (bool, rdma.Status) {
+	ps := &x.slot.pull
+	if x.slot.key.load() != x.key {
+		return true, rdma.StatusFlushed
+	}
+	puller := d.peer(rdma.PeerID(ps.puller))
+	if x.mayHelp(puller) {
+		if off, n := ps.claim(x.epoch, x.length); n > 0 {
+			d.pushPiece(x, puller, off, n)
+		}
+	}
+	if !ps.over(x.epoch, x.length) {
+		return false, rdma.StatusOK
+	}
+	s := rdma.StatusOK
+	if ps.gave.load()&gaveFailed != 0 {
+		s = rdma.StatusFault
+	}
+	if puller != nil {
+		x.peer = puller
+	}
+	x.done = x.length
+	ps.recycle(x.epoch)
+	return true, s
+}
+
+// mayHelp tells whether the owner can write into the puller's memory.
+func (x *transfer) mayHelp(puller *peer) bool {
+	return puller != nil && puller.reach != reachMessages && x.status == rdma.StatusOK
+}
+
+// pushPiece writes a claimed piece into the puller's memory. If that is not
+// possible the puller gets the piece back, and we help no more.
+func (d *Device) pushPiece(x *transfer, puller *peer, off, n uint64) {
+	ps := &x.slot.pull
+	base, size := x.slot.base.load(), x.slot.size.load()
+	from := sliceAt(d.seg.regionStart(int(x.key&keySlotMask)), size)[ps.source-base+off:][:n]
+	remote, key := ps.dest+off, uint64(0)
+	if d.seg.heap {
+		key = ps.dest
+		remote = puller.seg.slot(int(key&keySlotMask)).base.load() + off
+	}
+	for len(from) > 0 {
+		moved, s := d.move(puller, true, from, remote, key, rdma.RemoteWrite)
+		if s != rdma.StatusOK {
+			x.status = s
+			for {
+				g := ps.gave.load()
+				if ps.gave.cas(g, g&gaveFailed|gaveValid|off/gavePage<<gaveShift|n) {
+					break
+				}
+			}
+			puller.seg.unpark()
+			return
+		}
+		remote, from = remote+uint64(moved), from[moved:]
+	}
+	x.account(n, puller)
+}
+
+// canMove tells whether stepShared would do something.
+func (x *transfer) canMove(d *Device) bool {
+	ps := &x.slot.pull
+	if ps.over(x.epoch, x.length) || x.slot.key.load() != x.key {
+		return true
+	}
+	if ps.cursor.load()&epochValue < x.length {
+		return x.op == rdma.OpPull || x.mayHelp(d.peer(rdma.PeerID(ps.puller)))
+	}
+	return x.op == rdma.OpPull && ps.gave.load()&gaveValid != 0
+}
+
+// letGo leaves a copy that is ended from outside, because the peer is gone or the
+// queue pair closes. The memory may be used again when this returns, so an owner
+// that is writing a piece is waited for; a piece takes microseconds.
+func (d *Device) letGo(x *transfer) {
+	if x.op != rdma.OpPull || x.phase != phaseShared && x.phase != phaseMessages || x.slot == nil {
+		return
+	}
+	if x.phase == phaseMessages {
+		x.breakOff(x.length)
+	} else {
+		x.breakOff(0)
+	}
+	for end := time.Now().Add(time.Second); !x.slot.pull.over(x.epoch, x.length); runtime.Gosched() {
+		if x.peer.gone || time.Now().After(end) || x.slot.key.load() != x.key {
+			break
+		}
+	}
+	d.endPull(x)
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package shm
+
+import "runtime"
+
+func onlineCores() int { return runtime.NumCPU() }

@@ -1,0 +1,218 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync/atomic"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Config says what to open.
+type Config struct {
+	// Host, when set, selects heap mode: the devices opened with the same Host
+	// are ranks of one process. nil: each rank is a process.
+	Host *Host
+	// Index is this rank's number among the ranks of the node. Peers know it by
+	// that number: it is their rdma.PeerID for it.
+	Index int
+	// Peers is the number of ranks on the node, this one included. It decides
+	// about sizes only. 0 means 2.
+	Peers int
+	// Cores is the number of cores that the ranks of the node share. 0: those
+	// that are online (process mode) or GOMAXPROCS (heap mode).
+	Cores int
+
+	// RingBytes is the room for the longer messages of one ring, rounded up to a
+	// power of two. 0: 512 KB for up to 4 ranks, where memory does not matter,
+	// else 128 KB, which is enough to keep both sides copying.
+	RingBytes int
+	// Rings is how many senders may have a ring at this rank at the same time;
+	// the others share one queue. 0: one for each peer, at most 16. Negative:
+	// none.
+	Rings int
+
+	// ShmDir is where a segment is made when it cannot be a memfd. "": /dev/shm.
+	ShmDir string
+	// NoMemfd makes the segment a file in ShmDir from the start. It is for ranks
+	// that see each other's files but not each other's processes.
+	NoMemfd bool
+	// NoProcessVM forgoes process_vm_readv and process_vm_writev, as if the
+	// kernel refused them. It is for tests.
+	NoProcessVM bool
+}
+
+const (
+	// ringAfter is how many messages a peer sends through the shared queue
+	// before it asks for a ring.
+	ringAfter = 8
+	// maxIndex is bounded by the room for it in a cell.
+	maxIndex = 1<<16 - 1
+	// defaultDepth is how many work requests may wait for their completion.
+	defaultDepth = 256
+)
+
+// Device is one rank's end of the shared memory of a node. Calls must be
+// serialised, except for the Wake of its CQ.
+type Device struct {
+	// What Poll looks at, first.
+	queue    queueReader
+	rings    []*ringReader
+	recv     receiveQueue
+	done     completionFIFO
+	copies   transferTable
+	nextRing int
+	lent     bool // a lending queue was made
+	closed   bool
+
+	seg   *segment
+	peers []*peer // by index; nil while unknown
+	index int
+
+	// unfenced says that senders of this process are seen by the membarrier of
+	// others, so they may publish without a fence. It becomes true some
+	// milliseconds after Open.
+	unfenced atomic.Bool
+	wakeup   wakeup
+
+	cfg   Config
+	attr  rdma.Attr
+	addr  rdma.Addr
+	nonce uint64
+	regs  registrations
+	owner segmentFile
+	has   struct{ cq, srq, qp bool }
+}
+
+var _ rdma.Device = (*Device)(nil)
+
+// Open makes the segment of this rank.
+func Open(cfg Config) (*Device, error) {
+	if cfg.Index < 0 || cfg.Index > maxIndex {
+		return nil, fmt.Errorf("shm: index %d is not in 0..%d", cfg.Index, maxIndex)
+	}
+	if cfg.Peers <= 0 {
+		cfg.Peers = 2
+	}
+	if cfg.ShmDir == "" {
+		cfg.ShmDir = "/dev/shm"
+	}
+	d := &Device{cfg: cfg, index: cfg.Index, nonce: rand.Uint64() | 1}
+	if cfg.Host != nil {
+		if err := d.openHeap(); err != nil {
+			return nil, err
+		}
+	} else if err := d.openProcess(); err != nil {
+		return nil, err
+	}
+	h := d.seg.head
+	h.nonce.publish(d.nonce)
+	h.pid.publish(uint64(os.Getpid()))
+	h.base.publish(addressOf(&h.magic))
+	h.index = uint32(d.index)
+	h.geo = d.seg.geo
+	if d.wakeup.membarrier {
+		h.flags |= flagMembarrier
+	}
+	h.magic.publish(segmentMagic)
+	d.queue = newQueueReader(d.seg)
+	d.regs = newRegistrations(d.seg)
+	d.measure()
+	if cfg.Host != nil {
+		if err := cfg.Host.enter(d); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// size is the geometry that the configuration asks for.
+func (cfg *Config) size() geometry {
+	g := geometry{
+		cells: 1024, smallBlocks: 64, largeBlocks: 32, slots: 16384,
+		ringCells: 256, ringBytes: 128 << 10, version: layoutVersion,
+	}
+	if cfg.Peers <= 4 {
+		g.ringCells, g.ringBytes = 512, 512<<10
+	}
+	if cfg.RingBytes > 0 {
+		for g.ringBytes = 128 << 10; int(g.ringBytes) < cfg.RingBytes && g.ringBytes < 1<<30; {
+			g.ringBytes *= 2
+		}
+	}
+	switch {
+	case cfg.Rings > 0:
+		g.rings = uint32(min(cfg.Rings, maxRings))
+	case cfg.Rings == 0:
+		g.rings = uint32(min(max(cfg.Peers-1, 1), 16))
+	}
+	if cfg.Host != nil {
+		// Go clears what it allocates: keep it small, since tests open many.
+		g.cells, g.smallBlocks, g.largeBlocks = 512, 32, 8
+		g.ringBytes = min(g.ringBytes, 128<<10)
+	}
+	return g
+}
+
+// Attr describes the device.
+func (d *Device) Attr() *rdma.Attr { return &d.attr }
+
+// Resolve maps the segment of a peer, or finds it in the Host.
+func (d *Device) Resolve(addr rdma.Addr) (rdma.PeerID, error) {
+	if d.closed {
+		return 0, rdma.ErrClosed
+	}
+	a, err := parseAddress(addr)
+	if err != nil {
+		return 0, err
+	}
+	if p := d.peer(rdma.PeerID(a.index)); p != nil {
+		if p.nonce != a.nonce {
+			return 0, fmt.Errorf("shm: address %q names another segment than the one that peer %d was resolved to before", addr, a.index)
+		}
+		return p.id, nil
+	}
+	p := &peer{id: rdma.PeerID(a.index), nonce: a.nonce, pid: a.pid, pidfd: -1, ringAt: ringAfter}
+	switch {
+	case a.nonce == d.nonce && a.index == d.index:
+		p.seg, p.mine = d.seg, true
+		p.fenced = d.cfg.Host != nil || !d.wakeup.membarrier
+		p.reach = d.ownReach()
+	case d.cfg.Host != nil:
+		err = d.resolveHeap(p, a)
+	default:
+		err = d.resolveProcess(p, a)
+	}
+	if err != nil {
+		return 0, err
+	}
+	for int(p.id) >= len(d.peers) {
+		d.peers = append(d.peers, nil)
+	}
+	d.peers[p.id] = p
+	return p.id, nil
+}
+
+// Close gives everything back. Peers that send later are told that this rank is
+// gone. Messages that were not polled are lost.
+func (d *Device) Close() error {
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	var errs []error
+	for _, p := range d.peers {
+		if p != nil {
+			errs = append(errs, d.closePeer(p))
+		}
+	}
+	d.seg.head.sleeper.Store(closedWord)
+	if d.cfg.Host != nil {
+		d.cfg.Host.leave(d)
+	} else {
+		errs = append(errs, d.owner.remove(d.seg))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,271 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// The layout of a segment, and the only place where raw memory becomes typed.
+// Everything that two ranks write lies on a line of its own.
+
+const (
+	lineBytes = 64
+	pageBytes = 4096
+
+	// segmentMagic is written last, so a peer that maps a segment too early sees
+	// that it is not ready. layoutVersion changes with anything in this file.
+	segmentMagic  = 0x3152_5453_554d_4d53
+	layoutVersion = 1
+
+	// maxSend is the largest message: a segment of 32 KB and its Head.
+	maxSend = 32<<10 + 64
+
+	queueInline = 48
+	ringInline  = 56
+
+	smallBlockBytes = 2 << 10
+	largeBlockBytes = (maxSend + lineBytes - 1) / lineBytes * lineBytes
+
+	maxRings      = 64 // one word of claims
+	slotsPerChunk = 64
+)
+
+// geometry says how much of each part a segment has. It stands in the header,
+// because a peer may have chosen otherwise.
+type geometry struct {
+	cells       uint32 // of the shared queue; a power of two
+	smallBlocks uint32 // at most 64
+	largeBlocks uint32 // at most 64
+	slots       uint32 // a multiple of slotsPerChunk, at most 65536
+	rings       uint32 // at most maxRings
+	ringCells   uint32 // a power of two
+	ringBytes   uint32 // a power of two, at least 128 KB
+	version     uint32
+}
+
+type segmentHeader struct {
+	magic word
+	nonce word
+	pid   word
+	index uint32
+	flags uint32
+	geo   geometry
+
+	// sleeper is read by each sender after each message and written only when
+	// the owner parks, wakes or closes.
+	sleeper atomic.Uint32
+	_       [lineBytes - 4]byte
+
+	tail word // of the shared queue: the next position to claim
+	_    [lineBytes - 8]byte
+
+	smallUsed word // one bit a block
+	_         [lineBytes - 8]byte
+	largeUsed word
+	_         [lineBytes - 8]byte
+	ringUsed  word // one bit a ring
+	_         [lineBytes - 8]byte
+
+	// bell counts the pulls that peers have opened on the owner's regions, so
+	// that the owner looks at one word and not at every region.
+	bell word
+	_    [lineBytes - 8]byte
+
+	// base is where the owner has mapped the segment: peers read the nonce there
+	// to learn whether the kernel lets them.
+	base word
+	_    [lineBytes - 8]byte
+}
+
+// flagMembarrier in the header: the owner orders its sleeper word against the
+// senders' stores by membarrier, so senders need no fence.
+const flagMembarrier = 1
+
+// queueCell is an entry of the shared queue. seq is twice the lap when the cell
+// is free and one more when it is full, so that zeroed memory is an empty queue.
+type queueCell struct {
+	seq  word
+	meta uint64
+	data [queueInline]byte
+}
+
+// ringCell is an entry of a ring. tag holds the lap, the kind and the length.
+type ringCell struct {
+	tag  word
+	data [ringInline]byte
+}
+
+// ringHead is what the consumer of a ring tells its producer.
+type ringHead struct {
+	cells word // positions consumed
+	bytes word
+	_     [lineBytes - 16]byte
+}
+
+// slot is a registration.
+type slot struct {
+	key    word // 0: none
+	base   word
+	size   word
+	rights word
+	_      [lineBytes - 32]byte
+	pull   pullState
+}
+
+// pullState is the cooperative copy that is under way on a slot, see
+// cooperative.go.
+type pullState struct {
+	state  word // pullIdle, pullOpening, …, with the epoch above
+	cursor word // epoch and offset of the next piece to claim
+	done   word // epoch and bytes that have arrived
+	gave   word // a piece that the owner claimed but could not copy
+	length uint64
+	source uint64 // address in the owner
+	dest   uint64 // address in the puller
+	puller uint64 // index of the puller, above it its key for the destination
+}
+
+// segment is one rank's segment as seen from here. In heap mode all devices
+// share one such value, otherwise each has its own mapping.
+type segment struct {
+	head  *segmentHeader
+	cells []queueCell
+	small []byte
+	large []byte
+	slots []slot // process mode
+	rings []byte // process mode
+	geo   geometry
+	mem   []byte // all of it
+
+	// Heap mode only: what would be sparse in a mapping is made on first use.
+	heap       bool
+	slotChunks []atomic.Pointer[[slotsPerChunk]slot]
+	ringChunks []atomic.Pointer[ringMemory]
+	// wake is where the owner parks.
+	wake chan struct{}
+
+	// regions holds the registered memory of an owner of this process, so that
+	// it stays alive, and so that heap mode can reach it.
+	regions []atomic.Pointer[[slotsPerChunk]atomic.Pointer[byte]]
+}
+
+// ringMemory is the memory of a ring.
+type ringMemory struct {
+	head  *ringHead
+	cells []ringCell
+	bytes []byte
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+func (g geometry) ringStride() int {
+	return roundUp(lineBytes+int(g.ringCells)*lineBytes+int(g.ringBytes), pageBytes)
+}
+
+// parts are the offsets of the parts of a segment.
+type parts struct{ cells, small, large, slots, rings, end int }
+
+// parts places slots and rings only when they lie in the segment, that is, not
+// in heap mode.
+func (g geometry) parts(heap bool) parts {
+	var p parts
+	p.cells = pageBytes
+	p.small = p.cells + int(g.cells)*lineBytes
+	p.large = p.small + int(g.smallBlocks)*smallBlockBytes
+	p.slots = roundUp(p.large+int(g.largeBlocks)*largeBlockBytes, pageBytes)
+	p.rings, p.end = p.slots, p.slots
+	if !heap {
+		p.rings = roundUp(p.slots+int(g.slots)*int(unsafe.Sizeof(slot{})), pageBytes)
+		p.end = p.rings + int(g.rings)*g.ringStride()
+	}
+	return p
+}
+
+// newHeapSegment makes a segment of ordinary memory.
+func newHeapSegment(g geometry) *segment {
+	s := layOut(alignedBytes(g.parts(true).end), g, true)
+	s.slotChunks = make([]atomic.Pointer[[slotsPerChunk]slot], g.slots/slotsPerChunk)
+	s.ringChunks = make([]atomic.Pointer[ringMemory], g.rings)
+	s.wake = make(chan struct{}, 1)
+	return s
+}
+
+// layOut puts the parts over mem, which is as long as the geometry asks and
+// aligned to a line.
+func layOut(mem []byte, g geometry, heap bool) *segment {
+	p := g.parts(heap)
+	s := &segment{geo: g, mem: mem, heap: heap}
+	s.head = (*segmentHeader)(unsafe.Pointer(&mem[0]))
+	s.cells = unsafe.Slice((*queueCell)(unsafe.Pointer(&mem[p.cells])), g.cells)
+	s.small = mem[p.small:p.large:p.large]
+	s.large = mem[p.large:p.slots:p.slots]
+	if !heap {
+		s.slots = unsafe.Slice((*slot)(unsafe.Pointer(&mem[p.slots])), g.slots)
+		s.rings = mem[p.rings:p.end:p.end]
+	}
+	return s
+}
+
+// headerOf reads the header of a mapping before its geometry is known.
+func headerOf(mem []byte) *segmentHeader { return (*segmentHeader)(unsafe.Pointer(&mem[0])) }
+
+// addressOf is where a word lies, as another process gives it to the kernel.
+func addressOf(w *word) uint64 { return uint64(uintptr(unsafe.Pointer(w))) }
+
+// ring is the memory of ring i. In heap mode it is made by the first who asks,
+// which is the sender that has claimed it.
+func (s *segment) ring(i int) *ringMemory {
+	if !s.heap {
+		stride := s.geo.ringStride()
+		return layOutRing(s.rings[i*stride:(i+1)*stride], s.geo)
+	}
+	if r := s.ringChunks[i].Load(); r != nil {
+		return r
+	}
+	n := lineBytes + int(s.geo.ringCells)*lineBytes + int(s.geo.ringBytes)
+	r := layOutRing(alignedBytes(n), s.geo)
+	if !s.ringChunks[i].CompareAndSwap(nil, r) {
+		r = s.ringChunks[i].Load()
+	}
+	return r
+}
+
+func layOutRing(mem []byte, g geometry) *ringMemory {
+	at := lineBytes + int(g.ringCells)*lineBytes
+	return &ringMemory{
+		head:  (*ringHead)(unsafe.Pointer(&mem[0])),
+		cells: unsafe.Slice((*ringCell)(unsafe.Pointer(&mem[lineBytes])), g.ringCells),
+		bytes: mem[at : at+int(g.ringBytes) : at+int(g.ringBytes)],
+	}
+}
+
+// slot is registration i, or nil in heap mode when no such slot was ever used.
+func (s *segment) slot(i int) *slot {
+	if !s.heap {
+		return &s.slots[i]
+	}
+	if c := s.slotChunks[i/slotsPerChunk].Load(); c != nil {
+		return &c[i%slotsPerChunk]
+	}
+	return nil
+}
+
+// regionStart is the first byte of what an owner in this process has registered
+// in slot i, or nil when there is nothing. Whether it still belongs to a key has
+// to be checked after this and before sliceAt.
+func (s *segment) regionStart(i int) *byte {
+	if c := s.regions[i/slotsPerChunk].Load(); c != nil {
+		return c[i%slotsPerChunk].Load()
+	}
+	return nil
+}
+
+// sliceAt is n bytes from p on.
+func sliceAt(p *byte, n uint64) []byte { return unsafe.Slice(p, n) }
+
+// alignedBytes is n zero bytes that begin on a line.
+func alignedBytes(n int) []byte {
+	b := make([]byte, n+lineBytes)
+	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (lineBytes - 1)
+	return b[skip : skip+n : skip+n]
+}

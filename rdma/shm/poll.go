@@ -1,0 +1,131 @@
+package shm
+
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// The road of a message in: poll gives back what the last poll lent, hands out
+// completions of requests, looks at each open ring, then at the shared queue,
+// and last moves a piece of the copies that are under way. Looking costs a load
+// for each ring and one for the queue.
+
+func (d *Device) poll(out []rdma.Completion) int {
+	if d.queue.freed != d.queue.pos {
+		d.queue.release()
+	}
+	n := 0
+	if !d.done.empty() {
+		n = d.done.drain(out)
+	}
+	if d.recv.low {
+		n += d.pollLowWater(out[n:])
+	}
+	for range d.rings {
+		// The next poll begins with the next ring, so that no sender starves
+		// when out is too short for all.
+		if d.nextRing++; d.nextRing >= len(d.rings) {
+			d.nextRing = 0
+		}
+		r := d.rings[d.nextRing]
+		if r.closing {
+			d.dropRing(r)
+			break
+		}
+		r.release()
+		n += d.pollRing(r, out[n:])
+	}
+	n += d.pollShared(out[n:])
+	if d.copies.busy() {
+		d.copies.progress(d)
+		n += d.done.drain(out[n:])
+	}
+	return n
+}
+
+func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
+	n := 0
+	for n < len(out) {
+		c, tag := r.peek()
+		if c == nil {
+			break
+		}
+		switch k := kind(tag >> 24); {
+		case k == kindData:
+			if !d.recv.open() {
+				return n
+			}
+			d.recv.place(&out[n], r.source, r.pop(c, tag))
+			n++
+		case k == kindRingClose:
+			r.pop(c, tag)
+			r.closing = true
+			return n
+		default:
+			d.answer(k, r.source, r.pop(c, tag))
+		}
+	}
+	return n
+}
+
+func (d *Device) pollShared(out []rdma.Completion) int {
+	n := 0
+	for n < len(out) {
+		c := d.queue.peek()
+		if c == nil {
+			break
+		}
+		source, k, data := d.queue.message(c)
+		switch {
+		case k == kindRingOpen:
+			d.rings = append(d.rings, openRingReader(d.seg, int(data[0]), source))
+		case k != kindData:
+			d.answer(k, source, data)
+		case !d.recv.open():
+			return n
+		default:
+			d.recv.place(&out[n], source, data)
+			n++
+		}
+		d.queue.pos++
+	}
+	return n
+}
+
+// dropRing gives the ring of a sender that has closed to the next one.
+func (d *Device) dropRing(r *ringReader) {
+	r.tell()
+	clearBit(&d.seg.head.ringUsed, r.number)
+	i := slices.Index(d.rings, r)
+	d.rings = slices.Delete(d.rings, i, i+1)
+	d.nextRing = 0
+}
+
+func (d *Device) pollLowWater(out []rdma.Completion) int {
+	if len(out) == 0 {
+		return 0
+	}
+	d.recv.low = false
+	out[0] = rdma.Completion{Op: rdma.OpLowWater, Len: uint64(d.recv.count())}
+	return 1
+}
+
+// pending tells whether poll would find something.
+func (d *Device) pending() bool {
+	if !d.done.empty() || d.recv.low || d.copies.ready(d) {
+		return true
+	}
+	open := d.recv.open()
+	for _, r := range d.rings {
+		if c, tag := r.peek(); r.closing || c != nil && (open || kind(tag>>24) != kindData) {
+			return true
+		}
+	}
+	c := d.queue.peek()
+	if c == nil {
+		return false
+	}
+	_, _, k, _ := unpackMeta(c.meta)
+	return open || k != kindData
+}

@@ -1,0 +1,151 @@
+package shm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Registrations lie in the owner's segment, where an origin checks them before
+// it touches the memory: there is no round trip, and the owner need not be in the
+// library. A key is the number of a slot and a generation that is never repeated,
+// so the key of an ended registration fits nothing.
+//
+// The order of stores and loads makes a slot consistent without a lock: the owner
+// clears the key first and sets it last, the origin looks at it first and last.
+
+const (
+	keySlotBits = 16
+	keySlotMask = 1<<keySlotBits - 1
+)
+
+type registrations struct {
+	seg   *segment
+	free  []uint32 // used before fresh ones, last in first out: few pages are touched
+	limbo []uint32 // deregistered, but a peer still looks at a copy, see cooperative.go
+	fresh uint32   // slots from here on were never used
+	next  uint64   // generation
+}
+
+func newRegistrations(s *segment) registrations {
+	s.regions = make([]atomic.Pointer[[slotsPerChunk]atomic.Pointer[byte]], (s.geo.slots+slotsPerChunk-1)/slotsPerChunk)
+	// A random start keeps the keys of an earlier owner of the index from fitting.
+	return registrations{seg: s, next: rand.Uint64() >> (keySlotBits + 1)}
+}
+
+// Register lets peers reach mem.
+func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
+	if d.closed {
+		return rdma.MR{}, rdma.ErrClosed
+	}
+	return d.regs.register(rdma.MemOf(mem), acc)
+}
+
+func (r *registrations) register(mem rdma.Mem, acc rdma.Access) (rdma.MR, error) {
+	i, ok := r.take()
+	if !ok {
+		return rdma.MR{}, fmt.Errorf("shm: all %d registrations are in use: %w", r.seg.geo.slots, rdma.ErrNoResources)
+	}
+	s := r.seg.slot(int(i))
+	r.next++
+	mr := rdma.MR{Base: mem.Addr(), Len: uint64(mem.Len()), RKey: r.next<<keySlotBits | uint64(i)}
+	if mem.Len() > 0 {
+		r.seg.regions[i/slotsPerChunk].Load()[i%slotsPerChunk].Store(&mem.Bytes()[0])
+	}
+	s.base.publish(mr.Base)
+	s.size.publish(mr.Len)
+	s.rights.publish(uint64(acc))
+	s.key.publish(mr.RKey)
+	return mr, nil
+}
+
+// take finds a slot.
+func (r *registrations) take() (uint32, bool) {
+	if len(r.limbo) > 0 {
+		r.reclaim()
+	}
+	if n := len(r.free); n > 0 {
+		i := r.free[n-1]
+		r.free = r.free[:n-1]
+		return i, true
+	}
+	if r.fresh == r.seg.geo.slots {
+		return 0, false
+	}
+	i := r.fresh
+	r.fresh++
+	if i%slotsPerChunk == 0 {
+		r.seg.regions[i/slotsPerChunk].Store(new([slotsPerChunk]atomic.Pointer[byte]))
+		if r.seg.heap {
+			r.seg.slotChunks[i/slotsPerChunk].Store(new([slotsPerChunk]slot))
+		}
+	}
+	return i, true
+}
+
+// reclaim frees the slot that has waited longest, if its copy has ended.
+func (r *registrations) reclaim() {
+	if i := r.limbo[0]; r.seg.slot(int(i)).pull.abandon() {
+		r.limbo = append(r.limbo[:0], r.limbo[1:]...)
+		r.free = append(r.free, i)
+	}
+}
+
+// Deregister ends a registration. A copy that a peer has begun is broken off at
+// its next piece.
+func (d *Device) Deregister(mr rdma.MR) error { return d.regs.deregister(mr.RKey) }
+
+func (r *registrations) deregister(key uint64) error {
+	i := uint32(key & keySlotMask)
+	if i >= r.fresh || key == 0 || r.seg.slot(int(i)).key.load() != key {
+		return fmt.Errorf("shm: no registration has the key %#x; it was deregistered before, or belongs to another device", key)
+	}
+	s := r.seg.slot(int(i))
+	// The fence orders this before the look at the copy: either the puller sees
+	// that the key is gone or we see that it has begun.
+	s.key.publishFenced(0)
+	r.seg.regions[i/slotsPerChunk].Load()[i%slotsPerChunk].Store(nil)
+	if s.pull.abandon() {
+		r.free = append(r.free, i)
+	} else {
+		r.limbo = append(r.limbo, i)
+	}
+	return nil
+}
+
+// access finds the slot of a key and checks that it allows n bytes at addr to be
+// used in the needed way. nil: refused.
+func (s *segment) access(key, addr, n uint64, need rdma.Access) *slot {
+	i := int(key & keySlotMask)
+	if key == 0 || i >= int(s.geo.slots) {
+		return nil
+	}
+	sl := s.slot(i)
+	if sl == nil || sl.key.load() != key {
+		return nil
+	}
+	base, size, rights := sl.base.load(), sl.size.load(), rdma.Access(sl.rights.load())
+	if rights&need == 0 || addr < base || n > size || addr-base > size-n || sl.key.load() != key {
+		return nil
+	}
+	return sl
+}
+
+// memory is access for an owner in this process: the bytes themselves.
+func (s *segment) memory(key, addr, n uint64, need rdma.Access) ([]byte, bool) {
+	sl := s.access(key, addr, n, need)
+	if sl == nil {
+		return nil, false
+	}
+	base, size := sl.base.load(), sl.size.load()
+	start := s.regionStart(int(key & keySlotMask))
+	if sl.key.load() != key || addr < base || addr-base > size || n > size-(addr-base) {
+		return nil, false
+	}
+	if start == nil {
+		return nil, n == 0
+	}
+	return sliceAt(start, size)[addr-base:][:n], true
+}

@@ -1,0 +1,125 @@
+package shm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// resolveProcess maps the segment of another process and finds out whether its
+// memory can be reached.
+func (d *Device) resolveProcess(p *peer, a address) error {
+	if a.heap {
+		return fmt.Errorf("shm: peer %d is a goroutine of a process with a Host, but this device was opened without one; open both with or both without", a.index)
+	}
+	f, err := openSegment(a)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("shm: segment of peer %d: %w", a.index, err)
+	}
+	if info.Size() < pageBytes {
+		return errWrongSegment(a, "it is too short")
+	}
+	mem, err := mapFile(f, int(info.Size()))
+	if err != nil {
+		return fmt.Errorf("shm: cannot map the %d bytes of peer %d's segment: %w; raise the limit on address space (ulimit -v) or on mappings (vm.max_map_count)", info.Size(), a.index, err)
+	}
+	h := headerOf(mem)
+	why := ""
+	switch {
+	case h.magic.load() != segmentMagic:
+		why = "it is not a segment"
+	case h.nonce.load() != a.nonce:
+		why = "its nonce differs: the process number was reused"
+	case h.geo.version != layoutVersion:
+		why = fmt.Sprintf("its layout is version %d, ours %d; run all ranks from the same build", h.geo.version, layoutVersion)
+	case !h.geo.valid() || h.geo.parts(false).end > len(mem):
+		why = "its geometry does not fit its size"
+	}
+	if why != "" {
+		unix.Munmap(mem)
+		return errWrongSegment(a, why)
+	}
+	p.seg = layOut(mem, h.geo, false)
+	p.fenced = h.flags&flagMembarrier == 0
+	p.pidfd, _ = unix.PidfdOpen(a.pid, 0) // -1 before Linux 5.3
+	p.reach = reachMessages
+	if !d.cfg.NoProcessVM && d.attr.Ops != 0 && d.copies.kernel && probeReach(p) {
+		p.reach = reachKernel
+	}
+	return nil
+}
+
+func errWrongSegment(a address, why string) error {
+	return fmt.Errorf("shm: what process %d has under file %d is not the segment of peer %d: %s", a.pid, a.fd, a.index, why)
+}
+
+func (g geometry) valid() bool {
+	power := func(n uint32) bool { return n != 0 && n&(n-1) == 0 }
+	return power(g.cells) && power(g.ringCells) && power(g.ringBytes) && g.cells <= 1<<20 && g.ringCells <= 1<<20 && g.ringBytes <= 1<<30 &&
+		g.smallBlocks <= 64 && g.largeBlocks <= 64 && g.rings <= maxRings && g.slots <= 1<<16
+}
+
+// openSegment opens the file by its path, if it has one, else by way of its
+// owner.
+func openSegment(a address) (*os.File, error) {
+	var pathErr error
+	if a.path != "" {
+		f, err := os.OpenFile(a.path, os.O_RDWR, 0)
+		if err == nil {
+			return f, nil
+		}
+		pathErr = err
+	}
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", a.pid, a.fd), os.O_RDWR, 0)
+	if err == nil {
+		return f, nil
+	}
+	hint := "the ranks must run as one user and see each other's processes"
+	if errors.Is(err, os.ErrNotExist) {
+		hint = "the process has ended, or it runs in another PID namespace"
+	}
+	return nil, fmt.Errorf("shm: cannot open the segment of peer %d: %w; %s; containers need a shared PID namespace, or NoMemfd and a shared %s",
+		a.index, errors.Join(pathErr, err), hint, "/dev/shm")
+}
+
+// probeReach reads the peer's nonce out of its memory. The answer of the kernel
+// depends on users, capabilities, yama and seccomp; only trying tells.
+func probeReach(p *peer) bool {
+	var got, want [8]byte
+	h := p.seg.head
+	putUint64(want[:], h.nonce.load())
+	at := h.base.load() + 8 // nonce follows magic
+	n, errno := processRead(p.pid, got[:], at)
+	return errno == 0 && n == len(got) && bytes.Equal(got[:], want[:])
+}
+
+// processAlive tells whether the process exists. A pidfd also shows that it has
+// ended when nobody has waited for it yet, and is not fooled by a reused number.
+func processAlive(p *peer) bool {
+	if p.pidfd >= 0 {
+		fds := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, 0)
+		return err != nil || n == 0
+	}
+	if unix.Kill(p.pid, 0) == unix.ESRCH {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	i := bytes.LastIndexByte(stat, ')')
+	return err != nil || i < 0 || i+2 >= len(stat) || stat[i+2] != 'Z'
+}
+
+func unmapPeer(p *peer) error {
+	if p.pidfd >= 0 {
+		unix.Close(p.pidfd)
+	}
+	return unix.Munmap(p.seg.mem)
+}

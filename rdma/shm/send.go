@@ -1,0 +1,127 @@
+package shm
+
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// The road of a message out: PostSend → post → transmit → a ring's push, or the
+// peer's shared queue until it has a ring → wake, if the peer sleeps.
+
+// PostSend takes a prefix of wrs.
+func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
+	d := q.dev
+	for i := range wrs {
+		if err := d.post(&wrs[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(wrs), nil
+}
+
+func (d *Device) post(wr *rdma.SendWR) error {
+	p := d.peer(wr.Peer)
+	if p == nil {
+		return errUnknownPeer(wr.Peer)
+	}
+	if p.seg.head.sleeper.Load() == closedWord {
+		p.gone = true
+	}
+	inline := wr.Flags&rdma.Inline != 0
+	if wr.Op != rdma.OpSend || p.gone || !inline {
+		return d.postReserved(p, wr, inline)
+	}
+	if int(wr.HeadLen)+wr.Body.Len() > maxSend || wr.HeadLen > rdma.HeadMax {
+		return errTooLong(wr)
+	}
+	if !d.transmit(p, kindData, wr) {
+		return rdma.ErrAgain
+	}
+	return nil
+}
+
+// postReserved is for requests that make a completion.
+func (d *Device) postReserved(p *peer, wr *rdma.SendWR, inline bool) error {
+	if d.closed || !d.has.qp {
+		return rdma.ErrClosed
+	}
+	if !d.attr.Ops.Has(wr.Op) {
+		return fmt.Errorf("shm: %v to peer %d: %w", wr.Op, wr.Peer, rdma.ErrUnsupported)
+	}
+	if wr.Op == rdma.OpSend && (int(wr.HeadLen)+wr.Body.Len() > maxSend || wr.HeadLen > rdma.HeadMax) {
+		return errTooLong(wr)
+	}
+	if !d.done.reserve() {
+		return rdma.ErrAgain
+	}
+	c := rdma.Completion{ID: wr.ID, Op: wr.Op, Peer: wr.Peer}
+	switch {
+	case p.gone:
+		c.Status = rdma.StatusPeerGone
+	case wr.Op != rdma.OpSend:
+		return d.copies.start(d, p, wr)
+	case !d.transmit(p, kindData, wr):
+		d.done.reserved--
+		return rdma.ErrAgain
+	default:
+		// The message was copied: that is all a send asks for.
+		c.Len = uint64(wr.HeadLen) + uint64(wr.Body.Len())
+	}
+	d.done.add(c)
+	return nil
+}
+
+func errTooLong(wr *rdma.SendWR) error {
+	return fmt.Errorf("shm: a message of %d + %d bytes to peer %d is longer than Attr.MaxSend, %d, or its head than %d; send it in pieces",
+		wr.HeadLen, wr.Body.Len(), wr.Peer, maxSend, rdma.HeadMax)
+}
+
+// transmit copies a message into the peer's segment and reports whether there
+// was room.
+func (d *Device) transmit(p *peer, k kind, wr *rdma.SendWR) bool {
+	fenced := p.fenced || !d.unfenced.Load()
+	if p.ring != nil {
+		if !p.ring.push(k, wr, fenced) {
+			return false
+		}
+	} else if !d.sendShared(p, k, wr, fenced) {
+		return false
+	}
+	// Nothing may stand between the publication and this load, see wait.go.
+	if p.seg.head.sleeper.Load() != awakeWord {
+		d.rouse(p)
+	}
+	return true
+}
+
+// sendShared uses the peer's shared queue, and opens a ring once enough has gone
+// that way.
+func (d *Device) sendShared(p *peer, k kind, wr *rdma.SendWR, fenced bool) bool {
+	if !p.seg.appendShared(d.index, k, wr, fenced) {
+		return false
+	}
+	if p.sent++; p.sent >= p.ringAt {
+		d.openRing(p, fenced)
+	}
+	return true
+}
+
+// openRing claims a ring in the peer's segment and says so with the last message
+// that goes through its shared queue.
+func (d *Device) openRing(p *peer, fenced bool) {
+	i := claimBit(&p.seg.head.ringUsed, p.seg.geo.rings)
+	if i < 0 {
+		p.ringAt = 2 * p.sent // one may become free
+		return
+	}
+	w := openRingWriter(p.seg, i)
+	marker := rdma.SendWR{HeadLen: 1}
+	marker.Head[0] = byte(i)
+	if !p.seg.appendShared(d.index, kindRingOpen, &marker, fenced) {
+		clearBit(&p.seg.head.ringUsed, i)
+		p.ringAt = p.sent + 1
+		return
+	}
+	p.ring = w
+}

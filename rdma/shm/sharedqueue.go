@@ -1,0 +1,133 @@
+package shm
+
+import (
+	"math/bits"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// The shared queue takes messages from any peer: a bounded queue with a sequence
+// number in each cell (after D. Vyukov). A producer claims a position by moving
+// the tail and then fills the cell; the owner alone consumes.
+//
+// A process that is killed between the two steps leaves a cell that never fills,
+// and the owner sees nothing behind it. The window is a few nanoseconds, and a
+// job does not survive the loss of a rank for long; rings are not affected.
+
+// kind says what a message is for. Only kindData reaches the user.
+type kind uint8
+
+const (
+	kindData kind = iota
+	kindRingOpen
+	kindRingClose
+	kindHello
+	kindWrite
+	kindReadRequest
+	kindReadReply
+	kindAnswer
+)
+
+// meta packs what a cell says beside its sequence: source, block, kind, length.
+func packMeta(source, block int, k kind, n int) uint64 {
+	return uint64(source)<<48 | uint64(block)<<40 | uint64(k)<<32 | uint64(n)
+}
+
+func unpackMeta(m uint64) (source, block int, k kind, n int) {
+	return int(m >> 48), int(m >> 40 & 0xff), kind(m >> 32), int(uint32(m))
+}
+
+// appendShared puts a message into the queue of s and reports whether there was
+// room.
+func (s *segment) appendShared(source int, k kind, wr *rdma.SendWR, fenced bool) bool {
+	n := int(wr.HeadLen) + wr.Body.Len()
+	block := noBlock
+	if n > queueInline {
+		// The block is filled first, so that the claimed cell is empty only for
+		// an instant.
+		i, mem := s.claimBlock(n)
+		if i < 0 {
+			return false
+		}
+		block = i
+		fill(mem, wr)
+	}
+	shift := bits.TrailingZeros32(s.geo.cells)
+	pos := s.head.tail.load()
+	for {
+		c := &s.cells[pos&uint64(len(s.cells)-1)]
+		free := pos >> shift << 1
+		seq := c.seq.load()
+		if seq == free {
+			if s.head.tail.cas(pos, pos+1) {
+				if block == noBlock {
+					fill(c.data[:], wr)
+				}
+				c.meta = packMeta(source, block, k, n)
+				if fenced {
+					c.seq.publishFenced(free + 1)
+				} else {
+					c.seq.publish(free + 1)
+				}
+				return true
+			}
+		} else if int64(seq-free) < 0 {
+			if block != noBlock {
+				s.freeBlock(block)
+			}
+			return false
+		}
+		pos = s.head.tail.load()
+	}
+}
+
+// fill writes Head and Body one after the other.
+func fill(to []byte, wr *rdma.SendWR) {
+	h := copy(to, wr.Head[:wr.HeadLen])
+	copy(to[h:], wr.Body.Bytes())
+}
+
+// queueReader is the owner's end of its shared queue.
+type queueReader struct {
+	seg   *segment
+	shift int
+	pos   uint64 // next position to read
+	freed uint64 // positions before this one have been given back
+}
+
+func newQueueReader(s *segment) queueReader {
+	return queueReader{seg: s, shift: bits.TrailingZeros32(s.geo.cells)}
+}
+
+func (q *queueReader) cell(pos uint64) *queueCell {
+	return &q.seg.cells[pos&uint64(len(q.seg.cells)-1)]
+}
+
+// peek is the next message, or nil. It stays where it is until release.
+func (q *queueReader) peek() *queueCell {
+	c := q.cell(q.pos)
+	if c.seq.load() == q.pos>>q.shift<<1+1 {
+		return c
+	}
+	return nil
+}
+
+// message is the content of a cell.
+func (q *queueReader) message(c *queueCell) (source int, k kind, data []byte) {
+	source, block, k, n := unpackMeta(c.meta)
+	if block == noBlock {
+		return source, k, c.data[:n]
+	}
+	return source, k, q.seg.block(block)[:n]
+}
+
+// release gives back all cells that were passed over.
+func (q *queueReader) release() {
+	for ; q.freed != q.pos; q.freed++ {
+		c := q.cell(q.freed)
+		if _, block, _, _ := unpackMeta(c.meta); block != noBlock {
+			q.seg.freeBlock(block)
+		}
+		c.seq.publish((q.freed>>q.shift + 1) << 1)
+	}
+}

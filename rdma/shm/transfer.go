@@ -1,0 +1,266 @@
+package shm
+
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Transfers are the requests that move memory: OpRead and OpWrite, and the two
+// halves of a cooperative copy (cooperative.go). A short one is done when it is
+// posted. Of the longer ones each poll moves one piece of one, in turn, so that
+// neither PostSend nor Poll holds the caller up for long.
+
+const (
+	// postedCopy is the longest copy that is done within PostSend: about the time
+	// of a few system calls.
+	postedCopy = 64 << 10
+	// looks bounds how many transfers a poll looks at.
+	looks = 8
+)
+
+// transfer is a request under way.
+type transfer struct {
+	id     uint64
+	body   rdma.Mem
+	remote uint64
+	key    uint64
+	peer   *peer
+	op     rdma.Op
+	phase  phase
+	status rdma.Status
+	done   uint64 // bytes moved; by messages: bytes acknowledged
+	sent   uint64 // by messages: bytes asked for or sent
+	number uint32 // in transferTable.all
+	ticket uint32 // differs each time the transfer is used
+
+	// Cooperative copies.
+	slot   *slot
+	epoch  uint64
+	length uint64
+	own    rdma.MR // of the destination, in heap mode
+}
+
+// phase says what a transfer does next.
+type phase uint8
+
+const (
+	phaseFree     phase = iota
+	phaseCopy           // move pieces ourselves
+	phaseMessages       // have the peer do it, see fallback.go
+	phaseOpening        // OpPull: wait until the region has no other copy
+	phaseShared         // OpPull, OpPush: claim pieces
+	phaseOffered        // OpPush: wait for the puller
+)
+
+// transferTable holds the transfers of a device.
+type transferTable struct {
+	active  []*transfer // every poll may move one of these
+	offered []*transfer // OpPush without a puller: looked at when the bell rings
+	next    int         // in active
+	rung    uint64      // bell, when offered was last looked at
+
+	all    []*transfer
+	free   []*transfer
+	owed   []service // what we owe to peers, see fallback.go
+	kernel bool      // process_vm works at all
+}
+
+func (t *transferTable) busy() bool {
+	return len(t.active) != 0 || len(t.offered) != 0 || len(t.owed) != 0
+}
+
+// start begins a request for which a completion is reserved.
+func (t *transferTable) start(d *Device, p *peer, wr *rdma.SendWR) error {
+	x := t.take()
+	x.id, x.body, x.remote, x.key, x.peer, x.op = wr.ID, wr.Body, wr.Remote, wr.RKey, p, wr.Op
+	switch wr.Op {
+	case rdma.OpPull:
+		t.startPull(d, x)
+	case rdma.OpPush:
+		t.startPush(d, x)
+	default:
+		t.startCopy(d, x)
+	}
+	return nil
+}
+
+func (t *transferTable) take() *transfer {
+	n := len(t.free)
+	if n == 0 {
+		x := &transfer{number: uint32(len(t.all))}
+		t.all = append(t.all, x)
+		return x
+	}
+	x := t.free[n-1]
+	t.free = t.free[:n-1]
+	return x
+}
+
+// finish completes a transfer that is in no list.
+func (t *transferTable) finish(d *Device, x *transfer, s rdma.Status) {
+	c := rdma.Completion{ID: x.id, Op: x.op, Peer: x.peer.id, Status: s}
+	if s == rdma.StatusOK {
+		c.Len = x.done
+	}
+	d.done.add(c)
+	*x = transfer{number: x.number, ticket: x.ticket + 1}
+	t.free = append(t.free, x)
+}
+
+func (x *transfer) need() rdma.Access {
+	switch x.op {
+	case rdma.OpWrite:
+		return rdma.RemoteWrite
+	case rdma.OpRead:
+		return rdma.RemoteRead
+	}
+	return rdma.Cooperative
+}
+
+func (t *transferTable) startCopy(d *Device, x *transfer) {
+	n := uint64(x.body.Len())
+	if x.peer.seg.access(x.key, x.remote, n, x.need()) == nil {
+		t.finish(d, x, rdma.StatusRemoteAccess)
+		return
+	}
+	x.phase = phaseCopy
+	if x.peer.reach == reachMessages {
+		x.phase = phaseMessages
+	}
+	if n <= postedCopy {
+		if over, s := t.step(d, x); over {
+			t.finish(d, x, s)
+			return
+		}
+	}
+	t.active = append(t.active, x)
+}
+
+// progress moves one piece, and looks at a few other transfers.
+func (t *transferTable) progress(d *Device) {
+	if len(t.owed) != 0 {
+		t.payOwed(d)
+	}
+	if len(t.offered) != 0 {
+		t.lookAtOffers(d)
+	}
+	for i := min(looks, len(t.active)); i > 0; i-- {
+		if t.next >= len(t.active) {
+			t.next = 0
+		}
+		x := t.active[t.next]
+		before := x.done + x.sent
+		over, s := t.step(d, x)
+		moved := x.done+x.sent != before
+		if over {
+			t.active = slices.Delete(t.active, t.next, t.next+1)
+			t.finish(d, x, s)
+		} else {
+			t.next++
+		}
+		if moved {
+			return
+		}
+	}
+}
+
+// step moves at most one piece of a transfer, and tells whether it is over and
+// how it went.
+func (t *transferTable) step(d *Device, x *transfer) (bool, rdma.Status) {
+	switch x.phase {
+	case phaseCopy:
+		n := uint64(x.body.Len())
+		moved, s := d.move(x.peer, x.op == rdma.OpWrite, x.body.Bytes()[x.done:], x.remote+x.done, x.key, x.need())
+		if s == statusRefused {
+			x.phase, x.sent = phaseMessages, x.done
+			return false, rdma.StatusOK
+		}
+		x.done += uint64(moved)
+		return s != rdma.StatusOK || x.done == n, s
+	case phaseMessages:
+		return t.stepMessages(d, x)
+	case phaseOpening:
+		return t.stepOpening(d, x)
+	}
+	return t.stepShared(d, x)
+}
+
+// statusRefused, inside this package, says that the kernel does not let us reach
+// the peer, and that it has to be asked by message.
+const statusRefused rdma.Status = 255
+
+// move copies one piece between local memory and a peer's.
+func (d *Device) move(p *peer, write bool, local []byte, remote, key uint64, need rdma.Access) (int, rdma.Status) {
+	if len(local) == 0 {
+		return 0, rdma.StatusOK
+	}
+	if len(local) > maxSyscallCopy {
+		local = local[:maxSyscallCopy]
+	}
+	if p.reach == reachMessages {
+		return 0, statusRefused
+	}
+	if p.reach == reachHeap {
+		there, ok := p.seg.memory(key, remote, uint64(len(local)), need)
+		switch {
+		case !ok:
+			return 0, rdma.StatusRemoteAccess
+		case write:
+			return copy(there, local), rdma.StatusOK
+		default:
+			return copy(local, there), rdma.StatusOK
+		}
+	}
+	if key != 0 && p.seg.access(key, remote, uint64(len(local)), need) == nil {
+		return 0, rdma.StatusRemoteAccess
+	}
+	return d.moveByKernel(p, write, local, remote)
+}
+
+// ready tells whether progress would find something to do.
+func (t *transferTable) ready(d *Device) bool {
+	if len(t.owed) != 0 || len(t.offered) != 0 && d.seg.head.bell.load() != t.rung {
+		return true
+	}
+	for _, x := range t.active {
+		switch x.phase {
+		case phaseMessages:
+			if x.sent < uint64(x.body.Len()) || x.done == uint64(x.body.Len()) || x.status != rdma.StatusOK {
+				return true
+			}
+		case phaseShared:
+			if x.canMove(d) {
+				return true
+			}
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// peerGone ends what waits for a peer.
+func (t *transferTable) peerGone(d *Device, p *peer) {
+	t.end(d, p, rdma.StatusPeerGone)
+	t.owed = slices.DeleteFunc(t.owed, func(s service) bool { return s.peer == p })
+}
+
+// flush ends everything.
+func (t *transferTable) flush(d *Device) {
+	t.end(d, nil, rdma.StatusFlushed)
+	t.owed = nil
+}
+
+func (t *transferTable) end(d *Device, p *peer, s rdma.Status) {
+	for _, list := range []*[]*transfer{&t.active, &t.offered} {
+		*list = slices.DeleteFunc(*list, func(x *transfer) bool {
+			if p != nil && x.peer != p {
+				return false
+			}
+			d.letGo(x)
+			t.finish(d, x, s)
+			return true
+		})
+	}
+}

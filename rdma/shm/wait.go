@@ -1,0 +1,123 @@
+package shm
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Sleeping and waking.
+//
+// A receiver that finds nothing says so in the sleeper word of its segment, looks
+// once more, and parks: on a futex, or in heap mode on a channel. A sender
+// publishes its message, then looks at the sleeper word, and wakes.
+//
+// Why no wake-up is lost. Let R be the receiver's store of asleepWord and its
+// later look at the queues, S the sender's store of the message and its later
+// look at the sleeper word. If both looks miss the other's store, the message
+// lies there and nobody wakes. Each side's store must therefore come before its
+// look in an order that both agree on. Hardware lets a look overtake an earlier
+// store, so each side needs a barrier in between:
+//
+//   - The receiver's store is an XCHG, and between store and look it calls
+//     membarrier(GLOBAL_EXPEDITED), which runs a full barrier on every core that
+//     at that moment runs a thread of a process registered for it; threads that
+//     do not run pass a barrier when they are next scheduled. A sender that is
+//     registered thus has a barrier somewhere. Is it before its store of the
+//     message or after its look, then the store or look in question comes after
+//     the receiver's store, and the look sees it. Is it between the two, it is
+//     the barrier that S needs. Is it after the store of the message in any case,
+//     the receiver's look, which comes after all barriers, sees the message.
+//   - A sender that is not registered (yet), or whose receiver has no membarrier,
+//     publishes by an XCHG, which is its own barrier. So does heap mode, where
+//     the XCHG is also what Go's memory model asks for.
+//
+// So the sender pays nothing while the receiver is awake, and the one who goes to
+// sleep, who has time, pays for both. Work that peers signal in other ways (the
+// counters of a cooperative copy) uses atomic additions, which are barriers.
+
+// Values of the sleeper word.
+const (
+	awakeWord  = 0
+	asleepWord = 1
+	closedWord = 2
+)
+
+// wakeup is the receiver's side of parking.
+type wakeup struct {
+	token      atomic.Uint32 // Wake was called
+	membarrier bool          // the kernel has it
+	timer      *time.Timer   // heap mode
+}
+
+// wait parks until there may be something to do.
+func (d *Device) wait(timeout time.Duration) error {
+	if d.closed {
+		return rdma.ErrClosed
+	}
+	w := &d.wakeup
+	if w.token.Swap(0) != 0 || timeout <= 0 {
+		return nil
+	}
+	sleeper := &d.seg.head.sleeper
+	sleeper.Store(asleepWord)
+	if w.membarrier {
+		membarrier()
+	}
+	if w.token.Load() == 0 && !d.pending() {
+		if d.seg.heap {
+			w.parkHeap(d.seg, timeout)
+		} else {
+			parkFutex(sleeper, asleepWord, timeout)
+		}
+	}
+	sleeper.Store(awakeWord)
+	// A Wake that came meanwhile has had its effect: this call returns.
+	w.token.Store(0)
+	return nil
+}
+
+// parkHeap waits on the segment's channel. A token left over from a wake-up that
+// came too late only makes one later call return early.
+func (w *wakeup) parkHeap(s *segment, timeout time.Duration) {
+	if w.timer == nil {
+		w.timer = time.NewTimer(timeout)
+	} else {
+		w.timer.Reset(timeout)
+	}
+	select {
+	case <-s.wake:
+		w.timer.Stop()
+	case <-w.timer.C:
+	}
+}
+
+// wake ends the wait that is under way, or the next one.
+func (w *wakeup) wake(d *Device) {
+	w.token.Store(1)
+	d.seg.unpark()
+}
+
+// rouse wakes a peer that has said that it sleeps, or notes that it has closed.
+func (d *Device) rouse(p *peer) {
+	if p.seg.head.sleeper.Load() == closedWord {
+		p.gone = true
+		return
+	}
+	p.seg.unpark()
+}
+
+func (s *segment) unpark() {
+	if !s.head.sleeper.CompareAndSwap(asleepWord, awakeWord) {
+		return
+	}
+	if !s.heap {
+		wakeFutex(&s.head.sleeper)
+		return
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

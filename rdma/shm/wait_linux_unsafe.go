@@ -1,0 +1,51 @@
+//go:build linux
+
+package shm
+
+import (
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	futexWait = 0 // not FUTEX_PRIVATE: the word is shared between processes
+	futexWake = 1
+
+	membarrierQuery            = 0
+	membarrierGlobalExpedited  = 1 << 1
+	membarrierRegisterGlobal   = 1 << 2
+	membarrierCommandsRequired = membarrierGlobalExpedited | membarrierRegisterGlobal
+)
+
+// parkFutex sleeps while *w is v, at most for the timeout. It is a Syscall and
+// not a RawSyscall, so that Go's scheduler runs other goroutines meanwhile.
+func parkFutex(w *atomic.Uint32, v uint32, timeout time.Duration) {
+	ts := unix.NsecToTimespec(int64(timeout))
+	syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWait, uintptr(v),
+		uintptr(unsafe.Pointer(&ts)), 0, 0)
+}
+
+func wakeFutex(w *atomic.Uint32) {
+	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWake, 1, 0, 0, 0)
+}
+
+// membarrierAvailable asks the kernel, which may lack it or be told to refuse it.
+func membarrierAvailable() bool {
+	got, _, errno := syscall.RawSyscall(unix.SYS_MEMBARRIER, membarrierQuery, 0, 0)
+	return errno == 0 && got&membarrierCommandsRequired == membarrierCommandsRequired
+}
+
+// membarrierRegister makes the threads of this process obey the membarrier of
+// others. The first call of a process takes milliseconds.
+func membarrierRegister() bool {
+	_, _, errno := syscall.Syscall(unix.SYS_MEMBARRIER, membarrierRegisterGlobal, 0, 0)
+	return errno == 0
+}
+
+func membarrier() {
+	syscall.RawSyscall(unix.SYS_MEMBARRIER, membarrierGlobalExpedited, 0, 0)
+}

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package shm
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Without Linux there is heap mode only, which parks on a channel.
+
+func parkFutex(*atomic.Uint32, uint32, time.Duration) {}
+
+func wakeFutex(*atomic.Uint32) {}
+
+func membarrier() {}
