@@ -11,6 +11,7 @@ type Link struct {
 	Dev  int           // the shell's number of the device
 	Attr *rdma.Attr    // of that device
 	Err  error         // set when the peer is gone
+	Open bool          // the shell's: packets can be posted
 	Wait []rdma.SendWR // the shell's: packets the device had no room for, in order
 
 	sendSeq uint32
@@ -27,7 +28,7 @@ type Link struct {
 	credit   int64
 	consumed int64 // receiving side: not yet told to the peer
 
-	held    []heldPacket // came too early
+	held    []heldPacket // came too early, in the order of their numbers
 	partial []partial    // eager messages whose segments are coming
 
 	Stats LinkStats
@@ -51,9 +52,10 @@ type heldPacket struct {
 // partial is an eager message of which more segments are to come. It goes either
 // to a receive or, while that is missing, to a Msg.
 type partial struct {
-	first uint32 // sequence number of its first packet
-	x     *Xfer
-	msg   *Msg
+	first         uint32 // sequence number of its first packet
+	filled, total int    // bytes
+	x             *Xfer
+	msg           *Msg
 }
 
 // eagerCharge is what a message costs in credit beyond its data: the receiver's

@@ -30,13 +30,15 @@ const (
 	stagePartial       // receive: segments are coming
 	stagePost          // send: waits for the device to take the packets
 	stageAck           // send: waits for ACK
+	stageAcked         // send: the ACK came first; waits for the device
 	stageRTS           // send: RTS is out
+	stageMatched       // receive: an RTS has just met it
 	stageMove          // data is being moved by a work request
 	stageCTS           // receive: CTS is out, FIN is to come
 	stageDone
 )
 
-var stageNames = [...]string{"idle", "posted", "partial", "post", "ack", "rts", "move", "cts", "done"}
+var stageNames = [...]string{"idle", "posted", "partial", "post", "ack", "acked", "rts", "matched", "move", "cts", "done"}
 
 // Xfer is one send or receive.
 type Xfer struct {
@@ -71,14 +73,14 @@ type Xfer struct {
 	remote uint64
 	rkey   uint64
 	total  int // length of the message as sent
-	filled int // bytes that have come
 }
 
 // Waiter is what the shell hangs on an operation that somebody waits for.
 type Waiter struct {
 	Ready   chan struct{}
 	Pending int
-	next    *Waiter
+	One     [1]*Xfer // for a wait on a single operation
+	Next    *Waiter  // the shell's lists
 }
 
 // Done tells whether the operation has ended.
@@ -97,7 +99,10 @@ func (x *Xfer) Protocol() string { return protocolName(x.proto) }
 type pool struct {
 	slab []*Xfer
 	free []*Xfer
-	msgs *Msg // free messages
+
+	msgs     *Msg // free messages
+	bigMsgs  *Msg // those that have kept a large buffer
+	bigBytes int  // how much that is
 }
 
 func (p *pool) get() *Xfer {
@@ -136,7 +141,6 @@ type Msg struct {
 	Total  int
 
 	data   []byte // eager: what has come, in a buffer of the message's own
-	filled int
 	sync   bool
 	rts    bool
 	proto  uint8
@@ -157,6 +161,10 @@ type msgNode struct {
 // short unexpected messages allocate nothing in the steady state.
 const smallMsg = 128
 
+// keepBig bounds the larger buffers that free messages keep, for programs that
+// are usually late with their receives.
+const keepBig = 256 << 10
+
 func (p *pool) getMsg() *Msg {
 	g := p.msgs
 	if g == nil {
@@ -166,11 +174,31 @@ func (p *pool) getMsg() *Msg {
 	return g
 }
 
-func (p *pool) putMsg(g *Msg) {
-	data := g.data
-	if cap(data) > smallMsg {
-		data = nil // large buffers go back to the collector
+// getMsgFor prefers a message whose buffer may do for total bytes.
+func (p *pool) getMsgFor(total int) *Msg {
+	if g := p.bigMsgs; g != nil && total > smallMsg {
+		p.bigMsgs, g.free = g.free, nil
+		p.bigBytes -= cap(g.data)
+		return g
 	}
-	*g = Msg{data: data[:0], free: p.msgs}
+	return p.getMsg()
+}
+
+func (p *pool) putMsg(g *Msg) {
+	data := g.data[:0]
+	big := cap(data) > smallMsg
+	if big && p.bigBytes+cap(data) <= keepBig {
+		p.bigBytes += cap(data)
+		*g = Msg{data: data, free: p.bigMsgs}
+		p.bigMsgs = g
+		return
+	}
+	if big {
+		data = nil // to the collector
+	}
+	*g = Msg{data: data, free: p.msgs}
 	p.msgs = g
 }
+
+// whole tells whether nothing of the message is still at the sender.
+func (g *Msg) whole() bool { return !g.rts && len(g.data) == g.Total }

@@ -1,0 +1,362 @@
+package engine
+
+// The calls of a rank, on bytes. Package mpi turns types, communicators and
+// layouts into them.
+
+import (
+	"context"
+	"errors"
+
+	"github.com/muster-mpi/muster/internal/p2p"
+)
+
+// Call says who is calling, for errors and for the board.
+type Call struct {
+	Op   string // "Recv"
+	Comm string // name of the communicator
+	Ctx  uint32
+}
+
+// Status is what came of an operation.
+type Status struct {
+	Source    int32 // rank in the communicator
+	Tag       int32
+	Len       int // bytes received
+	Cancelled bool
+}
+
+// Op is an operation under way. The zero Op is one that has ended.
+type Op struct {
+	x      *p2p.Xfer
+	handle uint64
+}
+
+// Active tells whether there is something to wait for.
+func (o Op) Active() bool { return o.x != nil }
+
+// Handle is the operation's small integer name, 0 for none.
+func (o Op) Handle() uint64 { return o.handle }
+
+// ErrStale says that an operation was completed before.
+var ErrStale = errors.New("this request has been completed already")
+
+// World rank of a receive from anybody.
+const Anyone = -1
+
+// Send sends and waits until buf may be used again.
+func (e *Engine) Send(ctx context.Context, call *Call, dst int, src, tag int32, buf []byte, mode p2p.Mode) error {
+	e.lock()
+	if ctx == nil && mode != p2p.Synchronous {
+		if l := e.link(dst); e.m.SendNow(l, call.Ctx, src, tag, buf) {
+			e.flush()
+			if len(l.Wait) == 0 && l.Err == nil {
+				e.unlock()
+				return nil
+			}
+			return e.finish(nil, call, e.adopt(l))
+		}
+	}
+	x := e.start(call.Ctx, dst, src, tag, buf, mode)
+	return e.finish(ctx, call, x)
+}
+
+// finish waits for a send of ours and frees it. It unlocks.
+func (e *Engine) finish(ctx context.Context, call *Call, x *p2p.Xfer) error {
+	if ctx == nil {
+		e.waitOne(x, call)
+	} else if err := e.waitSlow(ctx, call, x); err != nil {
+		e.unlock() // x stays: the device may still read the buffer
+		return err
+	}
+	err := x.Err
+	e.m.Free(x)
+	e.unlock()
+	return err
+}
+
+// adopt makes an operation of a SendNow that the device has not taken whole: the
+// last packet that waits on the link is its last.
+func (e *Engine) adopt(l *p2p.Link) *p2p.Xfer {
+	x := e.m.Adopt(l)
+	if n := len(l.Wait); n > 0 && l.Err == nil {
+		l.Wait[n-1].ID = x.Handle()
+		return x
+	}
+	e.m.Refuse(x, l.Err)
+	return x
+}
+
+func (e *Engine) start(ctx uint32, dst int, src, tag int32, buf []byte, mode p2p.Mode) *p2p.Xfer {
+	x := e.m.New()
+	x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Mode = e.link(dst), ctx, src, tag, buf, mode
+	e.m.Send(x)
+	e.settle()
+	return x
+}
+
+// Isend starts a send. A short one is often over when the call returns: then the
+// Op is zero.
+func (e *Engine) Isend(call *Call, dst int, src, tag int32, buf []byte, mode p2p.Mode) Op {
+	e.lock()
+	var x *p2p.Xfer
+	if l := e.link(dst); mode != p2p.Synchronous && e.m.SendNow(l, call.Ctx, src, tag, buf) {
+		e.flush()
+		if len(l.Wait) == 0 && l.Err == nil {
+			e.unlock()
+			return Op{}
+		}
+		x = e.adopt(l)
+		if e.parked {
+			e.cq.Wake()
+		}
+	} else {
+		x = e.start(call.Ctx, dst, src, tag, buf, mode)
+	}
+	op := Op{x, x.Handle()}
+	e.unlock()
+	return op
+}
+
+// Recv receives. from is the world rank, or Anyone; src the same in the
+// communicator.
+func (e *Engine) Recv(ctx context.Context, call *Call, from int, src, tag int32, buf []byte) (Status, error) {
+	e.lock()
+	x := e.post1(call.Ctx, from, src, tag, buf)
+	if ctx == nil {
+		e.waitOne(x, call)
+	} else if err := e.waitSlow(ctx, call, x); err != nil {
+		if e.m.Cancel(x) {
+			e.m.Free(x)
+			e.unlock()
+			return Status{}, err
+		}
+		e.waitOne(x, call) // the message is being moved into buf: that must end first
+	}
+	st, err := statusOf(x), x.Err
+	e.m.Free(x)
+	e.unlock()
+	return st, err
+}
+
+// Irecv starts a receive.
+func (e *Engine) Irecv(call *Call, from int, src, tag int32, buf []byte) Op {
+	e.lock()
+	if e.driver == nil {
+		e.poll() // what has come is found now, and a rendezvous begins inside this call (T1 4.2)
+	}
+	x := e.post1(call.Ctx, from, src, tag, buf)
+	op := Op{x, x.Handle()}
+	e.unlock()
+	return op
+}
+
+func (e *Engine) post1(ctx uint32, from int, src, tag int32, buf []byte) *p2p.Xfer {
+	x := e.m.New()
+	x.Ctx, x.Source, x.Tag, x.Buf = ctx, src, tag, buf
+	if from != Anyone {
+		x.Link = e.link(from)
+	}
+	if e.failed != nil {
+		e.m.Refuse(x, e.failed)
+		return x
+	}
+	e.m.Recv(x)
+	e.settle()
+	return x
+}
+
+func statusOf(x *p2p.Xfer) Status {
+	return Status{Source: x.Source, Tag: x.Tag, Len: x.Len, Cancelled: x.Cancelled}
+}
+
+// collect frees an operation that has ended and says what came of it.
+func (e *Engine) collect(o Op) (Status, error) {
+	st, err := statusOf(o.x), o.x.Err
+	e.m.Free(o.x)
+	return st, err
+}
+
+// stale tells whether the operation was completed before; its Xfer may serve
+// another one by now.
+func (o Op) stale() bool { return o.x != nil && o.x.Handle() != o.handle }
+
+// Wait waits for an operation.
+func (e *Engine) Wait(ctx context.Context, call *Call, o Op) (Status, error) {
+	if o.x == nil {
+		return Status{Source: p2p.AnySource, Tag: p2p.AnyTag}, nil
+	}
+	e.lock()
+	defer e.unlock()
+	if o.stale() {
+		return Status{}, ErrStale
+	}
+	if ctx == nil {
+		e.waitOne(o.x, call)
+	} else if err := e.waitSlow(ctx, call, o.x); err != nil {
+		return Status{}, err
+	}
+	return e.collect(o)
+}
+
+// Test asks whether an operation has ended, and completes it if so.
+func (e *Engine) Test(o Op) (Status, bool, error) {
+	if o.x == nil {
+		return Status{Source: p2p.AnySource, Tag: p2p.AnyTag}, true, nil
+	}
+	e.lock()
+	defer e.unlock()
+	if o.stale() {
+		return Status{}, true, ErrStale
+	}
+	if !o.x.Done() {
+		e.look()
+	}
+	if !o.x.Done() {
+		return Status{}, false, nil
+	}
+	st, err := e.collect(o)
+	return st, true, err
+}
+
+// Done asks whether an operation has ended and leaves it as it is.
+func (e *Engine) Done(o Op) bool {
+	if o.x == nil {
+		return true
+	}
+	e.lock()
+	defer e.unlock()
+	return o.stale() || o.x.Done()
+}
+
+// look polls for a caller that will not wait. One that asks in vain again and
+// again lets others run now and then, or it would hold the core that the answer
+// must be computed on.
+func (e *Engine) look() {
+	if e.poll() > 0 {
+		e.vain = 0
+		return
+	}
+	if e.vain++; e.vain&15 == 0 {
+		e.watch()
+		e.unlock()
+		e.giveWay(e.vain)
+		e.lock()
+	}
+}
+
+// WaitSome waits until at least need of the operations have ended. Those that
+// have are left for Test to collect. Ended and stale ones count.
+func (e *Engine) WaitSome(ctx context.Context, call *Call, ops []Op, need int) error {
+	e.lock()
+	defer e.unlock()
+	w := e.getWaiter()
+	defer e.putWaiter(w)
+	e.scratch = e.scratch[:0]
+	xs := e.scratch
+	e.scratch = nil // another goroutine that comes meanwhile makes its own
+	for _, o := range ops {
+		switch {
+		case o.x == nil || o.stale():
+			need--
+		default:
+			xs = append(xs, o.x)
+		}
+	}
+	var err error
+	if need > 0 {
+		err = e.wait(ctx, call, w, xs, need)
+	}
+	clear(xs)
+	e.scratch = xs
+	return err
+}
+
+// Cancel tries to take back a receive. The operation must still be waited for.
+func (e *Engine) Cancel(o Op) bool {
+	e.lock()
+	defer e.unlock()
+	if o.x == nil || o.stale() {
+		return false
+	}
+	ok := e.m.Cancel(o.x)
+	e.settle()
+	return ok
+}
+
+// Probe looks for a message without receiving it. With take it is also taken out
+// of matching, for Mrecv.
+func (e *Engine) Probe(ctxID uint32, src, tag int32, take bool) (Status, *p2p.Msg, bool, error) {
+	e.lock()
+	defer e.unlock()
+	if e.failed != nil {
+		return Status{}, nil, false, e.failed
+	}
+	g := e.find(ctxID, src, tag, take)
+	if g == nil {
+		e.look()
+		g = e.find(ctxID, src, tag, take)
+	}
+	if g == nil {
+		return Status{}, nil, false, e.failed
+	}
+	return Status{Source: g.Source, Tag: g.Tag, Len: g.Total}, g, true, nil
+}
+
+func (e *Engine) find(ctx uint32, src, tag int32, take bool) *p2p.Msg {
+	if take {
+		return e.m.Take(ctx, src, tag)
+	}
+	return e.m.Look(ctx, src, tag)
+}
+
+// Park waits for anything at all to happen, for callers that probe.
+func (e *Engine) Park(ctx context.Context, call *Call, tries int, peer, tag int32) {
+	e.lock()
+	defer e.unlock()
+	if tries < e.spin+e.yields || e.driver != nil || (ctx != nil && ended(ctx.Done())) {
+		e.unlock()
+		e.giveWay(tries)
+		e.lock()
+		return
+	}
+	w := e.getWaiter()
+	e.driver = w
+	e.board.Waiting(e.rank, e.probing(call, peer, tag))
+	if ctx != nil {
+		stop := context.AfterFunc(ctx, e.cq.Wake)
+		defer stop()
+	}
+	e.park()
+	e.watch()
+	e.driver = nil
+	e.putWaiter(w)
+	if next := e.sleepers; next != nil {
+		e.signal(next)
+	}
+}
+
+// Running tells the board that a probing caller has found something.
+func (e *Engine) Running() { e.board.Running(e.rank) }
+
+// Mrecv receives a message that Probe took.
+func (e *Engine) Mrecv(call *Call, g *p2p.Msg, buf []byte) Op {
+	e.lock()
+	defer e.unlock()
+	x := e.m.New()
+	x.Ctx, x.Source, x.Tag, x.Buf, x.Link = call.Ctx, g.Source, g.Tag, buf, g.Link
+	if e.failed != nil {
+		e.m.Refuse(x, e.failed)
+	} else {
+		e.m.Claim(x, g)
+		e.settle()
+	}
+	return Op{x, x.Handle()}
+}
+
+// Progress polls once, for callers that compute for long and want messages to
+// move meanwhile.
+func (e *Engine) Progress() {
+	e.lock()
+	e.poll()
+	e.unlock()
+}

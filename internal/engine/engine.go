@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Config of an Engine.
+type Config struct {
+	Client pmi.Client
+	Device rdma.Device
+	P2P    p2p.Config
+	// Spin is how many polls a waiter makes before it yields the core; Yield
+	// how many times it yields before it parks. Zero: 1000 polls when every
+	// rank has a core, 50 when ranks share cores; 500 yields (measured: an
+	// early futex costs 5–7 µs, a spin on a shared core costs a time slice).
+	Spin, Yield int
+	// InProcess says that the ranks are goroutines of this process, so that a
+	// waiter must give way to goroutines rather than to threads.
+	InProcess bool
+	// Timeout bounds each step of coming into contact with a peer. Default 60 s.
+	Timeout time.Duration
+}
+
+// Engine is one rank.
+type Engine struct {
+	mu      sync.Mutex
+	wanted  atomic.Int32 // callers that wait for mu
+	m       *p2p.Machine
+	dev     rdma.Device
+	qp      rdma.QP
+	cq      rdma.CQ
+	srq     rdma.SRQ
+	cfg     Config
+	client  pmi.Client
+	board   *pmi.Board
+	rank    int
+	size    int
+	spin    int
+	yields  int
+	last    *p2p.Link // the link used last
+	links   map[int]*p2p.Link
+	byPeer  []*p2p.Link // the device's peers
+	blocked []*p2p.Link // links with packets that the device would not take yet
+	deaths  uint32      // deaths on the board that we know of
+	failed  error
+	closed  bool
+	comps   [pollBatch]rdma.Completion
+	vain    int         // looks without result since the last one with
+	scratch []*p2p.Xfer // for WaitSome
+
+	driver   *p2p.Waiter // the goroutine that polls for all, if any
+	parked   bool        // it is parked in the device
+	sleepers *p2p.Waiter // those who wait for it
+	waiters  *p2p.Waiter // free ones
+}
+
+// pollBatch bounds how long one poll can hold the lock.
+const pollBatch = 16
+
+// cardKey is the name of a rank's address in the launcher's store.
+const cardKey = "muster-card"
+
+// New makes a rank of the job: it opens the queues of the device, publishes the
+// address, and waits until every rank has done so.
+func New(ctx context.Context, cfg Config) (*Engine, error) {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 60 * time.Second
+	}
+	e := &Engine{
+		dev: cfg.Device, cfg: cfg, client: cfg.Client, board: cfg.Client.Board(),
+		rank: cfg.Client.Rank(), size: cfg.Client.Size(),
+		spin: cfg.Spin, yields: cfg.Yield, links: make(map[int]*p2p.Link),
+	}
+	if e.spin == 0 {
+		e.spin = 1000
+		if cfg.Device.Attr().Crowded {
+			e.spin = 50
+		}
+	}
+	if e.yields == 0 {
+		e.yields = 500
+	}
+	e.m = p2p.New(cfg.P2P, registrar{e.dev})
+	if err := e.openQueues(); err != nil {
+		return nil, err
+	}
+	if err := e.client.Put(cardKey, []byte(e.qp.Addr())); err != nil {
+		return nil, fmt.Errorf("publish the address of rank %d: %w", e.rank, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+	if err := e.client.Fence(ctx); err != nil {
+		return nil, fmt.Errorf("wait for all %d ranks to start: %w", e.size, err)
+	}
+	e.board.Running(e.rank)
+	return e, nil
+}
+
+func (e *Engine) openQueues() (err error) {
+	if e.cq, err = e.dev.NewCQ(0); err != nil {
+		return fmt.Errorf("completion queue on %s: %w", e.dev.Attr().Name, err)
+	}
+	if e.srq, err = e.dev.NewSRQ(rdma.SRQConfig{Lend: true}); err != nil {
+		return fmt.Errorf("receive queue on %s: %w", e.dev.Attr().Name, err)
+	}
+	e.qp, err = e.dev.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: e.cq, RecvCQ: e.cq, SRQ: e.srq})
+	if err != nil {
+		return fmt.Errorf("queue pair on %s: %w", e.dev.Attr().Name, err)
+	}
+	return nil
+}
+
+// registrar registers memory with the device for the machine.
+type registrar struct{ dev rdma.Device }
+
+func (r registrar) Register(_ *p2p.Link, mem []byte, acc rdma.Access) (rdma.MR, error) {
+	return r.dev.Register(mem, acc)
+}
+
+func (r registrar) Deregister(_ *p2p.Link, mr rdma.MR) { _ = r.dev.Deregister(mr) }
+
+// Rank is this rank's number in the world.
+func (e *Engine) Rank() int { return e.rank }
+
+// Size is the number of ranks in the world.
+func (e *Engine) Size() int { return e.size }
+
+// Attr describes the device.
+func (e *Engine) Attr() *rdma.Attr { return e.dev.Attr() }
+
+// Crowded tells whether ranks share cores.
+func (e *Engine) Crowded() bool { return e.dev.Attr().Crowded }
+
+// Client is the connection to the launcher.
+func (e *Engine) Client() pmi.Client { return e.client }
+
+// Links visits what is known of each peer that this rank has talked to.
+func (e *Engine) Links(visit func(*p2p.Link)) {
+	e.lock()
+	defer e.unlock()
+	for _, l := range e.links {
+		visit(l)
+	}
+}
+
+// lock takes the lock. A driver that holds it sees that somebody wants it.
+func (e *Engine) lock() {
+	if e.mu.TryLock() {
+		return
+	}
+	e.wanted.Add(1)
+	e.mu.Lock()
+	e.wanted.Add(-1)
+}
+
+func (e *Engine) unlock() { e.mu.Unlock() }
+
+// Drain waits until every packet has been handed to the device.
+func (e *Engine) Drain(timeout time.Duration) {
+	deadline := time.Now().Add(timeout)
+	for {
+		e.lock()
+		e.poll()
+		left := len(e.blocked) > 0 && e.failed == nil
+		e.unlock()
+		if !left || time.Now().After(deadline) {
+			return
+		}
+		e.giveWay(0)
+	}
+}
+
+// Close ends the rank. Nothing may be under way.
+func (e *Engine) Close() error {
+	e.lock()
+	if e.closed {
+		e.unlock()
+		return nil
+	}
+	e.closed = true
+	e.unlock()
+	e.qp.Close()
+	e.srq.Close()
+	e.cq.Close()
+	err := e.dev.Close()
+	e.board.Left(e.rank)
+	return err
+}

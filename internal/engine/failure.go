@@ -1,0 +1,79 @@
+package engine
+
+// A rank has died. The launcher writes it on the board; without a board the
+// device is asked whether the peers' processes still exist. Either way every
+// pending call, and every later one, returns an error that names the rank: in a
+// job that has lost a rank no wait can be trusted to end.
+
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// PeerDeadError says which rank died, and how, as far as it is known.
+type PeerDeadError struct {
+	Rank  int
+	Host  string
+	Cause string
+}
+
+func (p *PeerDeadError) Error() string {
+	return fmt.Sprintf("rank %d on %s has died: %s", p.Rank, p.Host, p.Cause)
+}
+
+// watch looks for dead ranks; it is called while waiting, not on the way of a
+// message.
+func (e *Engine) watch() {
+	if e.failed != nil {
+		return
+	}
+	if n := e.board.Deaths(); n != e.deaths {
+		e.deaths = n
+		if d, ok := e.board.Death(0); ok {
+			e.fail(&PeerDeadError{d.Rank, d.Host, d.Status})
+		}
+		return
+	}
+	if e.board != nil {
+		return
+	}
+	alive, ok := e.dev.(interface{ Alive(rdma.PeerID) bool })
+	if !ok {
+		return
+	}
+	for _, l := range e.byPeer {
+		if l != nil && l.Open && l.Rank != e.rank && !alive.Alive(l.Peer) {
+			e.fail(&PeerDeadError{l.Rank, l.Host, "its process no longer exists"})
+			return
+		}
+	}
+}
+
+// Fail ends all calls of this rank with an error.
+func (e *Engine) Fail(err error) {
+	e.lock()
+	e.fail(err)
+	e.unlock()
+}
+
+func (e *Engine) fail(err error) {
+	if e.failed != nil {
+		return
+	}
+	e.failed = err
+	for _, l := range e.links {
+		if l.Err == nil {
+			l.Err = err
+		}
+	}
+	e.m.Fail(err)
+	e.settle()
+}
+
+// Failed is the reason why the rank can no longer communicate, or nil.
+func (e *Engine) Failed() error {
+	e.lock()
+	defer e.unlock()
+	return e.failed
+}

@@ -1,0 +1,157 @@
+package engine
+
+// Poll, post, deliver: between the machine and the device, with the lock held.
+
+import (
+	"errors"
+
+	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// poll takes what has come, lets the machine work on it, and posts what it wants
+// posted. It returns the number of completions.
+func (e *Engine) poll() int {
+	n := e.cq.Poll(e.comps[:])
+	for i := range e.comps[:n] {
+		c := &e.comps[i]
+		if c.Op == rdma.OpRecv {
+			var l *p2p.Link
+			if int(c.Peer) < len(e.byPeer) {
+				l = e.byPeer[c.Peer]
+			}
+			if l == nil {
+				l = e.arrivalLink(c.Peer)
+			}
+			e.m.Arrived(l, c.Data.Bytes())
+			continue
+		}
+		e.m.Completed(c.ID, c.Status, int(c.Len))
+	}
+	if len(e.m.Out.WR) > 0 {
+		e.flush()
+	}
+	if len(e.blocked) > 0 {
+		n += e.retry()
+	}
+	if len(e.m.Out.Done) > 0 {
+		e.deliver()
+	}
+	return n
+}
+
+// flush posts what the machine wants posted, link by link in order.
+func (e *Engine) flush() {
+	o := &e.m.Out
+	for i := 0; i < len(o.WR); {
+		l := o.Link[i]
+		j := i + 1
+		for j < len(o.WR) && o.Link[j] == l {
+			j++
+		}
+		e.post(l, o.WR[i:j])
+		i = j
+	}
+	for i := range o.WR {
+		o.WR[i].Body = rdma.Mem{} // or the slot would keep the user's buffer alive
+	}
+	o.WR, o.Link = o.WR[:0], o.Link[:0]
+}
+
+// post offers work requests to the device; what it does not take waits in the
+// link, in order, heads included.
+func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
+	if l.Err != nil {
+		return
+	}
+	if !l.Open {
+		if err := e.open(l); err != nil {
+			e.m.FailLink(l, err)
+			return
+		}
+	}
+	if len(l.Wait) == 0 {
+		n := e.offer(l, wrs)
+		if n == len(wrs) || l.Err != nil {
+			return
+		}
+		wrs = wrs[n:]
+		e.blocked = append(e.blocked, l)
+	}
+	l.Wait = append(l.Wait, wrs...)
+}
+
+func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
+	n, err := e.qp.PostSend(wrs)
+	for i := range wrs[:n] {
+		if wrs[i].ID != 0 && wrs[i].Flags&rdma.Inline != 0 {
+			e.m.Taken(wrs[i].ID)
+		}
+	}
+	if err != nil && !errors.Is(err, rdma.ErrAgain) {
+		e.m.FailLink(l, err)
+	}
+	return n
+}
+
+// retry offers what waits again.
+func (e *Engine) retry() int {
+	moved := 0
+	keep := e.blocked[:0]
+	for _, l := range e.blocked {
+		n := 0
+		if l.Err == nil {
+			n = e.offer(l, l.Wait)
+		}
+		moved += n
+		if n == len(l.Wait) || l.Err != nil {
+			l.Wait = nil
+			continue
+		}
+		l.Wait = append(l.Wait[:0], l.Wait[n:]...)
+		keep = append(keep, l)
+	}
+	clear(e.blocked[len(keep):])
+	e.blocked = keep
+	return moved
+}
+
+// deliver tells those who wait that their operations have ended.
+func (e *Engine) deliver() {
+	for i, x := range e.m.Out.Done {
+		e.m.Out.Done[i] = nil
+		w := x.Owner
+		x.Owner = nil
+		if w == nil {
+			continue
+		}
+		if w.Pending--; w.Pending <= 0 {
+			e.signal(w)
+		}
+	}
+	e.m.Out.Done = e.m.Out.Done[:0]
+}
+
+// signal wakes a waiter, the driver included.
+func (e *Engine) signal(w *p2p.Waiter) {
+	select {
+	case w.Ready <- struct{}{}:
+	default:
+	}
+	if w == e.driver && e.parked {
+		e.cq.Wake()
+	}
+}
+
+// settle posts and delivers after a call into the machine.
+func (e *Engine) settle() {
+	if len(e.m.Out.WR) > 0 {
+		e.flush()
+	}
+	if len(e.m.Out.Done) > 0 {
+		e.deliver()
+	}
+	if e.parked && len(e.blocked) > 0 {
+		e.cq.Wake() // the driver must not sleep on packets that wait
+	}
+}

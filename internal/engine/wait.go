@@ -1,0 +1,233 @@
+package engine
+
+// Waiting. All of it happens with the lock held, except while the goroutine
+// gives way, sleeps or parks.
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+// How long a driver parks at most: long when only a message can change
+// anything, short when packets wait for room that nobody will announce.
+const (
+	parkIdle    = 100 * time.Millisecond
+	parkBlocked = 500 * time.Microsecond
+	ctxEvery    = 64 // polls between two looks at the context
+)
+
+// waitOne waits for one operation. The lock is held on entry and on return. It
+// is the road of a blocking call: the first polls happen here, without any of
+// the machinery that several goroutines need.
+func (e *Engine) waitOne(x *p2p.Xfer, call *Call) {
+	if e.driver == nil {
+		for i := e.spin; i > 0; i-- {
+			if x.Done() {
+				return
+			}
+			if e.poll() > 0 {
+				i = e.spin
+			}
+			if e.wanted.Load() != 0 {
+				break
+			}
+		}
+		if x.Done() {
+			return
+		}
+	}
+	_ = e.waitSlow(nil, call, x)
+}
+
+// waitSlow is waitOne once spinning has not helped, or with a context.
+func (e *Engine) waitSlow(ctx context.Context, call *Call, x *p2p.Xfer) error {
+	w := e.getWaiter()
+	w.One[0] = x
+	err := e.wait(ctx, call, w, w.One[:], 1)
+	w.One[0] = nil
+	e.putWaiter(w)
+	return err
+}
+
+// wait waits until need of the operations have ended (those already done count),
+// or the context ends. The lock is held on entry and on return.
+func (e *Engine) wait(ctx context.Context, call *Call, w *p2p.Waiter, xs []*p2p.Xfer, need int) error {
+	var done <-chan struct{}
+	if ctx != nil {
+		done = ctx.Done()
+	}
+	w.Pending = need
+	for _, x := range xs {
+		if x == nil {
+			continue
+		}
+		if x.Done() {
+			w.Pending--
+		} else {
+			x.Owner = w
+		}
+	}
+	if done != nil {
+		stop := context.AfterFunc(ctx, e.cq.Wake)
+		defer stop()
+	}
+	for w.Pending > 0 && !ended(done) {
+		if e.driver != nil {
+			e.sleep(w, done)
+		} else {
+			e.drive(w, done, call, xs)
+		}
+	}
+	for _, x := range xs {
+		if x != nil && x.Owner == w {
+			x.Owner = nil
+		}
+	}
+	if w.Pending > 0 {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func ended(done <-chan struct{}) bool {
+	select {
+	case <-done: // a nil channel is never ready
+		return true
+	default:
+		return false
+	}
+}
+
+// sleep waits for the driver to finish our operations, or for our turn to drive.
+func (e *Engine) sleep(w *p2p.Waiter, done <-chan struct{}) {
+	w.Next = e.sleepers
+	e.sleepers = w
+	e.unlock()
+	select {
+	case <-w.Ready:
+	case <-done:
+	}
+	e.lock()
+	for at := &e.sleepers; *at != nil; at = &(*at).Next {
+		if *at == w {
+			*at = w.Next
+			break
+		}
+	}
+	w.Next = nil
+}
+
+// drive polls for everybody until our own operations have ended: first with the
+// lock held, then yielding between polls, then parked in the device.
+func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, call *Call, xs []*p2p.Xfer) {
+	e.driver = w
+	shown := false
+	for idle := 0; w.Pending > 0; idle++ {
+		if e.poll() > 0 {
+			idle = 0
+		}
+		if w.Pending <= 0 {
+			break
+		}
+		if done != nil && (idle%ctxEvery == 0 || idle > e.spin) && ended(done) {
+			break
+		}
+		switch {
+		case e.wanted.Load() != 0:
+			e.unlock()
+			runtime.Gosched()
+			e.lock()
+		case idle < e.spin:
+		case idle < e.spin+e.yields:
+			e.unlock()
+			e.giveWay(idle)
+			e.lock()
+			if idle&63 == 0 {
+				e.watch()
+			}
+		default:
+			if !shown {
+				e.board.Waiting(e.rank, e.describe(call, xs))
+				shown = true
+			}
+			e.park()
+			e.watch()
+			idle = e.spin + e.yields // poll once, then park again
+		}
+	}
+	if shown {
+		e.board.Running(e.rank)
+	}
+	e.driver = nil
+	if next := e.sleepers; next != nil {
+		e.signal(next)
+	}
+}
+
+func (e *Engine) park() {
+	timeout := parkIdle
+	if len(e.blocked) > 0 {
+		timeout = parkBlocked
+	}
+	e.parked = true
+	e.unlock()
+	_ = e.cq.Wait(timeout)
+	e.lock()
+	e.parked = false
+}
+
+// giveWay lets others run on this core: threads of other ranks by sched_yield,
+// goroutines of this process by the scheduler. The thread's yield is many times
+// cheaper, so the scheduler is asked only now and then.
+func (e *Engine) giveWay(n int) {
+	if e.cfg.InProcess || n&15 == 0 {
+		runtime.Gosched()
+	}
+	if !e.cfg.InProcess {
+		yieldThread()
+	}
+}
+
+// describe says what the first of the unfinished operations waits for.
+func (e *Engine) describe(call *Call, xs []*p2p.Xfer) pmi.WaitState {
+	s := pmi.WaitState{Op: call.Op, Comm: call.Comm, Context: call.Ctx, Peer: pmi.PeerNone, Tag: pmi.TagNone}
+	for _, x := range xs {
+		if x == nil || x.Done() {
+			continue
+		}
+		s.Sending, s.Tag, s.Context = x.Send, x.Tag, x.Ctx
+		s.Peer = pmi.PeerAny
+		if x.Link != nil {
+			s.Peer = int32(x.Link.Rank)
+		}
+		break
+	}
+	return s
+}
+
+func (e *Engine) getWaiter() *p2p.Waiter {
+	w := e.waiters
+	if w == nil {
+		return &p2p.Waiter{Ready: make(chan struct{}, 1)}
+	}
+	e.waiters, w.Next = w.Next, nil
+	return w
+}
+
+func (e *Engine) putWaiter(w *p2p.Waiter) {
+	select {
+	case <-w.Ready: // a signal that came too late
+	default:
+	}
+	w.Pending = 0
+	w.Next, e.waiters = e.waiters, w
+}
+
+// probing is describe for a probe.
+func (e *Engine) probing(call *Call, peer, tag int32) pmi.WaitState {
+	return pmi.WaitState{Op: call.Op, Comm: call.Comm, Context: call.Ctx, Peer: peer, Tag: tag}
+}

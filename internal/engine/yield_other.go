@@ -1,0 +1,7 @@
+//go:build !linux
+
+package engine
+
+import "runtime"
+
+func yieldThread() { runtime.Gosched() }

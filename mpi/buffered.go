@@ -1,0 +1,57 @@
+package mpi
+
+// Buffered sends (MPI-4.1 section 3.6). The buffer is the library's: a message
+// that cannot leave at once is copied, up to Config.BufferedLimit in all.
+
+import "github.com/muster-mpi/muster/internal/p2p"
+
+const defaultBuffered = 64 << 20
+
+// Bsend sends buf and returns at once, whatever the receiver does. It fails with
+// ErrBuffer when the messages that are waiting exceed Config.BufferedLimit.
+func Bsend[T Elem](c *Comm, buf []T, dst, tag int) error {
+	_, err := ibsend(c, "Bsend", buf, dst, tag).Wait()
+	return err
+}
+
+// Ibsend is Bsend in the form of a request, which has ended when it is returned.
+func Ibsend[T Elem](c *Comm, buf []T, dst, tag int) Request {
+	return ibsend(c, "Ibsend", buf, dst, tag)
+}
+
+func ibsend[T Elem](c *Comm, op string, buf []T, dst, tag int) Request {
+	b, err := bytesOf(&c.w.types, buf)
+	if err != nil {
+		return Request{c: c, err: c.refuse(ErrType, op, "%w", err)}
+	}
+	return c.ibsend(op, b, dst, tag)
+}
+
+func (c *Comm) ibsend(op string, b []byte, dst, tag int) Request {
+	if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
+		return Request{c: c, err: err}
+	}
+	limit := c.w.cfg.BufferedLimit
+	if limit == 0 {
+		limit = defaultBuffered
+	}
+	n := int64(len(b))
+	if c.w.buffered.Add(n) > limit {
+		c.w.buffered.Add(-n)
+		return Request{c: c, err: c.refuse(ErrBuffer, op,
+			"%d bytes to rank %d do not fit: the messages that wait may take %d bytes; raise Config.BufferedLimit (MUSTER_BUFFERED_LIMIT), or receive sooner",
+			n, dst, limit)}
+	}
+	r := c.isend(op, append([]byte(nil), b...), dst, tag, p2p.Standard)
+	if !r.op.Active() {
+		c.w.buffered.Add(-n)
+		return r
+	}
+	c.w.bsends.Add(1)
+	go func() {
+		defer c.w.bsends.Done()
+		_, _ = r.Wait() // the caller was told that it is sent; a dead peer shows in the next call
+		c.w.buffered.Add(-n)
+	}()
+	return Request{c: c}
+}

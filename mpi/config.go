@@ -1,0 +1,171 @@
+package mpi
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config sets what is worth setting. The zero value is right; every field can
+// also be given in the environment, under the name in its tag. A variable that
+// starts with MUSTER_ and is not listed here is an error: a misspelt setting
+// that is silently ignored costs more than it helps.
+type Config struct {
+	// EagerLimit is the largest message in bytes that is sent before its
+	// receive is known, whatever the costs say. Default 65536: a receiver must
+	// hold such messages until it asks for them.
+	EagerLimit int `env:"MUSTER_EAGER_LIMIT"`
+	// Rendezvous forces how large messages travel: "get" (the receiver reads),
+	// "put" (the sender writes) or "coop" (both copy). Default: by cost.
+	Rendezvous string `env:"MUSTER_RENDEZVOUS"`
+	// Credit is how many bytes of messages a rank may have to hold for one
+	// sender before it has asked for them. Default 16777216. Beyond that, short
+	// messages wait at the sender too.
+	Credit int64 `env:"MUSTER_CREDIT"`
+	// Spin is how many times a waiting call polls before it gives its core
+	// away. Default 1000, or 50 when ranks share cores.
+	Spin int `env:"MUSTER_SPIN"`
+	// Yield is how many times a waiting call gives its core away before it
+	// sleeps. Default 500.
+	Yield int `env:"MUSTER_YIELD"`
+	// RingBytes is the size of the buffer between two ranks of a node that talk
+	// often. Default 524288 for a handful of ranks, else 131072.
+	RingBytes int `env:"MUSTER_RING_BYTES"`
+	// Rings is how many such buffers a rank may have for senders. Default 64,
+	// fewer where shared memory is short; other senders use a common queue.
+	Rings int `env:"MUSTER_RINGS"`
+	// NoProcessVM keeps the library from copying between processes by
+	// process_vm_readv and process_vm_writev. Default false: it is used where
+	// the system allows it.
+	NoProcessVM bool `env:"MUSTER_NO_PROCESS_VM"`
+	// NoMemfd puts shared memory into files under /dev/shm instead of memfd.
+	// Default false.
+	NoMemfd bool `env:"MUSTER_NO_MEMFD"`
+	// BufferedLimit is how many bytes Bsend may hold for messages that are not
+	// yet on their way. Default 67108864.
+	BufferedLimit int64 `env:"MUSTER_BUFFERED_LIMIT"`
+	// StartTimeout bounds each step of joining the job and of coming into
+	// contact with another rank. Default 60s.
+	StartTimeout time.Duration `env:"MUSTER_START_TIMEOUT"`
+}
+
+// internalVars are set by the launcher for the library, not by users.
+var internalVars = [...]string{"MUSTER_BOARD_FD"}
+
+// ConfigFromEnv reads a configuration from an environment as os.Environ gives
+// it.
+func ConfigFromEnv(environ []string) (*Config, error) {
+	cfg := &Config{}
+	v := reflect.ValueOf(cfg).Elem()
+	for _, kv := range environ {
+		name, val, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, "MUSTER_") {
+			continue
+		}
+		field, ok := fieldFor(v, name)
+		if !ok {
+			if isInternal(name) {
+				continue
+			}
+			return nil, unknownVariable(name)
+		}
+		if err := setField(field, val); err != nil {
+			return nil, fmt.Errorf("mpi: environment: %s=%s: %w", name, val, err)
+		}
+	}
+	return cfg, cfg.validate()
+}
+
+func isInternal(name string) bool {
+	for _, n := range internalVars {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+func fieldFor(v reflect.Value, name string) (reflect.Value, bool) {
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("env") == name {
+			return v.Field(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+func setField(f reflect.Value, val string) error {
+	switch {
+	case f.Type() == reflect.TypeFor[time.Duration]():
+		d, err := time.ParseDuration(val)
+		if err != nil {
+			return fmt.Errorf("want a duration such as 90s")
+		}
+		f.SetInt(int64(d))
+	case f.CanInt():
+		n, err := strconv.ParseInt(val, 10, 64)
+		if err != nil {
+			return fmt.Errorf("want a whole number")
+		}
+		f.SetInt(n)
+	case f.Kind() == reflect.Bool:
+		b, err := strconv.ParseBool(val)
+		if err != nil {
+			return fmt.Errorf("want 1 or 0")
+		}
+		f.SetBool(b)
+	default:
+		f.SetString(val)
+	}
+	return nil
+}
+
+func (c *Config) validate() error {
+	switch c.Rendezvous {
+	case "", "get", "put", "coop":
+	default:
+		return fmt.Errorf("mpi: Config.Rendezvous (MUSTER_RENDEZVOUS) is %q; want get, put or coop", c.Rendezvous)
+	}
+	if c.EagerLimit < 0 || c.Credit < 0 || c.Spin < 0 || c.Yield < 0 || c.RingBytes < 0 || c.Rings < 0 || c.BufferedLimit < 0 {
+		return fmt.Errorf("mpi: Config holds a negative number; leave a field 0 for its default")
+	}
+	return nil
+}
+
+// unknownVariable suggests the name that is nearest.
+func unknownVariable(name string) error {
+	best, dist := "", 1<<30
+	t := reflect.TypeFor[Config]()
+	for i := range t.NumField() {
+		known := t.Field(i).Tag.Get("env")
+		if d := editDistance(name, known); d < dist {
+			best, dist = known, d
+		}
+	}
+	if dist <= len(name)/2 {
+		return fmt.Errorf("mpi: environment: there is no setting %s; did you mean %s? Unset it or correct it", name, best)
+	}
+	return fmt.Errorf("mpi: environment: there is no setting %s; the settings are the fields of mpi.Config (go doc mpi.Config)", name)
+}
+
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diag := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diag
+			if a[i] != b[j] {
+				cost++
+			}
+			diag = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diag+1)
+		}
+	}
+	return row[len(b)]
+}

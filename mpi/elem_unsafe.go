@@ -1,0 +1,93 @@
+package mpi
+
+// From typed slices to bytes and back, and the check that a type may travel.
+// The check is made once per type; after that a call costs one comparison when
+// it uses the type of the call before, and a map lookup when not.
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Elem is what a message may consist of: any type without pointers. That cannot
+// be said to the compiler, so it is checked when a type is first used.
+type Elem interface{ any }
+
+// typeCheck remembers which types have been looked at. Each world has its own.
+type typeCheck struct {
+	last  atomic.Pointer[byte] // the type that passed last
+	known sync.Map             // reflect.Type → error or nil
+}
+
+// bytesOf gives the memory of a slice.
+func bytesOf[T Elem](t *typeCheck, s []T) ([]byte, error) {
+	// A nil *T in an interface: its type word stands for T, and nothing is
+	// allocated.
+	word := typeWord((*T)(nil))
+	if t.last.Load() != word {
+		if err := t.check(reflect.TypeFor[T]()); err != nil {
+			return nil, err
+		}
+		t.last.Store(word)
+	}
+	return rawBytes(s), nil
+}
+
+func rawBytes[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
+}
+
+// sizeOf is the size of an element in bytes.
+func sizeOf[T any]() int { return int(unsafe.Sizeof(*new(T))) }
+
+func typeWord(v any) *byte {
+	return (*struct{ typ, data *byte })(unsafe.Pointer(&v)).typ
+}
+
+func (t *typeCheck) check(typ reflect.Type) error {
+	if v, ok := t.known.Load(typ); ok {
+		if v == nil {
+			return nil
+		}
+		return v.(error)
+	}
+	var err error
+	if path, kind := pointerIn(typ, ""); kind != reflect.Invalid {
+		what := "is a " + kind.String()
+		if path != "" {
+			what = fmt.Sprintf("has a %s in field %s", kind, path)
+		}
+		err = fmt.Errorf("%v %s and would be sent as an address that means nothing elsewhere; use SendValue and RecvValue, "+
+			"or a type of numbers and arrays", typ, what)
+	}
+	if err == nil {
+		t.known.Store(typ, nil)
+	} else {
+		t.known.Store(typ, err)
+	}
+	return err
+}
+
+// pointerIn finds the first part of a type that holds a pointer.
+func pointerIn(t reflect.Type, path string) (string, reflect.Kind) {
+	switch t.Kind() {
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
+		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+		return "", reflect.Invalid
+	case reflect.Array:
+		return pointerIn(t.Elem(), path+"[]")
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if p, k := pointerIn(f.Type, path+"."+f.Name); k != reflect.Invalid {
+				return p, k
+			}
+		}
+		return "", reflect.Invalid
+	}
+	return path, t.Kind()
+}

@@ -1,0 +1,217 @@
+package mpi
+
+// Groups: ordered sets of ranks of the world (MPI-4.1 section 7.3). They are
+// values for computing with; nothing is sent.
+
+import "fmt"
+
+// Group is an ordered set of ranks. It does not change.
+type Group struct {
+	ranks []int32 // ranks in the world; nil: 0 … n-1
+	n     int     // if ranks is nil
+	rank  int     // of the caller here, or Undefined
+}
+
+func identityGroup(n, rank int) *Group { return &Group{n: n, rank: rank} }
+
+// Size is the number of ranks in the group.
+func (g *Group) Size() int {
+	if g.ranks == nil {
+		return g.n
+	}
+	return len(g.ranks)
+}
+
+// Rank is the place of the calling rank in the group, or Undefined.
+func (g *Group) Rank() int { return g.rank }
+
+func (g *Group) world(i int) int {
+	if g.ranks == nil {
+		return i
+	}
+	return int(g.ranks[i])
+}
+
+// indexOf is the place of a rank of the world, or Undefined.
+func (g *Group) indexOf(world int) int {
+	if g.ranks == nil {
+		if world >= 0 && world < g.n {
+			return world
+		}
+		return Undefined
+	}
+	for i, r := range g.ranks {
+		if int(r) == world {
+			return i
+		}
+	}
+	return Undefined
+}
+
+// me is the calling rank in the world, or Undefined if it is not in g.
+func (g *Group) me() int {
+	if g.rank == Undefined {
+		return Undefined
+	}
+	return g.world(g.rank)
+}
+
+func groupOf(ranks []int32, me int) *Group {
+	if ranks == nil {
+		ranks = []int32{}
+	}
+	g := &Group{ranks: ranks, rank: Undefined}
+	if me >= 0 {
+		g.rank = g.indexOf(me)
+	}
+	return g
+}
+
+// either is the calling rank in the world as far as one of two groups knows it.
+func either(a, b *Group) int {
+	if m := a.me(); m >= 0 {
+		return m
+	}
+	return b.me()
+}
+
+// Union has the ranks of g, then those of h that are not in g.
+func (g *Group) Union(h *Group) *Group {
+	out := make([]int32, 0, g.Size()+h.Size())
+	for i := range g.Size() {
+		out = append(out, int32(g.world(i)))
+	}
+	for i := range h.Size() {
+		if g.indexOf(h.world(i)) < 0 {
+			out = append(out, int32(h.world(i)))
+		}
+	}
+	return groupOf(out, either(g, h))
+}
+
+// Intersection has the ranks of g that are in h too, in the order of g.
+func (g *Group) Intersection(h *Group) *Group {
+	return g.filter(h, func(w int) bool { return h.indexOf(w) >= 0 })
+}
+
+// Difference has the ranks of g that are not in h, in the order of g.
+func (g *Group) Difference(h *Group) *Group {
+	return g.filter(h, func(w int) bool { return h.indexOf(w) < 0 })
+}
+
+func (g *Group) filter(h *Group, keep func(world int) bool) *Group {
+	var out []int32
+	for i := range g.Size() {
+		if w := g.world(i); keep(w) {
+			out = append(out, int32(w))
+		}
+	}
+	return groupOf(out, either(g, h))
+}
+
+// Include has the given ranks of g, in the given order.
+func (g *Group) Include(ranks ...int) (*Group, error) {
+	out := make([]int32, 0, len(ranks))
+	seen := make(map[int]bool, len(ranks))
+	for _, r := range ranks {
+		if r < 0 || r >= g.Size() || seen[r] {
+			return nil, &Error{Class: ErrRank, Op: "Include", Peer: ProcNull, Tag: noTag,
+				Err: fmt.Errorf("rank %d is not one of 0 to %d, or was given twice", r, g.Size()-1)}
+		}
+		seen[r] = true
+		out = append(out, int32(g.world(r)))
+	}
+	return groupOf(out, g.me()), nil
+}
+
+// Exclude has all ranks of g but the given ones.
+func (g *Group) Exclude(ranks ...int) (*Group, error) {
+	gone, err := g.Include(ranks...)
+	if err != nil {
+		err.(*Error).Op = "Exclude"
+		return nil, err
+	}
+	return g.Difference(gone), nil
+}
+
+// Range is the ranks First, First+Stride, … not beyond Last.
+type Range struct{ First, Last, Stride int }
+
+func (r Range) list() ([]int, error) {
+	if r.Stride == 0 {
+		return nil, &Error{Class: ErrArg, Op: "Range", Peer: ProcNull, Tag: noTag, Err: fmt.Errorf("the stride is 0")}
+	}
+	var out []int
+	for i := r.First; (r.Stride > 0 && i <= r.Last) || (r.Stride < 0 && i >= r.Last); i += r.Stride {
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+// IncludeRanges is Include with ranges of ranks.
+func (g *Group) IncludeRanges(ranges ...Range) (*Group, error) {
+	all, err := expand(ranges)
+	if err != nil {
+		return nil, err
+	}
+	return g.Include(all...)
+}
+
+// ExcludeRanges is Exclude with ranges of ranks.
+func (g *Group) ExcludeRanges(ranges ...Range) (*Group, error) {
+	all, err := expand(ranges)
+	if err != nil {
+		return nil, err
+	}
+	return g.Exclude(all...)
+}
+
+func expand(ranges []Range) ([]int, error) {
+	var all []int
+	for _, r := range ranges {
+		l, err := r.list()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l...)
+	}
+	return all, nil
+}
+
+// Translate gives for ranks of g their ranks in h, Undefined for those who are
+// not there.
+func (g *Group) Translate(ranks []int, h *Group) ([]int, error) {
+	out := make([]int, len(ranks))
+	for i, r := range ranks {
+		switch {
+		case r == ProcNull:
+			out[i] = ProcNull
+		case r < 0 || r >= g.Size():
+			return nil, &Error{Class: ErrRank, Op: "Translate", Peer: ProcNull, Tag: noTag,
+				Err: fmt.Errorf("rank %d is not one of 0 to %d", r, g.Size()-1)}
+		default:
+			out[i] = h.indexOf(g.world(r))
+		}
+	}
+	return out, nil
+}
+
+// Compare gives Identical, Similar (other order) or Unequal.
+func (g *Group) Compare(h *Group) int {
+	if g.Size() != h.Size() {
+		return Unequal
+	}
+	same := true
+	for i := range g.Size() {
+		if g.world(i) != h.world(i) {
+			same = false
+			if h.indexOf(g.world(i)) < 0 {
+				return Unequal
+			}
+		}
+	}
+	if same {
+		return Identical
+	}
+	return Similar
+}

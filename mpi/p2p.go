@@ -1,0 +1,160 @@
+package mpi
+
+// Blocking point-to-point calls (MPI-4.1 sections 3.2, 3.4, 3.10).
+
+import (
+	"context"
+
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/p2p"
+)
+
+// Status says what was received.
+type Status struct {
+	Source    int // rank in the communicator
+	Tag       int
+	Bytes     int // length of the message
+	Cancelled bool
+}
+
+// Count is the length of a received message in elements of T, and whether it is
+// a whole number of them.
+func Count[T Elem](s Status) (n int, whole bool) {
+	size := sizeOf[T]()
+	if size == 0 {
+		return 0, s.Bytes == 0
+	}
+	return s.Bytes / size, s.Bytes%size == 0
+}
+
+var noStatus = Status{Source: ProcNull, Tag: AnyTag}
+
+func statusFrom(s engine.Status) Status {
+	return Status{Source: int(s.Source), Tag: int(s.Tag), Bytes: s.Len, Cancelled: s.Cancelled}
+}
+
+// Send sends buf to rank dst. It returns when buf may be changed again, which
+// may be before the message has been received.
+func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
+	return send(nil, c, "Send", buf, dst, tag, p2p.Standard)
+}
+
+// SendContext is Send that gives up when ctx ends. The message may still be
+// under way then, and buf must not be changed.
+func SendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
+	return send(ctx, c, "Send", buf, dst, tag, p2p.Standard)
+}
+
+// Ssend sends buf and returns only when the receiver has begun to receive it.
+func Ssend[T Elem](c *Comm, buf []T, dst, tag int) error {
+	return send(nil, c, "Ssend", buf, dst, tag, p2p.Synchronous)
+}
+
+// SsendContext is Ssend that gives up when ctx ends; see [SendContext].
+func SsendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
+	return send(ctx, c, "Ssend", buf, dst, tag, p2p.Synchronous)
+}
+
+// Rsend is Send by a caller who knows that the receive has been posted.
+func Rsend[T Elem](c *Comm, buf []T, dst, tag int) error {
+	return send(nil, c, "Rsend", buf, dst, tag, p2p.Ready)
+}
+
+func send[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
+	b, err := bytesOf(&c.w.types, buf)
+	if err != nil {
+		return c.refuse(ErrType, op, "%w", err)
+	}
+	if uint(dst) >= uint(c.size) || uint(tag) > MaxTag {
+		if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
+			return err
+		}
+	}
+	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx}
+	if err := c.e.Send(ctx, &call, c.world(dst), int32(c.rank), int32(tag), b, mode); err != nil {
+		return c.failure(err, op, dst, tag, 0)
+	}
+	return nil
+}
+
+// Recv receives a message from rank src, or AnySource, with the given tag, or
+// AnyTag. The message may be shorter than buf; Status tells its length. A longer
+// one is an error of class ErrTruncate, and buf holds its first part.
+func Recv[T Elem](c *Comm, buf []T, src, tag int) (Status, error) {
+	return recv(nil, c, buf, src, tag)
+}
+
+// RecvContext is Recv that gives up when ctx ends. No message is lost by that.
+func RecvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (Status, error) {
+	return recv(ctx, c, buf, src, tag)
+}
+
+func recv[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (Status, error) {
+	b, err := bytesOf(&c.w.types, buf)
+	if err != nil {
+		return Status{}, c.refuse(ErrType, "Recv", "%w", err)
+	}
+	from, err := c.source("Recv", src, tag)
+	if err != nil || src == ProcNull {
+		return noStatus, err
+	}
+	call := engine.Call{Op: "Recv", Comm: c.name, Ctx: c.ctx}
+	st, err := c.e.Recv(ctx, &call, from, int32(src), int32(tag), b)
+	if err != nil {
+		return statusFrom(st), c.failure(err, "Recv", src, tag, st.Len)
+	}
+	return statusFrom(st), nil
+}
+
+// source checks the source and tag of a receive and gives the source's rank in
+// the world.
+func (c *Comm) source(op string, src, tag int) (int, error) {
+	if uint(src) < uint(c.size) && uint(tag) <= MaxTag {
+		return c.world(src), nil
+	}
+	if tag == AnyTag {
+		tag = 0
+	}
+	if src == AnySource {
+		if err := c.checkPeer(op, 0, tag); err != nil {
+			return 0, err
+		}
+		return engine.Anyone, nil
+	}
+	if err := c.checkPeer(op, src, tag); err != nil || src == ProcNull {
+		return 0, err
+	}
+	return c.world(src), nil
+}
+
+// checkPeer says what is wrong with a rank or tag.
+func (c *Comm) checkPeer(op string, peer, tag int) error {
+	if c.freed {
+		return c.refuse(ErrComm, op, "the communicator has been freed")
+	}
+	if peer != ProcNull && (peer < 0 || peer >= c.size) {
+		return c.refuse(ErrRank, op, "there is no rank %d: %s has ranks 0 to %d", peer, c.name, c.size-1)
+	}
+	if tag < 0 || tag > MaxTag {
+		return c.refuse(ErrTag, op, "tag %d is not in the range 0 to %d", tag, MaxTag)
+	}
+	return nil
+}
+
+// Sendrecv sends one message and receives another, without the danger that two
+// ranks that do so wait for each other.
+func Sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
+	r := Irecv(c, rbuf, src, rtag)
+	if err := send(nil, c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
+		r.Cancel()
+		r.Wait()
+		return Status{}, err
+	}
+	return r.Wait()
+}
+
+// SendrecvReplace is Sendrecv with one buffer for both.
+func SendrecvReplace[T Elem](c *Comm, buf []T, dst, stag, src, rtag int) (Status, error) {
+	out := append([]T(nil), buf...)
+	return Sendrecv(c, out, dst, stag, buf, src, rtag)
+}

@@ -1,0 +1,84 @@
+package mpi
+
+// Persistent requests (MPI-4.1 section 3.9): the arguments are checked and kept
+// once, the operation is started many times.
+
+import "github.com/muster-mpi/muster/internal/p2p"
+
+// Persistent is a send or receive that can be started again and again.
+type Persistent struct {
+	c         *Comm
+	op        string
+	buf       []byte
+	peer, tag int
+	mode      p2p.Mode
+	recv      bool
+	buffered  bool
+	err       error
+}
+
+// SendInit prepares a Send.
+func SendInit[T Elem](c *Comm, buf []T, dst, tag int) *Persistent {
+	return persistent(c, "SendInit", buf, dst, tag, p2p.Standard)
+}
+
+// SsendInit prepares an Ssend.
+func SsendInit[T Elem](c *Comm, buf []T, dst, tag int) *Persistent {
+	return persistent(c, "SsendInit", buf, dst, tag, p2p.Synchronous)
+}
+
+// RsendInit prepares an Rsend.
+func RsendInit[T Elem](c *Comm, buf []T, dst, tag int) *Persistent {
+	return persistent(c, "RsendInit", buf, dst, tag, p2p.Ready)
+}
+
+// BsendInit prepares a Bsend.
+func BsendInit[T Elem](c *Comm, buf []T, dst, tag int) *Persistent {
+	p := persistent(c, "BsendInit", buf, dst, tag, p2p.Standard)
+	p.buffered = true
+	return p
+}
+
+// RecvInit prepares a Recv.
+func RecvInit[T Elem](c *Comm, buf []T, src, tag int) *Persistent {
+	p := persistent(c, "RecvInit", buf, 0, 0, p2p.Standard)
+	p.recv, p.peer, p.tag = true, src, tag
+	if p.err == nil {
+		_, p.err = c.source("RecvInit", src, tag)
+	}
+	return p
+}
+
+func persistent[T Elem](c *Comm, op string, buf []T, peer, tag int, mode p2p.Mode) *Persistent {
+	p := &Persistent{c: c, op: op, peer: peer, tag: tag, mode: mode}
+	b, err := bytesOf(&c.w.types, buf)
+	if err != nil {
+		p.err = c.refuse(ErrType, op, "%w", err)
+		return p
+	}
+	p.buf = b
+	p.err = c.checkPeer(op, peer, tag)
+	return p
+}
+
+// Start starts the operation once more. The request must be completed before the
+// next Start.
+func (p *Persistent) Start() Request {
+	switch {
+	case p.err != nil:
+		return Request{c: p.c, err: p.err}
+	case p.recv:
+		return p.c.irecv(p.op, p.buf, p.peer, p.tag)
+	case p.buffered:
+		return p.c.ibsend(p.op, p.buf, p.peer, p.tag)
+	}
+	return p.c.isend(p.op, p.buf, p.peer, p.tag, p.mode)
+}
+
+// StartAll starts several operations and puts their requests into reqs.
+func StartAll(ps []*Persistent, reqs []Request) []Request {
+	for _, p := range ps {
+		reqs = append(reqs, p.Start())
+	}
+	return reqs
+}

@@ -1,0 +1,119 @@
+package mpi
+
+// Looking before receiving (MPI-4.1 section 3.8).
+
+import (
+	"context"
+
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/p2p"
+)
+
+// Probe waits for a message that Recv with the same arguments would receive, and
+// tells its source, tag and length.
+func Probe(c *Comm, src, tag int) (Status, error) {
+	st, _, err := c.probe(nil, "Probe", src, tag, false)
+	return st, err
+}
+
+// ProbeContext is Probe that gives up when ctx ends.
+func ProbeContext(ctx context.Context, c *Comm, src, tag int) (Status, error) {
+	st, _, err := c.probe(ctx, "Probe", src, tag, false)
+	return st, err
+}
+
+// Iprobe asks whether there is such a message.
+func Iprobe(c *Comm, src, tag int) (Status, bool, error) {
+	st, _, ok, err := c.look("Iprobe", src, tag, false)
+	return st, ok, err
+}
+
+// Message is a message that Mprobe has found and set aside. Only Mrecv gets it,
+// so that of several goroutines that probe, each receives what it found.
+type Message struct {
+	c  *Comm
+	g  *p2p.Msg
+	st Status
+}
+
+// Mprobe waits for a message and sets it aside.
+func Mprobe(c *Comm, src, tag int) (*Message, Status, error) {
+	st, g, err := c.probe(nil, "Mprobe", src, tag, true)
+	if err != nil {
+		return nil, st, err
+	}
+	return &Message{c, g, st}, st, nil
+}
+
+// MprobeContext is Mprobe that gives up when ctx ends.
+func MprobeContext(ctx context.Context, c *Comm, src, tag int) (*Message, Status, error) {
+	st, g, err := c.probe(ctx, "Mprobe", src, tag, true)
+	if err != nil {
+		return nil, st, err
+	}
+	return &Message{c, g, st}, st, nil
+}
+
+// Improbe asks whether there is a message, and sets it aside if so.
+func Improbe(c *Comm, src, tag int) (*Message, Status, bool, error) {
+	st, g, ok, err := c.look("Improbe", src, tag, true)
+	if err != nil || !ok {
+		return nil, st, false, err
+	}
+	return &Message{c, g, st}, st, true, nil
+}
+
+// Mrecv receives a message that was set aside. It can be done once.
+func Mrecv[T Elem](m *Message, buf []T) (Status, error) { return Imrecv(m, buf).Wait() }
+
+// Imrecv starts to receive a message that was set aside.
+func Imrecv[T Elem](m *Message, buf []T) Request {
+	c := m.c
+	b, err := bytesOf(&c.w.types, buf)
+	if err != nil {
+		return Request{c: c, err: c.refuse(ErrType, "Mrecv", "%w", err)}
+	}
+	if m.st.Source == ProcNull {
+		return Request{c: c}
+	}
+	if m.g == nil {
+		return Request{c: c, err: c.refuse(ErrRequest, "Mrecv", "the message has been received already")}
+	}
+	call := engine.Call{Op: "Mrecv", Comm: c.name, Ctx: c.ctx}
+	o := c.e.Mrecv(&call, m.g, b)
+	m.g = nil
+	return Request{c: c, op: o, peer: int32(m.st.Source), tag: int32(m.st.Tag), name: "Mrecv"}
+}
+
+func (c *Comm) probe(ctx context.Context, op string, src, tag int, take bool) (Status, *p2p.Msg, error) {
+	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx}
+	for tries := 0; ; tries++ {
+		st, g, ok, err := c.look(op, src, tag, take)
+		if err != nil || ok {
+			c.e.Running()
+			return st, g, err
+		}
+		if ctx != nil && ctx.Err() != nil {
+			return Status{}, nil, c.failure(context.Cause(ctx), op, src, tag, 0)
+		}
+		peer := src
+		if src >= 0 {
+			peer = c.world(src)
+		}
+		c.e.Park(ctx, &call, tries, int32(peer), int32(tag))
+	}
+}
+
+func (c *Comm) look(op string, src, tag int, take bool) (Status, *p2p.Msg, bool, error) {
+	if _, err := c.source(op, src, tag); err != nil {
+		return Status{}, nil, false, err
+	}
+	if src == ProcNull {
+		return noStatus, nil, true, nil
+	}
+	st, g, ok, err := c.e.Probe(c.ctx, int32(src), int32(tag), take)
+	if err != nil {
+		return Status{}, nil, false, c.failure(err, op, src, tag, 0)
+	}
+	return statusFrom(st), g, ok, nil
+}

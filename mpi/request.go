@@ -1,0 +1,318 @@
+package mpi
+
+// Non-blocking calls and their completion (MPI-4.1 section 3.7).
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/p2p"
+)
+
+// Request is a send or receive under way. It is a small value that may be
+// copied; waiting for it twice is an error, not a danger. The zero Request is
+// one that has ended.
+type Request struct {
+	c    *Comm
+	op   engine.Op
+	err  error // why it could not be started
+	peer int32
+	tag  int32
+	name string // of the call that started it
+}
+
+// Isend starts to send buf, which must not be changed until the request has been
+// waited for.
+func Isend[T Elem](c *Comm, buf []T, dst, tag int) Request {
+	return isend(c, "Isend", buf, dst, tag, p2p.Standard)
+}
+
+// Issend is Isend whose request ends only when the receiver has begun to
+// receive.
+func Issend[T Elem](c *Comm, buf []T, dst, tag int) Request {
+	return isend(c, "Issend", buf, dst, tag, p2p.Synchronous)
+}
+
+// Irsend is Isend by a caller who knows that the receive has been posted.
+func Irsend[T Elem](c *Comm, buf []T, dst, tag int) Request {
+	return isend(c, "Irsend", buf, dst, tag, p2p.Ready)
+}
+
+func isend[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) Request {
+	b, err := bytesOf(&c.w.types, buf)
+	if err != nil {
+		return Request{c: c, err: c.refuse(ErrType, op, "%w", err)}
+	}
+	return c.isend(op, b, dst, tag, mode)
+}
+
+func (c *Comm) isend(op string, b []byte, dst, tag int, mode p2p.Mode) Request {
+	if uint(dst) >= uint(c.size) || uint(tag) > MaxTag {
+		if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
+			return Request{c: c, err: err}
+		}
+	}
+	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx}
+	o := c.e.Isend(&call, c.world(dst), int32(c.rank), int32(tag), b, mode)
+	return Request{c: c, op: o, peer: int32(dst), tag: int32(tag), name: op}
+}
+
+// Irecv starts to receive into buf, which must not be used until the request has
+// been waited for.
+func Irecv[T Elem](c *Comm, buf []T, src, tag int) Request {
+	b, err := bytesOf(&c.w.types, buf)
+	if err != nil {
+		return Request{c: c, err: c.refuse(ErrType, "Irecv", "%w", err)}
+	}
+	return c.irecv("Irecv", b, src, tag)
+}
+
+func (c *Comm) irecv(op string, b []byte, src, tag int) Request {
+	from, err := c.source(op, src, tag)
+	if err != nil || src == ProcNull {
+		return Request{c: c, err: err}
+	}
+	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx}
+	o := c.e.Irecv(&call, from, int32(src), int32(tag), b)
+	return Request{c: c, op: o, peer: int32(src), tag: int32(tag), name: op}
+}
+
+// Wait waits until the operation has ended and says what came of it.
+func (r Request) Wait() (Status, error) { return r.wait(nil) }
+
+// WaitContext is Wait that gives up when ctx ends. The operation goes on, and
+// can be waited for again.
+func (r Request) WaitContext(ctx context.Context) (Status, error) { return r.wait(ctx) }
+
+func (r Request) wait(ctx context.Context) (Status, error) {
+	if !r.op.Active() {
+		return noStatus, r.err
+	}
+	call := engine.Call{Op: "Wait", Comm: r.c.name, Ctx: r.c.ctx}
+	st, err := r.c.e.Wait(ctx, &call, r.op)
+	return r.result(st, err)
+}
+
+// Test asks whether the operation has ended. If it has, the request is completed
+// as by Wait.
+func (r Request) Test() (st Status, done bool, err error) {
+	if !r.op.Active() {
+		return noStatus, true, r.err
+	}
+	est, done, err := r.c.e.Test(r.op)
+	if !done {
+		return Status{}, false, nil
+	}
+	st, err = r.result(est, err)
+	return st, true, err
+}
+
+func (r Request) result(st engine.Status, err error) (Status, error) {
+	if err == nil {
+		return statusFrom(st), nil
+	}
+	if errors.Is(err, engine.ErrStale) {
+		return Status{}, r.c.refuse(ErrRequest, "Wait", "%w", err)
+	}
+	return statusFrom(st), r.c.failure(err, r.name, int(r.peer), int(r.tag), st.Len)
+}
+
+// Done asks whether the operation has ended, and leaves the request as it is
+// (MPI_Request_get_status).
+func (r Request) Done() bool { return !r.op.Active() || r.c.e.Done(r.op) }
+
+// Active tells whether there may be something to wait for.
+func (r Request) Active() bool { return r.op.Active() || r.err != nil }
+
+// Cancel tries to take back a receive that no message has met yet, and tells
+// whether it did. Either way the request must still be waited for; Status says
+// Cancelled then. Sends are not taken back (MPI 4.0 deprecated it): for them
+// Cancel returns false and the send goes on.
+func (r Request) Cancel() bool { return r.op.Active() && r.c.e.Cancel(r.op) }
+
+// WaitAll waits for all requests. The statuses are in the order of the requests;
+// the error joins all errors.
+func WaitAll(reqs []Request) ([]Status, error) { return waitAll(nil, reqs) }
+
+// WaitAllContext is WaitAll that gives up when ctx ends. Then none of the
+// requests has been completed.
+func WaitAllContext(ctx context.Context, reqs []Request) ([]Status, error) { return waitAll(ctx, reqs) }
+
+func waitAll(ctx context.Context, reqs []Request) ([]Status, error) {
+	out := make([]Status, len(reqs))
+	return out, waitInto(ctx, reqs, out)
+}
+
+// WaitAllInto is WaitAll without an allocation: the statuses go to out, which
+// may be nil if nobody wants them.
+func WaitAllInto(reqs []Request, out []Status) error { return waitInto(nil, reqs, out) }
+
+func waitInto(ctx context.Context, reqs []Request, out []Status) error {
+	if ctx != nil {
+		if err := waitSome(ctx, reqs, len(reqs)); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for i, r := range reqs {
+		st, err := r.Wait()
+		if out != nil {
+			out[i] = st
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("request %d: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// waitSome waits until need of the requests have ended and completes none.
+func waitSome(ctx context.Context, reqs []Request, need int) error {
+	var c *Comm
+	ops := make([]engine.Op, len(reqs))
+	for i, r := range reqs {
+		ops[i] = r.op
+		if r.op.Active() {
+			c = r.c
+		}
+	}
+	if c == nil {
+		return nil
+	}
+	call := engine.Call{Op: "Wait", Comm: c.name, Ctx: c.ctx}
+	if err := c.e.WaitSome(ctx, &call, ops, need); err != nil {
+		return c.refuse(classOf(err), "Wait", "%w", err)
+	}
+	return nil
+}
+
+// WaitAny waits until one of the requests has ended, completes it, and returns
+// its index; the caller takes it out of the list, or sets it to Request{}. With
+// no active request the index is Undefined.
+func WaitAny(reqs []Request) (int, Status, error) { return waitAny(nil, reqs) }
+
+// WaitAnyContext is WaitAny that gives up when ctx ends.
+func WaitAnyContext(ctx context.Context, reqs []Request) (int, Status, error) {
+	return waitAny(ctx, reqs)
+}
+
+func waitAny(ctx context.Context, reqs []Request) (int, Status, error) {
+	for {
+		active := false
+		for i, r := range reqs {
+			if !r.Active() {
+				continue
+			}
+			active = true
+			if r.Done() {
+				st, _, err := r.Test()
+				return i, st, err
+			}
+		}
+		if !active {
+			return Undefined, noStatus, nil
+		}
+		if err := waitSome(ctx, reqs, inactive(reqs)+1); err != nil {
+			return Undefined, noStatus, err
+		}
+	}
+}
+
+func inactive(reqs []Request) int {
+	n := 0
+	for _, r := range reqs {
+		if !r.op.Active() {
+			n++
+		}
+	}
+	return n
+}
+
+// Indexed is a completed request among several.
+type Indexed struct {
+	Index  int
+	Status Status
+	Err    error
+}
+
+// WaitSome waits until at least one request has ended and completes all that
+// have.
+func WaitSome(reqs []Request) ([]Indexed, error) { return waitSomeDone(nil, reqs) }
+
+// WaitSomeContext is WaitSome that gives up when ctx ends.
+func WaitSomeContext(ctx context.Context, reqs []Request) ([]Indexed, error) {
+	return waitSomeDone(ctx, reqs)
+}
+
+func waitSomeDone(ctx context.Context, reqs []Request) ([]Indexed, error) {
+	i, st, err := waitAny(ctx, reqs)
+	if i == Undefined {
+		return nil, err
+	}
+	out := []Indexed{{i, st, err}}
+	for j, r := range reqs {
+		if j != i && r.Active() && r.Done() {
+			st, _, e := r.Test()
+			out = append(out, Indexed{j, st, e})
+			err = errors.Join(err, e)
+		}
+	}
+	return out, err
+}
+
+// TestAll asks whether all requests have ended, and completes them if so.
+func TestAll(reqs []Request) ([]Status, bool, error) {
+	progress(reqs)
+	for _, r := range reqs {
+		if !r.Done() {
+			return nil, false, nil
+		}
+	}
+	st, err := WaitAll(reqs)
+	return st, true, err
+}
+
+// TestAny asks whether one of the requests has ended, and completes it if so.
+// With no active request it says yes, with index Undefined.
+func TestAny(reqs []Request) (int, Status, bool, error) {
+	progress(reqs)
+	active := false
+	for i, r := range reqs {
+		if !r.Active() {
+			continue
+		}
+		active = true
+		if r.Done() {
+			st, _, err := r.Test()
+			return i, st, true, err
+		}
+	}
+	return Undefined, noStatus, !active, nil
+}
+
+// TestSome completes those of the requests that have ended.
+func TestSome(reqs []Request) ([]Indexed, error) {
+	progress(reqs)
+	var out []Indexed
+	var errs error
+	for i, r := range reqs {
+		if r.Active() && r.Done() {
+			st, _, err := r.Test()
+			out = append(out, Indexed{i, st, err})
+			errs = errors.Join(errs, err)
+		}
+	}
+	return out, errs
+}
+
+// progress lets messages move for callers that only ask.
+func progress(reqs []Request) {
+	for _, r := range reqs {
+		if r.op.Active() {
+			r.c.e.Progress()
+			return
+		}
+	}
+}

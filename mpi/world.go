@@ -1,0 +1,178 @@
+package mpi
+
+// Start and end of a rank.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+// World is one rank of a job, from Init to Finalize.
+type World struct {
+	e      *engine.Engine
+	client pmi.Client
+	cfg    Config
+	types  typeCheck
+	comm   *Comm
+
+	ids       contextIDs
+	buffered  atomic.Int64 // bytes that Bsend holds
+	bsends    sync.WaitGroup
+	finalized atomic.Bool
+}
+
+// Main runs a rank: it joins the job, calls fn with the communicator of all
+// ranks, leaves the job and ends the process. If fn returns an error or panics,
+// the reason is printed, the process ends with a status other than 0, and the
+// launcher makes every other rank's calls return an error that names this rank.
+func Main(fn func(world *Comm) error) {
+	w, err := Init(context.Background(), nil)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "muster:", err)
+		os.Exit(1)
+	}
+	if err := w.run(fn); err != nil {
+		fmt.Fprintf(os.Stderr, "muster: rank %d: %v\n", w.comm.rank, err)
+		os.Exit(1)
+	}
+	if err := w.Finalize(); err != nil {
+		fmt.Fprintf(os.Stderr, "muster: rank %d: %v\n", w.comm.rank, err)
+		os.Exit(1)
+	}
+}
+
+// run calls fn and turns a panic into an error with the stack.
+func (w *World) run(fn func(world *Comm) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n\n%s", p, debug.Stack())
+		}
+	}()
+	return fn(w.comm)
+}
+
+// Init joins the job that this process was started for, or makes a world of one
+// if it was started alone. A nil cfg takes the configuration from the
+// environment.
+func Init(ctx context.Context, cfg *Config) (*World, error) {
+	if cfg == nil {
+		env, err := ConfigFromEnv(os.Environ())
+		if err != nil {
+			return nil, err
+		}
+		cfg = env
+	}
+	client, err := pmi.Open(ctx, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	setProcs(client.LocalSize())
+	return join(ctx, *cfg, client, nil)
+}
+
+// Local makes a job of n ranks inside this process, for tests and for programs
+// that want ranks as goroutines. Each World belongs to one rank.
+func Local(n int, cfg *Config) ([]*World, error) {
+	if n < 1 {
+		return nil, &Error{Class: ErrArg, Op: "Local", Peer: ProcNull, Tag: noTag, Err: fmt.Errorf("a job needs at least one rank, not %d", n)}
+	}
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	var (
+		host    = newHost()
+		clients = pmi.NewLocal(n)
+		worlds  = make([]*World, n)
+		errs    = make([]error, n)
+		wg      sync.WaitGroup
+	)
+	for i := range n {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			worlds[i], errs[i] = join(context.Background(), *cfg, clients[i], host)
+		}()
+	}
+	wg.Wait()
+	return worlds, errors.Join(errs...)
+}
+
+// LeaveLocal says that one of the ranks that Local made has ended without
+// Finalize: the calls of the others return an error that names it.
+func LeaveLocal(worlds []*World, rank int, why string) {
+	for i, w := range worlds {
+		if i != rank {
+			w.e.Fail(&engine.PeerDeadError{Rank: rank, Host: w.client.Host(), Cause: why})
+		}
+	}
+}
+
+func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (*World, error) {
+	dev, err := openDevice(&cfg, client, host)
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(ctx, engine.Config{
+		Client: client, Device: dev, InProcess: host != nil,
+		P2P:  p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.Credit},
+		Spin: cfg.Spin, Yield: cfg.Yield, Timeout: cfg.StartTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &World{e: e, client: client, cfg: cfg}
+	w.ids.next = firstFreeContext
+	w.comm = &Comm{w: w, e: e, ctx: worldContext, rank: client.Rank(), size: client.Size(), name: "world"}
+	return w, nil
+}
+
+// setProcs gives the scheduler of this process its share of the cores, unless
+// the user or the launcher has said so. Without it every rank would run as many
+// threads as the machine has cores.
+func setProcs(ranks int) {
+	if _, set := os.LookupEnv("GOMAXPROCS"); set || ranks < 2 {
+		return
+	}
+	runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/ranks))
+}
+
+// Comm is the communicator of all ranks of the job.
+func (w *World) Comm() *Comm { return w.comm }
+
+// Finalize leaves the job. It waits until every rank does, so that no message
+// is lost; all requests must have been completed.
+func (w *World) Finalize() error {
+	if !w.finalized.CompareAndSwap(false, true) {
+		return w.comm.refuse(ErrOther, "Finalize", "the rank has left the job already")
+	}
+	w.bsends.Wait()
+	err := w.comm.barrier("Finalize")
+	w.e.Drain(time.Second)
+	if err != nil {
+		return err // the launcher must see a rank that ends without saying goodbye
+	}
+	if cerr := w.client.Close(); cerr != nil {
+		err = cerr
+	}
+	if cerr := w.e.Close(); cerr != nil && err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// Abort ends the whole job with an exit status. It ends this process too.
+func (w *World) Abort(code int, why string) {
+	w.client.Abort(code, why)
+	os.Exit(code)
+}
