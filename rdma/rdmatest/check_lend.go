@@ -1,0 +1,147 @@
+package rdmatest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Lending: a message stays readable where it is until the next Poll.
+
+func lendChecks() []check {
+	rule := "a lent message is valid until the next Poll of that queue"
+	return []check{
+		{name: "lend-until-next-poll", rule: rule, on: reliable, peers: 3, run: lendUntilNextPoll},
+		{name: "lend-across-other-queue", rule: rule, on: reliable, queues: queueConfig{split: true}, run: lendAcrossOtherQueue},
+		{name: "lend-without-end", on: reliable, run: lendWithoutEnd,
+			rule: "the next Poll ends the lending, so that buffers never run out"},
+	}
+}
+
+// loan is a lent message and what it must go on looking like.
+type loan struct {
+	data []byte // the device's memory
+	text []byte
+}
+
+func (l loan) check() error { return differ(l.data, l.text) }
+
+// lendUntilNextPoll lets peers send as much as they can while one Poll's worth
+// of messages is still lent.
+func lendUntilNextPoll(r *rig) {
+	b := r.nodes[0]
+	var loans []loan
+	b.sink = func(from int, c *rdma.Completion) error {
+		loans = append(loans, loan{c.Data.Bytes(), append([]byte{}, c.Data.Bytes()...)})
+		return nil
+	}
+	sizes := []int{0, 10, 60, 300, 3000}
+	crowd := func() {
+		for _, n := range r.nodes[1:] {
+			for i := range 100 {
+				w := n.send(0, 8, sizes[i%len(sizes)])
+				w.inline = len(w.body) <= n.attr.MaxInline
+				if _, err := n.offer([]*work{w}); errors.Is(err, rdma.ErrAgain) {
+					n.poll()
+				} else if err != nil {
+					r.t.Fatalf("node %d posts: %v", n.index, err)
+				}
+			}
+		}
+	}
+	total := 0
+	for round := range 20 {
+		crowd()
+		loans = loans[:0]
+		r.step(b)
+		total += len(loans)
+		crowd()
+		for i, l := range loans {
+			if err := l.check(); err != nil {
+				r.t.Fatalf("round %d, message %d of %d that one Poll lent, changed before the next Poll: %v", round, i, len(loans), err)
+			}
+		}
+		for _, n := range r.nodes[1:] {
+			r.step(n)
+		}
+	}
+	if total == 0 {
+		r.t.Fatal("no message came")
+	}
+	r.until("all senders are through", func() bool { return r.nodes[1].open+r.nodes[2].open == 0 })
+}
+
+// lendAcrossOtherQueue polls the send queue while messages of the receive queue
+// are lent.
+func lendAcrossOtherQueue(r *rig) {
+	a, b := r.nodes[0], r.nodes[1]
+	var held loan
+	b.sink = func(from int, c *rdma.Completion) error {
+		held = loan{c.Data.Bytes(), append([]byte{}, c.Data.Bytes()...)}
+		return nil
+	}
+	w := a.send(1, 20, 300)
+	r.post(a, w)
+	pb := b.portTo(0)
+	var out [8]rdma.Completion
+	r.until("the message has come", func() bool {
+		if held.data == nil {
+			b.pollQueue(pb, pb.recvCQ, out[:])
+		}
+		return held.data != nil
+	}, a)
+	for range 200 {
+		if k, err := a.offer([]*work{a.send(1, 20, 300)}); err != nil && (k != 0 || !errors.Is(err, rdma.ErrAgain)) {
+			r.t.Fatal(err)
+		}
+		r.step(a)
+		b.pollQueue(pb, pb.sendCQ, out[:])
+		if err := held.check(); err != nil {
+			r.t.Fatalf("a lent message changed although only the send queue was polled: %v", err)
+		}
+	}
+	r.until("the sender is through", func() bool { return a.open == 0 })
+}
+
+// lendWithoutEnd receives many times what a device could have buffers for.
+func lendWithoutEnd(r *rig) {
+	a, b := r.nodes[0], r.nodes[1]
+	count, bytes := 0, 0
+	b.sink = func(_ int, c *rdma.Completion) error {
+		if c.Status != rdma.StatusOK {
+			return fmt.Errorf("message %d: %v", count, c.Status)
+		}
+		count++
+		bytes += c.Data.Len()
+		return nil
+	}
+	const messages, size = 6000, 2048
+	body := min(size, a.attr.MaxSend)
+	w := a.send(1, 0, body)
+	w.keep = true
+	deadline := 0
+	for sent := 0; sent < messages; {
+		w.id, w.done = a.lastID+1, false
+		k, err := a.offer([]*work{w})
+		if k == 1 {
+			a.lastID++
+			sent++
+			deadline = 0
+		} else if !errors.Is(err, rdma.ErrAgain) {
+			r.t.Fatal(err)
+		}
+		r.until("the send has completed, so that its memory can be sent again", func() bool { return a.open == 0 })
+		delete(a.works, w.id)
+		if deadline++; deadline > 1e6 {
+			r.t.Fatalf("after %d of %d messages nothing more is taken: lent buffers do not come back", sent, messages)
+		}
+		if k == 0 {
+			r.step()
+		}
+	}
+	r.until("all messages have come", func() bool { return count == messages })
+	if bytes != messages*body {
+		r.t.Errorf("%d messages had %d bytes together instead of %d", count, bytes, messages*body)
+	}
+}

@@ -1,0 +1,196 @@
+package rdmatest
+
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// OpRead and OpWrite where they are allowed.
+
+func memoryChecks() []check {
+	read, write := rdma.Ops(rdma.OpRead), rdma.Ops(rdma.OpWrite)
+	return []check{
+		{name: "read-moves", on: reliable, ops: read, run: func(r *rig) { moves(r, rdma.OpRead) },
+			rule: "OpRead brings the peer's bytes at Remote into Body, those and no others"},
+		{name: "write-moves", on: reliable, ops: write, run: func(r *rig) { moves(r, rdma.OpWrite) },
+			rule: "OpWrite brings Body to the peer's memory at Remote, there and nowhere else"},
+		{name: "read-alone", on: reliable, ops: read, unless: needsTarget, run: func(r *rig) { movesAlone(r, rdma.OpRead) },
+			rule: "without Attr.RemoteCPU, OpRead needs no Poll of its target"},
+		{name: "write-alone", on: reliable, ops: write, unless: needsTarget, run: func(r *rig) { movesAlone(r, rdma.OpWrite) },
+			rule: "without Attr.RemoteCPU, OpWrite needs no Poll of its target"},
+		{name: "read-write-many", on: reliable, ops: read | write, peers: 3, run: manyOutstanding,
+			rule: "many Reads and Writes may be under way, and each completes once"},
+		{name: "read-write-parallel", on: reliable, ops: read | write, peers: 3, run: manyParallel,
+			rule: "many Reads and Writes may be under way, and each completes once"},
+		{name: "read-after-message", on: reliable, ops: read, run: readAfterMessage,
+			rule: "a Read that is posted after a message has come sees what its sender wrote before sending it"},
+	}
+}
+
+func needsTarget(a *rdma.Attr) string {
+	if a.RemoteCPU {
+		return "the device needs its target's CPU (Attr.RemoteCPU)"
+	}
+	return ""
+}
+
+// local makes guarded memory for a Body, with its key.
+func (n *node) local(size, skew int, seed uint64) (*guarded, uint32) {
+	n.rig.t.Helper()
+	g := newGuarded(size, skew, seed)
+	if n.attr.LocalKeys && size > 0 {
+		return g, n.register(g.mem, 0).LKey
+	}
+	return g, 0
+}
+
+// transfer is a Read or Write of one piece, with everything around it fenced.
+type transfer struct {
+	w           *work
+	there, here *guarded // the target's memory and Body
+	lo, hi      int      // the piece of there
+	want        []byte
+}
+
+// prepare makes a Read or Write of [off, off+size) of a region that goes on for
+// rest bytes behind it.
+func (n *node) prepare(op rdma.Op, to *node, off, size, rest, skew int) *transfer {
+	n.rig.t.Helper()
+	tr := &transfer{there: newGuarded(off+size+rest, skew, n.rig.random.next()), lo: off, hi: off + size}
+	mr := to.register(tr.there.mem, rdma.RemoteRead|rdma.RemoteWrite)
+	var lkey uint32
+	tr.here, lkey = n.local(size, 7-skew, n.rig.random.next())
+	tr.w = n.access(op, to.index, tr.here.mem, lkey, mr.Base+uint64(off), mr.RKey)
+	if op == rdma.OpRead {
+		tr.want = slices.Clone(tr.there.mem[tr.lo:tr.hi])
+	} else {
+		tr.want = slices.Clone(tr.here.mem)
+	}
+	return tr
+}
+
+// check looks at all memory after the transfer.
+func (tr *transfer) check() error {
+	if tr.w.op == rdma.OpRead {
+		if err := tr.there.unchanged(); err != nil {
+			return err
+		}
+		return tr.here.changedOnly(0, len(tr.here.mem), tr.want)
+	}
+	if err := tr.here.unchanged(); err != nil {
+		return err
+	}
+	return tr.there.changedOnly(tr.lo, tr.hi, tr.want)
+}
+
+// succeeded checks the completion and the bytes.
+func (r *rig) succeeded(tr *transfer) {
+	r.t.Helper()
+	size := tr.hi - tr.lo
+	if tr.w.status != rdma.StatusOK || tr.w.length != uint64(size) {
+		r.t.Fatalf("%v of %d bytes at offset %d completes with %v and Len %d", tr.w.op, size, tr.lo, tr.w.status, tr.w.length)
+	}
+	if err := tr.check(); err != nil {
+		r.t.Fatalf("%v of %d bytes at offset %d: %v", tr.w.op, size, tr.lo, err)
+	}
+}
+
+func moves(r *rig, op rdma.Op) {
+	a, b := r.nodes[0], r.nodes[1]
+	for _, size := range []int{0, 1, 3, 8, 63, 64, 65, 1000, 4095, 4096, 4097, 65537, 1<<20 + 13, 5<<20 + 1} {
+		for i, off := range []int{0, 1, 7, 4093} {
+			if size > 1<<20 && i > 1 {
+				continue // no more to be learnt
+			}
+			tr := a.prepare(op, b, off, size, 50, i*3%8)
+			r.post(a, tr.w)
+			r.until("the transfer has completed", func() bool { return tr.w.done })
+			r.succeeded(tr)
+		}
+	}
+}
+
+func movesAlone(r *rig, op rdma.Op) {
+	a, b := r.nodes[0], r.nodes[1]
+	for _, size := range []int{1, 5000, 1 << 20} {
+		tr := a.prepare(op, b, 3, size, 3, 1)
+		r.post(a, tr.w)
+		r.until("the transfer has completed while its target does not poll", func() bool { return tr.w.done }, a)
+		r.succeeded(tr)
+	}
+}
+
+// someTransfers prepares Reads and Writes of all sizes to all others.
+func someTransfers(r *rig, n *node, count int) []*transfer {
+	var list []*transfer
+	for i := range count {
+		op := rdma.OpRead
+		if i%2 == 1 {
+			op = rdma.OpWrite
+		}
+		to := r.nodes[(n.index+1+i%(len(r.nodes)-1))%len(r.nodes)]
+		list = append(list, n.prepare(op, to, r.random.below(20), r.random.below(1<<r.random.below(15)), 9, i%8))
+	}
+	return list
+}
+
+func manyOutstanding(r *rig) {
+	var list []*transfer
+	for _, n := range r.nodes {
+		mine := someTransfers(r, n, 150)
+		for _, tr := range mine {
+			r.post(n, tr.w)
+		}
+		list = append(list, mine...)
+	}
+	r.until("all transfers have completed", func() bool {
+		return r.nodes[0].open+r.nodes[1].open+r.nodes[2].open == 0
+	})
+	for _, tr := range list {
+		r.succeeded(tr)
+	}
+}
+
+func manyParallel(r *rig) {
+	lists := make([][]*transfer, len(r.nodes))
+	next := make([]int, len(r.nodes))
+	for i, n := range r.nodes {
+		lists[i] = someTransfers(r, n, 150)
+	}
+	r.parallel(func(n *node) (bool, error) {
+		mine, k := lists[n.index], &next[n.index]
+		if *k < len(mine) {
+			took, err := n.offer([]*work{mine[*k].w})
+			*k += took
+			return false, ignoreAgain(err)
+		}
+		return n.open == 0, nil
+	})
+	for _, list := range lists {
+		for _, tr := range list {
+			r.succeeded(tr)
+		}
+	}
+}
+
+// readAfterMessage lets the owner change its memory and tell it, many times.
+func readAfterMessage(r *rig) {
+	reader, owner := r.nodes[0], r.nodes[1]
+	mem := make([]byte, 3000)
+	mr := owner.register(mem, rdma.RemoteRead)
+	want := make([]byte, len(mem))
+	here, lkey := reader.local(len(mem), 0, 0)
+	for round := range 50 {
+		fill(mem, uint64(round))
+		fill(want, uint64(round))
+		r.post(owner, owner.sendInline(0, 8, 0))
+		r.until("the message has come", func() bool { return len(reader.arrived) == round+1 })
+		w := reader.access(rdma.OpRead, 1, here.mem, lkey, mr.Base, mr.RKey)
+		r.post(reader, w)
+		r.until("the read has completed", func() bool { return w.done })
+		if err := differ(here.mem, want); err != nil {
+			r.t.Fatalf("round %d: the read brings something old: %v", round, err)
+		}
+	}
+}

@@ -1,0 +1,411 @@
+package rdmatest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Waiting. A Wait may always return early, so what can be checked is that it
+// returns in time: each check waits with a timeout of the rig's patience and
+// fails if a Wait lasts half of that, which only a lost wake-up explains.
+
+func waitChecks() []check {
+	const wake = "Wake ends a Wait that is under way, or else the next one"
+	return []check{
+		{name: "wait-times-out", on: all, run: waitTimesOut,
+			rule: "Wait returns when the timeout has passed"},
+		{name: "wait-does-not-spin", on: all, run: waitDoesNotSpin,
+			rule: "Wait does not spin"},
+		{name: "wait-sees-what-is-there", on: reliable, run: waitSeesWhatIsThere,
+			rule: "Wait returns at once if Poll has something to do"},
+		{name: "wait-wakes-on-arrival", on: reliable, run: waitWakesOnArrival,
+			rule: "Wait parks until Poll may have something to do"},
+		{name: "wait-wakes-on-space", on: reliable, run: waitWakesOnSpace,
+			rule: "after ErrAgain, Wait parks until the rest may be offered again"},
+		{name: "wait-wakes-on-pull", on: reliable, ops: rdma.Ops(rdma.OpPull, rdma.OpPush), run: waitWakesOnPull,
+			rule: "Wait returns when a cooperative copy can go on or has ended"},
+		{name: "wait-wakes-before", rule: wake, on: all, run: waitWokenBefore},
+		{name: "wait-wakes-during", rule: wake, on: all, run: waitWokenDuring},
+		{name: "wait-loses-no-wake", rule: wake, on: all, run: waitLosesNoWake},
+		{name: "wait-loses-no-message", on: reliable, run: waitLosesNoMessage,
+			rule: "no message comes between the last Poll and Wait without ending the Wait"},
+		{name: "wait-loses-no-message-crowd", on: rdma.RD, peers: 4, run: waitLosesNoMessageCrowd,
+			rule: "no message comes between the last Poll and Wait without ending the Wait"},
+	}
+}
+
+// wait waits on the node's first receive queue and reports a Wait that took
+// too long to be anything but a lost wake-up.
+func (n *node) wait(to int) error {
+	start := time.Now()
+	if err := n.portTo(to).recvCQ.Wait(n.rig.patience); err != nil {
+		return fmt.Errorf("node %d: Wait: %w", n.index, err)
+	}
+	if took := time.Since(start); took > n.rig.patience/2 {
+		return fmt.Errorf("node %d: Wait lasted %v although there was something to do: a lost wake-up", n.index, took)
+	}
+	return nil
+}
+
+// idle polls until nothing is left over from the setting-up.
+func (n *node) idle() {
+	for range 50 {
+		n.poll()
+	}
+}
+
+func waitTimesOut(r *rig) {
+	n := r.nodes[0]
+	n.idle()
+	for _, timeout := range []time.Duration{0, time.Nanosecond, time.Millisecond, 20 * time.Millisecond} {
+		start := time.Now()
+		if err := n.portTo(1).recvCQ.Wait(timeout); err != nil {
+			r.t.Errorf("Wait(%v) on an idle queue: %v; a timeout is no error", timeout, err)
+		}
+		if took := time.Since(start); took > timeout+r.patience/2 {
+			r.t.Errorf("Wait(%v) lasted %v", timeout, took)
+		}
+	}
+}
+
+// waitDoesNotSpin compares the CPU time of the process with the time waited. It
+// takes the best of several tries, because the process may have other work.
+func waitDoesNotSpin(r *rig) {
+	n := r.nodes[0]
+	n.idle()
+	const span = 100 * time.Millisecond
+	best := 1.0
+	for range 5 {
+		start, cpu := time.Now(), processCPU()
+		if cpu < 0 {
+			r.t.Skip("the system does not tell how much CPU a process has used")
+		}
+		for time.Since(start) < span {
+			if err := n.portTo(1).recvCQ.Wait(span - time.Since(start)); err != nil {
+				r.t.Fatal(err)
+			}
+			n.poll()
+		}
+		best = min(best, float64(processCPU()-cpu)/float64(time.Since(start)))
+		if best < 0.3 {
+			return
+		}
+	}
+	r.t.Errorf("waiting on an idle queue takes %.0f %% of a core", 100*best)
+}
+
+func waitSeesWhatIsThere(r *rig) {
+	a, b := r.nodes[0], r.nodes[1]
+	b.idle()
+	for range 3 {
+		r.post(a, a.sendInline(1, 8, 0))
+	}
+	for range 100 {
+		r.step(a)
+	}
+	b.batch = 1 // the second and third stay behind
+	for i := range 3 {
+		for len(b.arrived) == i {
+			if err := b.wait(0); err != nil {
+				r.t.Fatalf("with %d of 3 messages left: %v", 3-i, err)
+			}
+			r.step(b)
+			r.step(a)
+		}
+	}
+	// One's own completion is something to do as well.
+	w := a.send(1, 8, 10)
+	r.post(a, w)
+	for range 100 {
+		r.step(b)
+	}
+	for !w.done {
+		if err := a.wait(1); err != nil {
+			r.t.Fatalf("with a send that the peer has got: %v", err)
+		}
+		r.step()
+	}
+}
+
+// together runs two nodes in goroutines of their own.
+func (r *rig) together(a, b func() error) {
+	r.t.Helper()
+	var wg sync.WaitGroup
+	var errA, errB error
+	wg.Go(func() { errA = a() })
+	wg.Go(func() { errB = b() })
+	wg.Wait()
+	if err := errors.Join(errA, errB); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// await polls and waits until cond holds.
+func (n *node) await(to int, cond func() bool) error {
+	deadline := time.Now().Add(n.rig.patience)
+	for !cond() {
+		n.poll()
+		if n.wrong != nil {
+			return n.wrong
+		}
+		if cond() {
+			break
+		}
+		if err := n.wait(to); err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("node %d: not through after %v of polling and waiting", n.index, n.rig.patience)
+		}
+	}
+	return nil
+}
+
+// submit posts work, waiting where the queue is full.
+func (n *node) submit(ws ...*work) error {
+	for len(ws) > 0 {
+		k, err := n.offer(ws)
+		ws = ws[k:]
+		if err = ignoreAgain(err); err != nil {
+			return err
+		}
+		if len(ws) > 0 {
+			n.poll()
+			if n.wrong != nil {
+				return n.wrong
+			}
+			// A Poll may have made the room; only a second refusal means wait.
+			if k, err = n.offer(ws); k == 0 && errors.Is(err, rdma.ErrAgain) {
+				if err := n.wait(ws[0].to); err != nil {
+					return err
+				}
+			} else if err = ignoreAgain(err); err != nil {
+				return err
+			}
+			ws = ws[k:]
+		}
+	}
+	return nil
+}
+
+func ignoreAgain(err error) error {
+	if errors.Is(err, rdma.ErrAgain) {
+		return nil
+	}
+	return err
+}
+
+func waitWakesOnArrival(r *rig) {
+	a, b := r.nodes[0], r.nodes[1]
+	b.idle()
+	for round := range 5 {
+		w := a.send(1, 8, []int{0, 3000}[round%2])
+		r.together(func() error {
+			time.Sleep(3 * time.Millisecond) // so that the other side sleeps
+			if err := a.submit(w); err != nil {
+				return err
+			}
+			return a.await(1, func() bool { return w.done })
+		}, func() error {
+			return b.await(0, func() bool { return len(b.arrived) > round })
+		})
+	}
+}
+
+// waitWakesOnSpace has a sender that sleeps on a full queue and a receiver that
+// empties it now and then.
+func waitWakesOnSpace(r *rig) {
+	a, b := r.nodes[0], r.nodes[1]
+	const messages, pauses = 2000, 10
+	size := min(1000, a.attr.MaxSend)
+	count := 0
+	b.sink = func(int, *rdma.Completion) error { count++; return nil }
+	r.together(func() error {
+		for range messages {
+			if err := a.submit(a.send(1, 0, size)); err != nil {
+				return err
+			}
+		}
+		return a.await(1, func() bool { return a.open == 0 })
+	}, func() error {
+		for part := 1; part <= pauses; part++ {
+			time.Sleep(2 * time.Millisecond) // the queue fills, the sender sleeps
+			if err := b.await(0, func() bool { return count >= messages*part/pauses }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func waitWakesOnPull(r *rig) {
+	owner, puller := r.nodes[0], r.nodes[1]
+	for round := range 6 {
+		j := r.newJoint(owner, puller, 700000, 0, 700000, round)
+		early, late := time.Duration(0), time.Duration(0)
+		if round%2 == 0 {
+			early = 2 * time.Millisecond
+		} else {
+			late = 2 * time.Millisecond
+		}
+		r.together(func() error {
+			time.Sleep(early)
+			if err := owner.submit(j.push); err != nil {
+				return err
+			}
+			return owner.await(1, func() bool { return j.push.done })
+		}, func() error {
+			time.Sleep(late)
+			if err := puller.submit(j.pull); err != nil {
+				return err
+			}
+			return puller.await(0, func() bool { return j.pull.done })
+		})
+		j.end(r)
+	}
+}
+
+func waitWokenBefore(r *rig) {
+	n := r.nodes[0]
+	n.idle()
+	for range 3 {
+		n.portTo(1).recvCQ.Wake()
+		if err := n.wait(1); err != nil {
+			r.t.Fatalf("after Wake: %v", err)
+		}
+	}
+	// Woken twice, and woken while there was nobody to wake, it still works.
+	n.portTo(1).recvCQ.Wake()
+	n.portTo(1).recvCQ.Wake()
+	if err := n.wait(1); err != nil {
+		r.t.Fatalf("after two Wakes: %v", err)
+	}
+}
+
+func waitWokenDuring(r *rig) {
+	n := r.nodes[0]
+	n.idle()
+	for range 5 {
+		r.together(func() error {
+			time.Sleep(3 * time.Millisecond)
+			n.portTo(1).recvCQ.Wake()
+			return nil
+		}, func() error { return n.wait(1) })
+	}
+}
+
+// waitLosesNoWake passes a ball to a waiter by Wake alone. The waker is fast
+// enough to hit every moment of falling asleep.
+func waitLosesNoWake(r *rig) {
+	n := r.nodes[0]
+	cq := n.portTo(1).recvCQ
+	const rounds = 2000
+	var ball, back atomic.Int64
+	stop := time.Now().Add(r.patience)
+	r.together(func() error {
+		for i := int64(1); i <= rounds; i++ {
+			ball.Store(i)
+			cq.Wake()
+			for k := 0; back.Load() != i; k++ {
+				if k%100 == 99 {
+					time.Sleep(time.Microsecond)
+				}
+				if time.Now().After(stop) {
+					return fmt.Errorf("after %d of %d rounds the waiter is still asleep", i, rounds)
+				}
+			}
+		}
+		return nil
+	}, func() error {
+		for i := int64(1); i <= rounds; i++ {
+			for ball.Load() != i {
+				if err := n.wait(1); err != nil {
+					return err
+				}
+				n.poll()
+			}
+			back.Store(i)
+		}
+		return nil
+	})
+}
+
+// waitLosesNoMessage plays ping-pong between two nodes that sleep at once.
+func waitLosesNoMessage(r *rig) {
+	a, b := r.nodes[0], r.nodes[1]
+	const rounds = 2000
+	play := func(n *node, first bool) func() error {
+		to := 1 - n.index
+		count := 0
+		n.sink = func(int, *rdma.Completion) error { count++; return nil }
+		return func() error {
+			for i := range rounds {
+				if first {
+					if err := n.submit(n.sendInline(to, 8, 0)); err != nil {
+						return err
+					}
+				}
+				if err := n.await(to, func() bool { return count > i }); err != nil {
+					return err
+				}
+				if !first {
+					if err := n.submit(n.sendInline(to, 8, 0)); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}
+	}
+	r.together(play(a, true), play(b, false))
+}
+
+// waitLosesNoMessageCrowd has three nodes that send to a fourth, which sleeps
+// whenever it has nothing; each waits for an answer before it sends again.
+func waitLosesNoMessageCrowd(r *rig) {
+	const rounds = 500
+	server := r.nodes[0]
+	var asked []int
+	served := 0
+	server.sink = func(from int, _ *rdma.Completion) error { asked = append(asked, from); return nil }
+	var wg sync.WaitGroup
+	errs := make([]error, len(r.nodes))
+	for _, n := range r.nodes[1:] {
+		wg.Go(func() {
+			count := 0
+			n.sink = func(int, *rdma.Completion) error { count++; return nil }
+			for i := range rounds {
+				if errs[n.index] = n.submit(n.sendInline(0, 8, 0)); errs[n.index] != nil {
+					return
+				}
+				if errs[n.index] = n.await(0, func() bool { return count > i }); errs[n.index] != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for served < rounds*(len(r.nodes)-1) {
+			if errs[0] = server.await(1, func() bool { return len(asked) > 0 }); errs[0] != nil {
+				return
+			}
+			now := asked
+			asked = nil // more may come while these are answered
+			for _, from := range now {
+				if errs[0] = server.submit(server.sendInline(from, 8, 0)); errs[0] != nil {
+					return
+				}
+				served++
+			}
+		}
+	})
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		r.t.Fatal(err)
+	}
+}

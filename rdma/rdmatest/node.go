@@ -1,0 +1,295 @@
+package rdmatest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// One device and what the suite knows about its work: send, read and the like
+// prepare work, offer posts it, poll takes completions and compares them with
+// what was posted. A completion that breaks a rule is kept in wrong; rig.step
+// and rig.parallel end the check with it.
+
+type node struct {
+	rig   *rig
+	index int
+	dev   rdma.Device
+	attr  *rdma.Attr
+	ports []*port
+	peers []rdma.PeerID       // handle of each node
+	names map[rdma.PeerID]int // and back
+
+	works    map[uint64]*work // by ID, all that were ever posted
+	lastID   uint64
+	open     int           // taken by the device, and a completion must follow
+	posts    []rdma.SendWR // reused
+	arrived  []arrival     // messages, copied, in order of arrival
+	lowWater int           // OpLowWater completions
+	// sink, if set, gets each message where it lies instead of arrived.
+	sink  func(from int, c *rdma.Completion) error
+	batch int // completions asked of one Poll; 0: 32
+	wrong error
+
+	arena    []byte // if Attr.LocalKeys: registered memory not given out yet
+	arenaKey uint32
+}
+
+// work is one work request and its fate.
+type work struct {
+	id           uint64
+	op           rdma.Op
+	to           int
+	head, body   []byte
+	remote, rkey uint64
+	lkey         uint32
+	inline       bool
+	keep         bool // Body is not spoilt when it belongs to the node again
+
+	posted bool
+	done   bool
+	status rdma.Status
+	length uint64
+	text   []byte // OpSend: head and body as they were when posted
+}
+
+// arrival is a message that has come.
+type arrival struct {
+	from   int
+	id     uint64
+	data   []byte
+	at     uint64 // address of Data
+	status rdma.Status
+}
+
+// spoilt is written over memory that belongs to the caller again, so that a
+// device that still reads it is found out.
+const spoilt = 0xDD
+
+func (n *node) portTo(to int) *port {
+	if n.rig.kind == rdma.RC {
+		return n.ports[to]
+	}
+	return n.ports[0]
+}
+
+// meet resolves the address of another node.
+func (n *node) meet(j int) {
+	n.rig.t.Helper()
+	addr := n.rig.nodes[j].ports[0].qp.Addr()
+	id, err := n.dev.Resolve(addr)
+	if err != nil {
+		n.rig.t.Fatalf("node %d resolves the address %q of node %d: %v", n.index, addr, j, err)
+	}
+	n.peers[j] = id
+	n.names[id] = j
+}
+
+// memory is n bytes in which a device may read and write, with the key for it.
+func (n *node) memory(size int) (mem []byte, lkey uint32) {
+	n.rig.t.Helper()
+	// The odd address finds devices that rely on alignment.
+	if !n.attr.LocalKeys {
+		return make([]byte, size+1)[1:], 0
+	}
+	if len(n.arena) < size+1 {
+		n.arena = make([]byte, max(size+1, 1<<20))
+		n.arenaKey = n.register(n.arena, 0).LKey
+	}
+	mem, n.arena = n.arena[1:size+1:size+1], n.arena[size+1:]
+	return mem, n.arenaKey
+}
+
+func (n *node) register(mem []byte, acc rdma.Access) rdma.MR {
+	n.rig.t.Helper()
+	mr, err := n.dev.Register(mem, acc)
+	if err != nil {
+		n.rig.t.Fatalf("node %d registers %d bytes: %v", n.index, len(mem), err)
+	}
+	return mr
+}
+
+func (n *node) deregister(mr rdma.MR) {
+	n.rig.t.Helper()
+	if err := n.dev.Deregister(mr); err != nil {
+		n.rig.t.Fatalf("node %d deregisters key %#x: %v", n.index, mr.RKey, err)
+	}
+}
+
+func (n *node) work(op rdma.Op, to int) *work {
+	n.lastID++
+	return &work{id: n.lastID, op: op, to: to}
+}
+
+// send prepares a message of head and body bytes with contents of its own. What
+// the device cannot send is cut off: most checks do not care.
+func (n *node) send(to, head, body int) *work {
+	n.rig.t.Helper()
+	return n.sendExactly(to, head, min(body, n.attr.MaxSend-head))
+}
+
+func (n *node) sendExactly(to, head, body int) *work {
+	n.rig.t.Helper()
+	w := n.work(rdma.OpSend, to)
+	w.head = make([]byte, head)
+	w.body, w.lkey = n.memory(body)
+	fill(w.head, w.id)
+	fill(w.body, ^w.id)
+	return w
+}
+
+// sendInline is send with Inline.
+func (n *node) sendInline(to, head, body int) *work {
+	n.rig.t.Helper()
+	w := n.send(to, head, min(body, n.attr.MaxInline))
+	w.inline = true
+	return w
+}
+
+// access prepares a Read, Write or Pull of a peer's memory into or from mem.
+func (n *node) access(op rdma.Op, to int, mem []byte, lkey uint32, remote, rkey uint64) *work {
+	w := n.work(op, to)
+	w.body, w.lkey, w.remote, w.rkey, w.keep = mem, lkey, remote, rkey, true
+	return w
+}
+
+// offer posts work, all of it to the same port, and checks what PostSend says.
+// The requests are spoilt afterwards, as are the bodies that were sent inline.
+func (n *node) offer(ws []*work) (int, error) {
+	n.posts = n.posts[:0]
+	for _, w := range ws {
+		wr := rdma.SendWR{ID: w.id, Op: w.op, Body: rdma.MemOf(w.body), Remote: w.remote, RKey: w.rkey,
+			LKey: w.lkey, Peer: n.peers[w.to], HeadLen: uint16(len(w.head))}
+		copy(wr.Head[:], w.head)
+		if w.inline {
+			wr.Flags |= rdma.Inline
+		}
+		if w.op == rdma.OpSend && w.text == nil {
+			w.text = append(append(make([]byte, 0, len(w.head)+len(w.body)), w.head...), w.body...)
+		}
+		n.posts = append(n.posts, wr)
+		n.works[w.id] = w
+	}
+	k, err := n.portTo(ws[0].to).qp.PostSend(n.posts)
+	switch {
+	case k < 0 || k > len(ws):
+		return 0, fmt.Errorf("PostSend of %d requests says it took %d", len(ws), k)
+	case k == len(ws) && err != nil:
+		return k, fmt.Errorf("PostSend took all %d requests and yet says %w", len(ws), err)
+	case k < len(ws) && err == nil:
+		return k, fmt.Errorf("PostSend took %d of %d requests and gives no error", k, len(ws))
+	}
+	for i, w := range ws {
+		n.posts[i] = rdma.SendWR{ID: ^w.id, Op: rdma.OpRecv, Body: rdma.Mem{}}
+		spoil(n.posts[i].Head[:])
+		if i < k {
+			w.posted = true
+			if !w.inline {
+				n.open++
+			}
+			if w.inline && !w.keep {
+				spoil(w.body)
+			}
+		}
+	}
+	return k, err
+}
+
+// poll polls every queue of the node once.
+func (n *node) poll() {
+	var out [64]rdma.Completion
+	batch := n.batch
+	if batch == 0 {
+		batch = 32
+	}
+	for _, p := range n.ports {
+		if p == nil {
+			continue
+		}
+		n.pollQueue(p, p.recvCQ, out[:batch])
+		if p.sendCQ != p.recvCQ {
+			n.pollQueue(p, p.sendCQ, out[:batch])
+		}
+	}
+}
+
+// pollQueue polls one queue and returns how much came.
+func (n *node) pollQueue(p *port, cq rdma.CQ, out []rdma.Completion) int {
+	k := cq.Poll(out)
+	if k < 0 || k > len(out) {
+		n.fault("Poll with room for %d completions says it gave %d", len(out), k)
+		return 0
+	}
+	for i := range out[:k] {
+		if err := n.take(p, &out[i]); err != nil {
+			n.fault("node %d: completion %+v: %w", n.index, out[i], err)
+		}
+	}
+	return k
+}
+
+func (n *node) fault(format string, args ...any) {
+	if n.wrong == nil {
+		n.wrong = fmt.Errorf(format, args...)
+	}
+}
+
+// take checks one completion and books it.
+func (n *node) take(p *port, c *rdma.Completion) error {
+	if c.Op == rdma.OpLowWater {
+		n.lowWater++
+		return nil
+	}
+	if c.Op == rdma.OpRecv {
+		return n.takeMessage(p, c)
+	}
+	w := n.works[c.ID]
+	switch {
+	case w == nil:
+		return errors.New("no work was posted with this ID")
+	case !w.posted:
+		return errors.New("PostSend did not take the work that this completes")
+	case w.done:
+		return errors.New("the work was completed before")
+	case w.inline && c.Status == rdma.StatusOK:
+		return errors.New("a successful inline send makes no completion")
+	case c.Op != w.op:
+		return fmt.Errorf("the work was a %v", w.op)
+	case n.rig.kind != rdma.RC && c.Peer != n.peers[w.to]:
+		return fmt.Errorf("the work was for node %d, whose handle is %d", w.to, n.peers[w.to])
+	}
+	w.done, w.status, w.length = true, c.Status, c.Len
+	if !w.inline {
+		n.open--
+	}
+	if w.op == rdma.OpSend && !w.keep {
+		spoil(w.body)
+	}
+	return nil
+}
+
+func (n *node) takeMessage(p *port, c *rdma.Completion) error {
+	from, known := p.peer, true
+	if n.rig.kind != rdma.RC {
+		from, known = n.names[c.Peer]
+	}
+	lends := !n.rig.cfg.posted && !n.rig.cfg.ownQueue
+	switch {
+	case !known && !n.rig.cfg.strangers:
+		return errors.New("no Resolve gave out the handle of its sender")
+	case c.Status == rdma.StatusOK && c.Len != uint64(c.Data.Len()):
+		return fmt.Errorf("its Data has %d bytes, which is not its Len", c.Data.Len())
+	case lends && c.ID != 0:
+		return errors.New("the completion of a lent message has the ID 0")
+	}
+	if n.sink != nil {
+		return n.sink(from, c)
+	}
+	n.arrived = append(n.arrived, arrival{from, c.ID, append([]byte{}, c.Data.Bytes()...), c.Data.Addr(), c.Status})
+	return nil
+}
+
+func (n *node) state() string {
+	return fmt.Sprintf("%d messages have come, %d of %d pieces of work are unfinished", len(n.arrived), n.open, len(n.works))
+}

@@ -1,0 +1,168 @@
+package rdmatest
+
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// How completions come out: Poll does what is due, moves messages out of the
+// inboxes and hands over what is ready; Wait sleeps on a token that whoever
+// makes something ready leaves behind.
+
+type refCQ struct {
+	dev    *refDevice
+	ready  []refEntry
+	lent   [][]byte      // shown by the last Poll
+	token  chan struct{} // room for one: a signal is never lost and never piles up
+	closed bool
+}
+
+type refEntry struct {
+	c    rdma.Completion
+	from *refQP // whose request it was; nil for a receive
+	lent []byte // the message, if it is lent
+}
+
+// poisoned is what a lent message is overwritten with when its time is over.
+const poisoned = 0xDB
+
+func (c *refCQ) Poll(out []rdma.Completion) int {
+	c.dev.fab.mu.Lock()
+	defer c.dev.fab.mu.Unlock()
+	c.endLending()
+	if c.closed {
+		return 0
+	}
+	c.dev.progress()
+	for _, q := range c.dev.qps {
+		for q.recvCQ == c && len(c.ready) < len(out) && q.receivable() {
+			c.receive(q)
+		}
+	}
+	n := min(len(out), len(c.ready))
+	for i, entry := range c.ready[:n] {
+		out[i] = entry.c
+		if entry.from != nil {
+			entry.from.outstanding--
+		}
+		if entry.lent != nil {
+			c.lent = append(c.lent, entry.lent)
+		}
+	}
+	c.ready = append(c.ready[:0:0], c.ready[n:]...)
+	return n
+}
+
+// endLending spoils what was lent, so that a user who looks too late sees it.
+func (c *refCQ) endLending() {
+	for _, data := range c.lent {
+		for i := range data {
+			data[i] = poisoned
+		}
+	}
+	c.lent = nil
+}
+
+// progress does what polling is for: peers' accesses if they need this CPU, and
+// a piece of every cooperative copy.
+func (d *refDevice) progress() {
+	chores := d.chores
+	d.chores = nil
+	for _, chore := range chores {
+		chore()
+	}
+	for _, cp := range append([]*refCopy(nil), d.copies...) {
+		cp.advance(d)
+	}
+}
+
+// receivable tells whether a message is there and a buffer for it.
+func (q *refQP) receivable() bool {
+	if len(q.inbox) == 0 {
+		return false
+	}
+	s := q.receives()
+	return s.cfg.Lend || len(s.buffers) > 0
+}
+
+// receive makes the completion of the oldest message of q.
+func (c *refCQ) receive(q *refQP) {
+	m := q.inbox[0]
+	q.inbox = q.inbox[1:]
+	m.from.sendCQ.signal() // there is room again
+	done := rdma.Completion{Op: rdma.OpRecv, Peer: c.dev.handle(m.from)}
+	s := q.receives()
+	if s.cfg.Lend {
+		done.Data, done.Len = rdma.MemOf(m.data), uint64(len(m.data))
+		c.ready = append(c.ready, refEntry{c: done, lent: m.data})
+		return
+	}
+	buffer := s.buffers[0]
+	s.buffers = s.buffers[1:]
+	done.ID = buffer.ID
+	if len(m.data) > buffer.Body.Len() {
+		done.Status = rdma.StatusTooLong
+	} else {
+		n := copy(buffer.Body.Bytes(), m.data)
+		done.Data, done.Len = buffer.Body.Slice(0, n), uint64(n)
+	}
+	c.ready = append(c.ready, refEntry{c: done})
+	if s.armed && len(s.buffers) < s.cfg.LowWater {
+		s.armed = false
+		c.ready = append(c.ready, refEntry{c: rdma.Completion{Op: rdma.OpLowWater}})
+	}
+}
+
+func (c *refCQ) Wait(timeout time.Duration) error {
+	if closed, busy := c.state(); closed {
+		return rdma.ErrClosed
+	} else if busy {
+		return nil
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-c.token:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// state tells whether a Poll would have something to do.
+func (c *refCQ) state() (closed, busy bool) {
+	c.dev.fab.mu.Lock()
+	defer c.dev.fab.mu.Unlock()
+	busy = len(c.ready) > 0 || len(c.dev.chores) > 0
+	for _, q := range c.dev.qps {
+		busy = busy || q.recvCQ == c && q.receivable()
+	}
+	for _, cp := range c.dev.copies {
+		busy = busy || cp.movable(c.dev)
+	}
+	return c.closed, busy
+}
+
+func (c *refCQ) Wake() { c.signal() }
+
+func (c *refCQ) signal() {
+	select {
+	case c.token <- struct{}{}:
+	default:
+	}
+}
+
+// signal wakes every queue of the device.
+func (d *refDevice) signal() {
+	for _, c := range d.cqs {
+		c.signal()
+	}
+}
+
+func (c *refCQ) Close() error {
+	c.dev.fab.mu.Lock()
+	defer c.dev.fab.mu.Unlock()
+	c.closed = true
+	c.signal()
+	return nil
+}

@@ -1,0 +1,291 @@
+package rdmatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// The rig on which devices are driven: newRig opens them and makes their
+// queues, connect lets them know each other, step polls all of them in turn,
+// and until and settle say how long. What a completion must be like is checked
+// in node.go, whoever drives.
+
+// rig holds some devices with their queues.
+type rig struct {
+	t        testing.TB
+	kind     rdma.Transport
+	patience time.Duration
+	cfg      queueConfig
+	nodes    []*node
+	random   generator
+}
+
+// queueConfig says how the queues of a node are made.
+type queueConfig struct {
+	posted    bool // the SRQ takes buffers instead of lending its own
+	ownQueue  bool // no SRQ: buffers are posted to the queue pair
+	split     bool // sends and receives have a CQ each
+	strangers bool // nobody resolves anybody
+	recvDepth int
+	lowWater  int
+}
+
+// port is a queue pair with its queues. RD and UD nodes have one; RC nodes have
+// one for each peer, with completion queues of its own, because an RC
+// completion need not tell which queue pair it is of.
+type port struct {
+	qp     rdma.QP
+	sendCQ rdma.CQ
+	recvCQ rdma.CQ
+	srq    rdma.SRQ
+	peer   int // RC: who is at the other end
+}
+
+const cqDepth = 4096
+
+func newRig(t testing.TB, f *Fixture, kind rdma.Transport, n int, cfg queueConfig) *rig {
+	t.Helper()
+	r := &rig{t: t, kind: kind, patience: f.patience, cfg: cfg, random: generator(n)}
+	if r.patience == 0 {
+		r.patience = 10 * time.Second
+	}
+	devs := f.Open(t, n)
+	if len(devs) != n {
+		t.Fatalf("Fixture.Open gave %d devices instead of %d", len(devs), n)
+	}
+	for i, dev := range devs {
+		nd := &node{rig: r, index: i, dev: dev, attr: dev.Attr(), works: map[uint64]*work{}, names: map[rdma.PeerID]int{}}
+		nd.lastID = uint64(0xA5C3_0000_0000_0000) + uint64(i)<<32 // all 64 bits must come back
+		r.nodes = append(r.nodes, nd)
+		peers := 1
+		if kind == rdma.RC {
+			peers = n
+		}
+		for peer := range peers {
+			if kind == rdma.RC && peer == i {
+				nd.ports = append(nd.ports, nil)
+				continue
+			}
+			nd.ports = append(nd.ports, r.newPort(nd, peer))
+		}
+	}
+	r.connect()
+	return r
+}
+
+func (r *rig) newPort(n *node, peer int) *port {
+	r.t.Helper()
+	p := &port{peer: peer}
+	var err error
+	p.recvCQ, err = n.dev.NewCQ(cqDepth)
+	r.made(err, "completion queue")
+	p.sendCQ = p.recvCQ
+	if r.cfg.split {
+		p.sendCQ, err = n.dev.NewCQ(cqDepth)
+		r.made(err, "second completion queue")
+	}
+	if !r.cfg.ownQueue {
+		p.srq, err = n.dev.NewSRQ(rdma.SRQConfig{Lend: !r.cfg.posted, Depth: r.cfg.recvDepth, LowWater: r.cfg.lowWater})
+		r.made(err, "shared receive queue")
+	}
+	qcfg := rdma.QPConfig{Type: r.kind, SendCQ: p.sendCQ, RecvCQ: p.recvCQ}
+	if p.srq != nil {
+		qcfg.SRQ = p.srq
+	}
+	p.qp, err = n.dev.NewQP(qcfg)
+	r.made(err, "queue pair")
+	if a := string(p.qp.Addr()); a == "" || strings.ContainsFunc(a, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		r.t.Errorf("address %q of node %d is not printable text without spaces", a, n.index)
+	}
+	return p
+}
+
+// made ends the check if a queue could not be made; a device may do without a
+// kind of queue if it says so.
+func (r *rig) made(err error, what string) {
+	r.t.Helper()
+	if errors.Is(err, rdma.ErrUnsupported) {
+		r.t.Skipf("the device makes no such %s: %v", what, err)
+	}
+	if err != nil {
+		r.t.Fatalf("make a %s: %v", what, err)
+	}
+}
+
+// connect makes the nodes known to each other, each in another order.
+func (r *rig) connect() {
+	r.t.Helper()
+	for i, n := range r.nodes {
+		n.peers = make([]rdma.PeerID, len(r.nodes))
+		for k := 1; k < len(r.nodes); k++ {
+			j := (i + k) % len(r.nodes)
+			switch {
+			case r.kind == rdma.RC && i < j:
+				r.connectPair(n, r.nodes[j])
+			case r.kind != rdma.RC && !r.cfg.strangers:
+				n.meet(j)
+			}
+		}
+	}
+}
+
+// connectPair connects two RC queue pairs, both ends at once.
+func (r *rig) connectPair(a, b *node) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
+	defer cancel()
+	var wg sync.WaitGroup
+	var errA, errB error
+	pa, pb := a.ports[b.index].qp, b.ports[a.index].qp
+	wg.Go(func() { errA = pa.Connect(ctx, pb.Addr()) })
+	wg.Go(func() { errB = pb.Connect(ctx, pa.Addr()) })
+	wg.Wait()
+	if err := errors.Join(errA, errB); err != nil {
+		r.t.Fatalf("connect node %d with node %d: %v", a.index, b.index, err)
+	}
+}
+
+// step polls the given nodes, or all, once.
+func (r *rig) step(nodes ...*node) {
+	r.t.Helper()
+	if len(nodes) == 0 {
+		nodes = r.nodes
+	}
+	for _, n := range nodes {
+		n.poll()
+		if n.wrong != nil {
+			r.t.Fatal(n.wrong)
+		}
+	}
+}
+
+// until polls until cond holds. The sentence says what should have happened.
+func (r *rig) until(sentence string, cond func() bool, nodes ...*node) {
+	r.t.Helper()
+	deadline := time.Now().Add(r.patience)
+	for round := 0; !cond(); round++ {
+		r.step(nodes...)
+		if round%64 == 63 {
+			runtime.Gosched()
+			if time.Now().After(deadline) {
+				r.t.Fatalf("after %v of polling, still not: %s\n%s", r.patience, sentence, r.state())
+			}
+		}
+	}
+}
+
+// settle polls for a while in which nothing more should happen.
+func (r *rig) settle(nodes ...*node) {
+	r.t.Helper()
+	for round := 0; round < 200; round++ {
+		r.step(nodes...)
+		if round%50 == 49 {
+			time.Sleep(500 * time.Microsecond) // a device with a kernel below it needs time, not polls
+		}
+	}
+}
+
+// post offers work until all of it is taken, polling everybody in between.
+func (r *rig) post(n *node, ws ...*work) {
+	r.t.Helper()
+	deadline := time.Now().Add(r.patience)
+	for len(ws) > 0 {
+		run := 1
+		for run < len(ws) && n.portTo(ws[run].to) == n.portTo(ws[0].to) {
+			run++
+		}
+		k, err := n.offer(ws[:run])
+		if err != nil && !errors.Is(err, rdma.ErrAgain) {
+			r.t.Fatalf("node %d posts %v to node %d: %v", n.index, ws[k].op, ws[k].to, err)
+		}
+		ws = ws[k:]
+		if err != nil {
+			r.step()
+			if time.Now().After(deadline) {
+				r.t.Fatalf("node %d gets ErrAgain for %v to node %d for %v although everybody polls\n%s",
+					n.index, ws[0].op, ws[0].to, r.patience, r.state())
+			}
+		}
+	}
+}
+
+// parallel drives every node from a goroutine of its own. A node that has done
+// its part keeps polling until all have: devices may need that.
+func (r *rig) parallel(part func(n *node) (done bool, err error)) {
+	r.t.Helper()
+	var (
+		wg       sync.WaitGroup
+		mu       sync.Mutex
+		missing  = len(r.nodes)
+		failure  error
+		deadline = time.Now().Add(r.patience)
+	)
+	for _, n := range r.nodes {
+		wg.Go(func() {
+			finished := false
+			for {
+				done, err := part(n)
+				n.poll()
+				err = errors.Join(err, n.wrong)
+				mu.Lock()
+				if err == nil && time.Now().After(deadline) {
+					err = fmt.Errorf("node %d is not through after %v: %s", n.index, r.patience, n.state())
+				}
+				if err != nil && failure == nil {
+					failure = err
+				}
+				if done && !finished {
+					finished = true
+					missing--
+				}
+				over := missing == 0 || failure != nil
+				mu.Unlock()
+				if over {
+					return
+				}
+				runtime.Gosched()
+			}
+		})
+	}
+	wg.Wait()
+	if failure != nil {
+		r.t.Fatal(failure)
+	}
+}
+
+// exchangeOnce sends a message from everybody to everybody.
+func (r *rig) exchangeOnce() {
+	r.t.Helper()
+	for _, n := range r.nodes {
+		for _, to := range r.nodes {
+			if to != n {
+				r.post(n, n.send(to.index, 8, 100))
+			}
+		}
+	}
+	r.until("every node has a message from every other", func() bool {
+		for _, n := range r.nodes {
+			if len(n.arrived) < len(r.nodes)-1 || n.open > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// state describes all nodes, for a failure.
+func (r *rig) state() string {
+	var b strings.Builder
+	for _, n := range r.nodes {
+		fmt.Fprintf(&b, "\tnode %d: %s\n", n.index, n.state())
+	}
+	return b.String()
+}
