@@ -6,12 +6,17 @@ package p2p
 
 import (
 	"fmt"
+	"sort"
 
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Arrived takes a packet. It is valid only during the call.
+// Arrived takes a packet. It is valid only during the call. A peer that is given
+// up is not listened to any more.
 func (m *Machine) Arrived(l *Link, pkt []byte) {
+	if l.Err != nil {
+		return
+	}
 	if err := checkPacket(pkt); err != nil {
 		m.broken(l, err.Error())
 		return
@@ -22,39 +27,30 @@ func (m *Machine) Arrived(l *Link, pkt []byte) {
 	}
 	l.recvSeq++
 	m.dispatch(l, pkt)
-	for len(l.held) > 0 {
-		if !m.releaseHeld(l) {
-			return
-		}
+	for len(l.held) > 0 && l.held[0].seq == l.recvSeq {
+		h := l.held[0].pkt
+		l.held = l.held[1:]
+		l.recvSeq++
+		m.dispatch(l, h)
 	}
 }
 
+// outOfOrder keeps a packet that came early, and drops one that came before.
+// Later ones are held in the order of their numbers.
 func (m *Machine) outOfOrder(l *Link, seq uint32, pkt []byte) {
 	if int32(seq-l.recvSeq) < 0 {
 		l.Stats.Duplicates++
 		return
 	}
-	for _, h := range l.held {
-		if h.seq == seq {
-			l.Stats.Duplicates++
-			return
-		}
+	at := sort.Search(len(l.held), func(i int) bool { return int32(l.held[i].seq-seq) >= 0 })
+	if at < len(l.held) && l.held[at].seq == seq {
+		l.Stats.Duplicates++
+		return
 	}
 	l.Stats.Held++
-	l.held = append(l.held, heldPacket{seq, append([]byte(nil), pkt...)})
-}
-
-// releaseHeld works on the packet whose turn it is, if it is there.
-func (m *Machine) releaseHeld(l *Link) bool {
-	for i, h := range l.held {
-		if h.seq == l.recvSeq {
-			l.held = append(l.held[:i], l.held[i+1:]...)
-			l.recvSeq++
-			m.dispatch(l, h.pkt)
-			return true
-		}
-	}
-	return false
+	l.held = append(l.held, heldPacket{})
+	copy(l.held[at+1:], l.held[at:])
+	l.held[at] = heldPacket{seq, append([]byte(nil), pkt...)}
 }
 
 func (m *Machine) dispatch(l *Link, pkt []byte) {
@@ -66,14 +62,17 @@ func (m *Machine) dispatch(l *Link, pkt []byte) {
 	case kindRTS:
 		m.arriveRTS(l, pkt)
 	case kindCTS:
-		m.step(get64(pkt[offHandle:]), Event{Kind: EvCTS, Peer: get64(pkt[offPeer:]),
+		m.step(l, pkt, Event{Kind: EvCTS, Peer: get64(pkt[offPeer:]),
 			Len: int(get64(pkt[offTotal:])), Addr: get64(pkt[offCTSAddr:]), Key: get64(pkt[offCTSKey:])})
 	case kindFIN:
-		m.step(get64(pkt[offHandle:]), Event{Kind: EvFIN, Len: int(get64(pkt[offTotal:])), Status: statusOf(pkt)})
+		m.step(l, pkt, Event{Kind: EvFIN, Len: int(get64(pkt[offTotal:])), Status: statusOf(pkt)})
 	case kindACK:
-		m.step(get64(pkt[offHandle:]), Event{Kind: EvACK})
+		m.step(l, pkt, Event{Kind: EvACK})
 	case kindCredit:
 		l.credit += int64(get64(pkt[offTotal:]))
+		if l.credit > m.cfg.Credit {
+			m.broken(l, "it gives back more credit than was used")
+		}
 	}
 }
 
@@ -81,9 +80,13 @@ func statusOf(pkt []byte) rdma.Status { return rdma.Status(pkt[offStatus]) }
 
 // step passes a control packet to the operation it names. One that has ended
 // meanwhile (a failed or aborted one) needs it no more.
-func (m *Machine) step(handle uint64, ev Event) {
-	if x := m.find(handle); x != nil && x.stage != stageDone && x.stage != stageIdle {
-		protocols[x.proto].Step(m, x, ev)
+func (m *Machine) step(l *Link, pkt []byte, ev Event) {
+	x := m.find(get64(pkt[offHandle:]))
+	if x == nil || x.stage == stageDone || x.stage == stageIdle {
+		return
+	}
+	if x.Link != l || !m.advance(x, ev) {
+		m.broken(l, FormatPacket(pkt)+" does not fit the operation it names")
 	}
 }
 
@@ -91,6 +94,10 @@ func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 	proto := pkt[offProto]
 	if int(proto) >= len(protocols) || proto == protoEager {
 		m.broken(l, fmt.Sprintf("it proposes rendezvous number %d, which this version does not have", proto))
+		return
+	}
+	if need := receiverNeeds[proto]; !l.Attr.Ops.Has(need) {
+		m.broken(l, fmt.Sprintf("it proposes %s, but the device here has no %s", protocolName(proto), need))
 		return
 	}
 	w := get64(pkt[offContext:])
@@ -115,11 +122,6 @@ func (m *Machine) matched(x *Xfer, l *Link, g *Msg) {
 	x.Source, x.Tag, x.Link = g.Source, g.Tag, l
 	x.total, x.proto = g.Total, g.proto
 	x.peer, x.remote, x.rkey = g.peer, g.remote, g.rkey
-	x.stage = stageMove
-	protocols[x.proto].Step(m, x, Event{Kind: EvMatched})
-}
-
-// broken gives a peer up that sends what no version of ours sends.
-func (m *Machine) broken(l *Link, why string) {
-	m.FailLink(l, fmt.Errorf("%w: rank %d on %s: %s", ErrProtocol, l.Rank, l.Host, why))
+	x.stage = stageMatched
+	m.advance(x, Event{Kind: EvMatched})
 }

@@ -10,18 +10,18 @@ package p2p
 //	SEG   ───────────────▶ copy out
 //	      ◀─────────────── ACK                  (synchronous only)
 
-import "github.com/muster-mpi/muster/rdma"
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
 
 type eager struct{}
 
 func (eager) Name() string { return "eager" }
 
 func (eager) Probe(k Key, l *Link) []Range {
-	hi := k.EagerLimit
-	if !l.Attr.Ops.Has(rdma.OpRead) && !l.Attr.Ops.Has(rdma.OpWrite) {
-		hi = MaxSize // there is nothing else
-	}
-	return []Range{{0, hi, l.Attr.SendCost}}
+	return []Range{{0, k.EagerLimit, l.Attr.SendCost}}
 }
 
 func (eager) Begin(m *Machine, x *Xfer) {
@@ -70,19 +70,22 @@ func (m *Machine) emitEager(l *Link, ctx uint32, src, tag int32, buf []byte, id 
 	wr.ID = id
 }
 
-func (eager) Step(m *Machine, x *Xfer, ev Event) {
-	switch ev.Kind {
-	case EvTaken:
-		if x.Mode == Synchronous && x.stage == stagePost {
-			x.stage = stageAck
-			return
-		}
+func (eager) Step(m *Machine, x *Xfer, ev Event) bool {
+	sync := x.Send && x.Mode == Synchronous
+	switch {
+	case ev.Kind == EvTaken && x.stage == stagePost && sync:
+		x.stage = stageAck
+	case ev.Kind == EvACK && x.stage == stagePost && sync:
+		x.stage = stageAcked // matched by its first segment; the device still needs the rest
+	case ev.Kind == EvTaken && (x.stage == stagePost || x.stage == stageAcked),
+		ev.Kind == EvACK && x.stage == stageAck:
 		m.complete(x)
-	case EvACK:
-		m.complete(x)
-	case EvDone: // an inline request completes only when it has failed
-		m.fail(x, transportError(x, ev.Status))
+	case ev.Kind == EvDone && x.Send && ev.Status != rdma.StatusOK:
+		m.failed(x, ev.Status) // an inline request completes only when it has failed
+	default:
+		return false
 	}
+	return true
 }
 
 func (eager) Abort(m *Machine, x *Xfer) {}
@@ -107,7 +110,7 @@ func (m *Machine) arriveEager(l *Link, pkt []byte) {
 		return
 	}
 	x.Source, x.Tag, x.Link = p.src, p.tag, l
-	x.total, x.filled = total, len(data)
+	x.total = total
 	if sync {
 		m.emitACK(l, peer)
 	}
@@ -118,21 +121,24 @@ func (m *Machine) arriveEager(l *Link, pkt []byte) {
 		return
 	}
 	x.stage = stagePartial
-	l.partial = append(l.partial, partial{first: get32(pkt[offSeq:]), x: x})
+	l.partial = append(l.partial, partial{first: l.recvSeq - 1, filled: len(data), total: total, x: x})
 }
+
+// keepAhead is how much memory is taken on the word of a header. For more than
+// that, it is taken as the data comes.
+const keepAhead = 64 << 10
 
 // keepEager holds a message until its receive comes.
 func (m *Machine) keepEager(l *Link, p pattern, total int, data []byte, sync bool, peer uint64) {
-	g := m.getMsg()
+	g := m.getMsgFor(total)
 	g.Link, g.Ctx, g.Source, g.Tag, g.Total = l, p.ctx, p.src, p.tag, total
 	g.sync, g.peer = sync, peer
-	if cap(g.data) < total {
-		g.data = make([]byte, total, max(total, smallMsg))
+	if want := max(len(data), min(total, keepAhead)); cap(g.data) < want {
+		g.data = make([]byte, 0, max(want, smallMsg))
 	}
-	g.data = g.data[:total]
-	g.filled = copy(g.data, data)
-	if g.filled < total {
-		l.partial = append(l.partial, partial{first: l.recvSeq - 1, msg: g})
+	g.data = append(g.data[:0], data...)
+	if len(data) < total {
+		l.partial = append(l.partial, partial{first: l.recvSeq - 1, filled: len(data), total: total, msg: g})
 	}
 	l.Stats.Unexpected++
 	m.match.file(g)
@@ -142,13 +148,15 @@ func (m *Machine) keepEager(l *Link, p pattern, total int, data []byte, sync boo
 func (m *Machine) claimEager(x *Xfer, g *Msg) {
 	l := g.Link
 	x.Source, x.Tag, x.Link = g.Source, g.Tag, l
-	x.total, x.filled = g.Total, g.filled
-	copy(x.Buf, g.data[:g.filled])
-	m.consume(l, g.Total)
-	if g.sync {
-		m.emitACK(l, g.peer)
+	x.total = g.Total
+	copy(x.Buf, g.data)
+	if l.Err == nil {
+		m.consume(l, g.Total)
+		if g.sync {
+			m.emitACK(l, g.peer)
+		}
 	}
-	if g.filled < g.Total {
+	if len(g.data) < g.Total {
 		x.stage = stagePartial
 		for i := range l.partial {
 			if l.partial[i].msg == g {
@@ -163,40 +171,38 @@ func (m *Machine) claimEager(x *Xfer, g *Msg) {
 
 // arriveSeg takes a further segment.
 func (m *Machine) arriveSeg(l *Link, pkt []byte) {
-	first, off, data := get32(pkt[offFirst:]), get64(pkt[offTotal:]), pkt[headLen:]
-	for i := range l.partial {
-		part := &l.partial[i]
-		if part.first != first {
-			continue
-		}
-		done := false
-		switch {
-		case part.x != nil:
-			x := part.x
-			if off < uint64(len(x.Buf)) {
-				copy(x.Buf[off:], data)
-			}
-			x.filled += len(data)
-			if done = x.filled >= x.total; done {
-				m.received(x)
-			}
-		case part.msg != nil:
-			g := part.msg
-			if off > uint64(len(g.data)) {
-				m.broken(l, "a segment lies outside its message")
-				return
-			}
-			g.filled += copy(g.data[off:], data)
-			done = g.filled >= g.Total
-		default:
-			return // its receive was aborted; the rest is dropped
-		}
-		if done {
-			l.partial = append(l.partial[:i], l.partial[i+1:]...)
-		}
+	first, off, data := get32(pkt[offFirst:]), int(get64(pkt[offTotal:])), pkt[headLen:]
+	i := 0
+	for i < len(l.partial) && l.partial[i].first != first {
+		i++
+	}
+	if i == len(l.partial) {
+		m.broken(l, FormatPacket(pkt)+" came without the start of its message")
 		return
 	}
-	m.broken(l, "a segment came without the start of its message")
+	part := &l.partial[i]
+	if off != part.filled || len(data) == 0 || len(data) > part.total-off {
+		m.broken(l, fmt.Sprintf("%s does not continue a message of which %d of %d bytes have come",
+			FormatPacket(pkt), part.filled, part.total))
+		return
+	}
+	part.filled += len(data)
+	x := part.x
+	switch {
+	case x != nil && off < len(x.Buf):
+		copy(x.Buf[off:], data)
+	case part.msg != nil:
+		part.msg.data = append(part.msg.data, data...)
+	} // else it lies beyond the buffer, or its receive was aborted
+	if part.filled == part.total {
+		last := len(l.partial) - 1
+		l.partial[i] = l.partial[last]
+		l.partial[last] = partial{}
+		l.partial = l.partial[:last]
+		if x != nil {
+			m.received(x)
+		}
+	}
 }
 
 // received ends a receive whose data has all come.
@@ -218,7 +224,7 @@ func (m *Machine) emitACK(l *Link, handle uint64) {
 // the sender now and then.
 func (m *Machine) consume(l *Link, n int) {
 	l.consumed += int64(n) + eagerCharge
-	if l.consumed >= m.cfg.Credit/4 {
+	if l.consumed >= m.creditStep {
 		wr := m.packet(l)
 		m.control(wr, l, kindCredit, 0, 0, uint64(l.consumed))
 		l.consumed = 0

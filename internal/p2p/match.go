@@ -19,8 +19,8 @@ type pattern struct {
 }
 
 // entry is everything known under one pattern. Entries stay when they fall
-// empty, since the same envelope usually comes again; the table drops them when
-// it would otherwise grow.
+// empty, since the same envelope usually comes again; the table takes them back
+// when it would otherwise grow.
 type entry struct {
 	pattern
 	posted xferList
@@ -32,6 +32,7 @@ type matcher struct {
 	buckets []*entry
 	shift   uint
 	entries int
+	free    *entry // entries to use again, by chain
 
 	order     uint64 // of receives
 	wildcards int    // posted receives with a wildcard
@@ -77,43 +78,48 @@ func (t *matcher) entry(p pattern) *entry {
 	if t.entries >= len(t.buckets) {
 		t.grow()
 	}
-	e := &entry{pattern: p}
-	e.msgs.kind = listExact
+	e := t.free
+	if e == nil {
+		e = &entry{}
+	} else {
+		t.free = e.chain
+	}
 	b := t.hash(p)
-	e.chain, t.buckets[b] = t.buckets[b], e
+	*e = entry{pattern: p, chain: t.buckets[b]} // its messages are listExact until fileWild says otherwise
+	t.buckets[b] = e
 	t.entries++
 	return e
 }
 
-// grow first drops entries that have fallen empty; only if many are in use does
-// the table double.
+// grow makes room. It first takes back entries that have fallen empty, so that a
+// program that never uses a tag twice needs no more memory for it; only if many
+// are in use does the table double.
 func (t *matcher) grow() {
 	if t.buckets == nil {
 		t.buckets, t.shift = make([]*entry, firstBuckets), 64-6
 		return
 	}
-	old := t.buckets
-	live := 0
-	for _, e := range old {
-		for ; e != nil; e = e.chain {
+	for b := range t.buckets {
+		for at := &t.buckets[b]; *at != nil; {
+			e := *at
 			if !e.empty() {
-				live++
+				at = &e.chain
+				continue
 			}
+			*at = e.chain
+			e.chain, t.free = t.free, e
+			t.entries--
 		}
 	}
-	size, shift := len(old), t.shift
-	if live*2 > size {
-		size, shift = size*2, shift-1
+	if t.entries*2 <= len(t.buckets) {
+		return
 	}
-	t.buckets, t.shift, t.entries = make([]*entry, size), shift, 0
+	old := t.buckets
+	t.buckets, t.shift = make([]*entry, 2*len(old)), t.shift-1
 	for _, e := range old {
 		for e != nil {
-			next := e.chain
-			if !e.empty() {
-				b := t.hash(e.pattern)
-				e.chain, t.buckets[b] = t.buckets[b], e
-				t.entries++
-			}
+			next, b := e.chain, t.hash(e.pattern)
+			e.chain, t.buckets[b] = t.buckets[b], e
 			e = next
 		}
 	}

@@ -8,7 +8,7 @@ package p2p
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -22,8 +22,9 @@ type Protocol interface {
 	Probe(k Key, l *Link) []Range
 	// Begin starts a send.
 	Begin(m *Machine, x *Xfer)
-	// Step continues a send or receive when something has happened to it.
-	Step(m *Machine, x *Xfer, ev Event)
+	// Step continues a send or receive when something has happened to it. It is
+	// false, and nothing has changed, if that cannot happen in x's stage.
+	Step(m *Machine, x *Xfer, ev Event) bool
 	// Abort gives back what the operation holds; the machine ends it then.
 	Abort(m *Machine, x *Xfer)
 }
@@ -63,7 +64,12 @@ const (
 	EvCTS                      // send: the receiver is ready
 	EvFIN                      // the other side has moved the data
 	EvACK                      // send: a synchronous message was matched
+	evFailed                   // for observers: the operation ends badly
 )
+
+var eventNames = [...]string{"matched", "taken", "done", "CTS", "FIN", "ACK", "failed"}
+
+func (k EventKind) String() string { return eventNames[k] }
 
 // The numbers of the protocols go over the wire in RTS.
 const (
@@ -79,6 +85,9 @@ const (
 var protocols = [protocolCount]Protocol{
 	protoEager: eager{}, protoGet: rndvGet{}, protoPut: rndvPut{}, protoCoop: rndvCoop{},
 }
+
+// receiverNeeds is what a receiver's device must be able to do.
+var receiverNeeds = [protocolCount]rdma.Op{protoGet: rdma.OpRead, protoPut: rdma.OpSend, protoCoop: rdma.OpPull}
 
 func protocolName(i uint8) string {
 	if int(i) < len(protocols) {
@@ -133,6 +142,12 @@ func envelope(k Key, l *Link) []choice {
 			lines = append(lines, line{r, uint8(i)})
 		}
 	}
+	if len(lines) == 1 && k.Rendezvous != "" {
+		return envelope(Key{EagerLimit: k.EagerLimit}, l) // the device cannot do what is forced
+	}
+	if len(lines) == 1 {
+		lines[0].Hi = MaxSize // there is nothing but eager
+	}
 	// Between two neighbouring corners, no line begins, ends or crosses another,
 	// so one look inside decides.
 	corners := []int{0}
@@ -149,7 +164,7 @@ func envelope(k Key, l *Link) []choice {
 			}
 		}
 	}
-	sort.Ints(corners)
+	slices.Sort(corners)
 	var out []choice
 	for i, lo := range corners {
 		hi := MaxSize
@@ -189,18 +204,13 @@ func (l *Link) choose(n int) uint8 {
 }
 
 // chooseRendezvous is for a send that may not be eager: the cheapest of the
-// others, whatever its range says. Without any, eager must serve.
+// others, whatever its range says. On a device without any, eager must serve,
+// and the receiver holds more than the credit.
 func (l *Link) chooseRendezvous(n int) uint8 {
 	for i := range l.choice {
 		if l.choice[i].proto != protoEager && n <= l.choice[i].hi {
 			return l.choice[i].proto
 		}
-	}
-	if l.Attr.Ops.Has(rdma.OpRead) {
-		return protoGet
-	}
-	if l.Attr.Ops.Has(rdma.OpWrite) {
-		return protoPut
 	}
 	return protoEager
 }
@@ -212,9 +222,11 @@ func (l *Link) setUp(m *Machine) {
 	if len(l.choice) > 0 && l.choice[0].proto == protoEager {
 		l.eagerMax = l.choice[0].hi
 	}
-	l.segment = l.Attr.MaxSend - headSync
+	// Eager data is sent inline: the send ends when the device has copied it.
+	l.segment = min(l.Attr.MaxSend-headSync, l.Attr.MaxInline)
 	if h := l.Attr.SegmentHint; h > 0 && h < l.segment {
 		l.segment = h
 	}
+	l.segment = max(l.segment, 1)
 	l.credit = m.cfg.Credit
 }

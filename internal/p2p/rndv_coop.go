@@ -4,7 +4,8 @@ package p2p
 // its buffer as a region with a cursor, the receiver names its own, and from then
 // on whoever is in the library copies the next piece. Two cores copy at once when
 // both wait; one does it all when the other computes. The device sees the end on
-// both sides, so there is no FIN.
+// both sides, so there is no FIN, except for an empty message, for which there is
+// no region, and when the receiver cannot copy.
 //
 //	sender                 receiver
 //	register, RTS ────────▶ match
@@ -26,37 +27,58 @@ func (rndvCoop) Probe(k Key, l *Link) []Range {
 }
 
 func (rndvCoop) Begin(m *Machine, x *Xfer) {
-	if !m.register(x, x.Link, x.Buf, rdma.RemoteRead|rdma.Cooperative) {
+	if len(x.Buf) == 0 {
+		m.emitRTS(x, protoCoop)
+		return
+	}
+	if !m.register(x, x.Buf, rdma.RemoteRead|rdma.Cooperative, false) {
 		return
 	}
 	m.emitRTS(x, protoCoop)
 	m.move(x, rdma.OpPush, x.Buf, 0, x.mr.RKey)
 }
 
-func (rndvCoop) Step(m *Machine, x *Xfer, ev Event) {
-	switch ev.Kind {
-	case EvMatched:
+func (rndvCoop) Step(m *Machine, x *Xfer, ev Event) bool {
+	switch {
+	case ev.Kind == EvMatched:
+		if x.total == 0 {
+			m.emitFIN(x.Link, x.peer, 0, rdma.StatusOK)
+			m.received(x)
+			return true
+		}
+		// A receive without room pulls nothing, which ends the sender's push.
 		n := min(x.total, len(x.Buf))
+		if n > 0 && x.Link.Attr.LocalKeys && !m.register(x, x.Buf[:n], 0, true) {
+			return true
+		}
 		x.stage = stageMove
 		m.move(x, rdma.OpPull, x.Buf[:n], x.remote, x.rkey)
-	case EvDone:
+	case ev.Kind == EvDone && x.stage == stageMove:
 		m.release(x)
 		if ev.Status != rdma.StatusOK {
-			if !x.Send { // the owner cannot know
-				m.emitFIN(x.Link, x.peer, 0, ev.Status)
-			}
-			m.fail(x, transportError(x, ev.Status))
-			return
-		}
-		if x.Send {
-			m.complete(x)
-			return
+			m.emitFIN(x.Link, x.peer, 0, ev.Status) // the owner cannot know
+			m.failed(x, ev.Status)
+			return true
 		}
 		m.received(x)
-	case EvFIN: // only when the receiver could not copy
+	case ev.Kind == EvDone && x.stage == stageRTS:
 		m.release(x)
-		m.fail(x, transportError(x, ev.Status))
+		if ev.Status != rdma.StatusOK {
+			m.failed(x, ev.Status)
+			return true
+		}
+		m.complete(x)
+	case ev.Kind == EvFIN && x.stage == stageRTS && (ev.Status != rdma.StatusOK || x.total == 0):
+		m.release(x)
+		if ev.Status != rdma.StatusOK {
+			m.failed(x, ev.Status)
+			return true
+		}
+		m.complete(x)
+	default:
+		return false
 	}
+	return true
 }
 
 func (rndvCoop) Abort(m *Machine, x *Xfer) { m.release(x) }

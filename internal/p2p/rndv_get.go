@@ -24,42 +24,45 @@ func (rndvGet) Probe(k Key, l *Link) []Range {
 }
 
 func (rndvGet) Begin(m *Machine, x *Xfer) {
-	if !m.register(x, x.Link, x.Buf, rdma.RemoteRead) {
+	if len(x.Buf) > 0 && !m.register(x, x.Buf, rdma.RemoteRead, false) {
 		return
 	}
 	m.emitRTS(x, protoGet)
 }
 
-func (rndvGet) Step(m *Machine, x *Xfer, ev Event) {
-	switch ev.Kind {
-	case EvMatched:
+func (rndvGet) Step(m *Machine, x *Xfer, ev Event) bool {
+	switch {
+	case ev.Kind == EvMatched:
 		n := min(x.total, len(x.Buf))
 		if n == 0 {
 			m.emitFIN(x.Link, x.peer, 0, rdma.StatusOK)
 			m.received(x)
-			return
+			return true
 		}
-		if x.Link.Attr.LocalKeys && !m.register(x, x.Link, x.Buf[:n], 0) {
-			return
+		if x.Link.Attr.LocalKeys && !m.register(x, x.Buf[:n], 0, true) {
+			return true
 		}
 		x.stage = stageMove
 		m.move(x, rdma.OpRead, x.Buf[:n], x.remote, x.rkey)
-	case EvDone:
+	case ev.Kind == EvDone && x.stage == stageMove:
 		m.release(x)
 		m.emitFIN(x.Link, x.peer, x.total, ev.Status)
 		if ev.Status != rdma.StatusOK {
-			m.fail(x, transportError(x, ev.Status))
-			return
+			m.failed(x, ev.Status)
+			return true
 		}
 		m.received(x)
-	case EvFIN:
+	case ev.Kind == EvFIN && x.stage == stageRTS:
 		m.release(x)
 		if ev.Status != rdma.StatusOK {
-			m.fail(x, transportError(x, ev.Status))
-			return
+			m.failed(x, ev.Status)
+			return true
 		}
 		m.complete(x)
+	default:
+		return false
 	}
+	return true
 }
 
 func (rndvGet) Abort(m *Machine, x *Xfer) { m.release(x) }

@@ -26,51 +26,54 @@ func (rndvPut) Probe(k Key, l *Link) []Range {
 
 func (rndvPut) Begin(m *Machine, x *Xfer) { m.emitRTS(x, protoPut) }
 
-func (rndvPut) Step(m *Machine, x *Xfer, ev Event) {
-	switch ev.Kind {
-	case EvMatched:
+func (rndvPut) Step(m *Machine, x *Xfer, ev Event) bool {
+	switch {
+	case ev.Kind == EvMatched:
 		n := min(x.total, len(x.Buf))
-		if n > 0 && !m.register(x, x.Link, x.Buf[:n], rdma.RemoteWrite) {
-			return
+		if n > 0 && !m.register(x, x.Buf[:n], rdma.RemoteWrite, true) {
+			return true
 		}
 		m.emitCTS(x, n)
 		if n == 0 { // nothing will be written, so nothing is to be waited for
 			m.received(x)
-			return
+			return true
 		}
 		x.stage = stageCTS
-	case EvCTS:
-		x.peer = ev.Peer
+	case ev.Kind == EvCTS && x.stage == stageRTS:
+		if ev.Len > len(x.Buf) {
+			return false
+		}
 		if ev.Len == 0 {
 			m.complete(x)
-			return
+			return true
 		}
-		n := min(ev.Len, len(x.Buf))
-		if x.Link.Attr.LocalKeys && !m.register(x, x.Link, x.Buf[:n], 0) {
-			return
+		x.peer = ev.Peer
+		if x.Link.Attr.LocalKeys && !m.register(x, x.Buf[:ev.Len], 0, true) {
+			return true
 		}
 		x.stage = stageMove
-		m.move(x, rdma.OpWrite, x.Buf[:n], ev.Addr, ev.Key)
-	case EvDone:
+		m.move(x, rdma.OpWrite, x.Buf[:ev.Len], ev.Addr, ev.Key)
+	case ev.Kind == EvDone && x.stage == stageMove:
 		m.release(x)
 		m.emitFIN(x.Link, x.peer, len(x.Buf), ev.Status)
 		if ev.Status != rdma.StatusOK {
-			m.fail(x, transportError(x, ev.Status))
-			return
+			m.failed(x, ev.Status)
+			return true
 		}
 		m.complete(x)
-	case EvFIN:
+	case ev.Kind == EvFIN && x.stage == stageCTS:
 		m.release(x)
 		if ev.Status != rdma.StatusOK {
-			m.fail(x, transportError(x, ev.Status))
-			return
-		}
-		if x.Send { // the receiver gave up before it had a place for the data
-			m.complete(x)
-			return
+			m.failed(x, ev.Status)
+			return true
 		}
 		m.received(x)
+	case ev.Kind == EvFIN && x.stage == stageRTS && ev.Status != rdma.StatusOK:
+		m.failed(x, ev.Status) // the receiver had no place for the data
+	default:
+		return false
 	}
+	return true
 }
 
 func (rndvPut) Abort(m *Machine, x *Xfer) { m.release(x) }

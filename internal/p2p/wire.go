@@ -67,7 +67,6 @@ const (
 	offCTSKey  = 40
 )
 
-func put32(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }
 func put64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
 func get32(b []byte) uint32    { return binary.LittleEndian.Uint32(b) }
 func get64(b []byte) uint64    { return binary.LittleEndian.Uint64(b) }
@@ -87,8 +86,10 @@ func checkPacket(pkt []byte) error {
 	if k >= kindCount || len(pkt) < minLen[k] {
 		return fmt.Errorf("packet of kind %d and %d bytes is not one of ours", k, len(pkt))
 	}
-	if (k == kindEager || k == kindRTS) && (int32(get32(pkt[offSource:])) < 0 || int32(get32(pkt[offTag:])) < 0 ||
-		get64(pkt[offTotal:]) > maxTotal) {
+	if get64(pkt[offTotal:]) > maxTotal {
+		return fmt.Errorf("%s packet with length or offset %d is impossible", kindNames[k], get64(pkt[offTotal:]))
+	}
+	if (k == kindEager || k == kindRTS) && (int32(get32(pkt[offSource:])) < 0 || int32(get32(pkt[offTag:])) < 0) {
 		return fmt.Errorf("envelope with source %d, tag %d, length %d is impossible",
 			int32(get32(pkt[offSource:])), int32(get32(pkt[offTag:])), get64(pkt[offTotal:]))
 	}

@@ -1,0 +1,77 @@
+package p2p
+
+// Packets and work requests out. Slots of Out.WR are used again: every field is
+// set here, by packet and request or by whoever asked for the slot.
+
+import "github.com/muster-mpi/muster/rdma"
+
+// packet adds a work request for a packet on l; the caller sets the head, its
+// length, Body and ID.
+func (m *Machine) packet(l *Link) *rdma.SendWR {
+	wr := m.request(l)
+	wr.Op, wr.Flags = rdma.OpSend, rdma.Inline
+	wr.Remote, wr.RKey, wr.LKey = 0, 0, 0
+	l.sendSeq++
+	return wr
+}
+
+func (m *Machine) request(l *Link) *rdma.SendWR {
+	o := &m.Out
+	n := len(o.WR)
+	if n == cap(o.WR) {
+		o.WR = append(o.WR, rdma.SendWR{})
+	} else {
+		o.WR = o.WR[:n+1] // a used slot: whoever asked for it sets every field
+	}
+	o.Link = append(o.Link, l)
+	wr := &o.WR[n]
+	wr.Peer = l.Peer
+	return wr
+}
+
+// control fills in a packet without data.
+func (m *Machine) control(wr *rdma.SendWR, l *Link, kind packetKind, handle, second, n uint64) {
+	h := wr.Head[:]
+	put64(h[offKind:], uint64(kind)|uint64(l.sendSeq-1)<<32)
+	put64(h[offHandle:], handle)
+	put64(h[offPeer:], second)
+	put64(h[offTotal:], n)
+	wr.HeadLen, wr.Body, wr.ID = headLen, rdma.Mem{}, 0
+}
+
+func (m *Machine) emitRTS(x *Xfer, proto uint8) {
+	l := x.Link
+	l.Stats.ByProtocol[proto]++
+	l.Stats.Sent++
+	l.Stats.BytesSent += uint64(len(x.Buf))
+	x.stage = stageRTS
+	wr := m.packet(l)
+	m.control(wr, l, kindRTS, uint64(x.Ctx)|uint64(uint32(x.Source))<<32, uint64(uint32(x.Tag)), uint64(len(x.Buf)))
+	wr.Head[offProto] = proto
+	put64(wr.Head[offExtra:], x.handle)
+	put64(wr.Head[offAddr:], x.mr.Base)
+	put64(wr.Head[offKey:], x.mr.RKey)
+	wr.HeadLen = headRTS
+}
+
+func (m *Machine) emitCTS(x *Xfer, n int) {
+	wr := m.packet(x.Link)
+	m.control(wr, x.Link, kindCTS, x.peer, x.handle, uint64(n))
+	put64(wr.Head[offCTSAddr:], x.mr.Base)
+	put64(wr.Head[offCTSKey:], x.mr.RKey)
+	wr.HeadLen = headCTS
+}
+
+func (m *Machine) emitFIN(l *Link, handle uint64, n int, status rdma.Status) {
+	wr := m.packet(l)
+	m.control(wr, l, kindFIN, handle, 0, uint64(n))
+	wr.Head[offStatus] = byte(status)
+}
+
+// move adds a work request that moves data for x and completes with its handle.
+func (m *Machine) move(x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
+	wr := m.request(x.Link)
+	wr.ID, wr.Op, wr.Flags, wr.HeadLen = x.handle, op, 0, 0
+	wr.Body, wr.Remote, wr.RKey = rdma.MemOf(body), remote, key
+	wr.LKey = x.mr.LKey
+}

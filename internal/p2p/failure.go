@@ -1,0 +1,94 @@
+package p2p
+
+// Operations that end badly: because a peer is gone, because it sends what no
+// version of ours sends, because a work request failed, or because the whole job
+// is broken. What an operation holds is given back by its protocol's Abort.
+
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Fail ends everything that is under way: the job is broken.
+func (m *Machine) Fail(err error) { m.failAll(nil, err) }
+
+// FailLink ends what is under way with one peer, and whatever is started later.
+// Messages that had come whole can still be received; those of which a part is
+// still at the peer are dropped. Receives from anybody go on waiting for others.
+func (m *Machine) FailLink(l *Link, err error) {
+	l.Err = err
+	m.failAll(l, err)
+	for g := m.match.arrived.head; g != nil; {
+		next := g.nodes[listArrived].next
+		if g.Link == l && !g.whole() {
+			m.match.takeMsg(g)
+			m.putMsg(g)
+		}
+		g = next
+	}
+	l.held, l.partial = nil, nil
+}
+
+func (m *Machine) failAll(l *Link, err error) {
+	for _, x := range m.slab {
+		if x.stage != stageIdle && x.stage != stageDone && (l == nil || x.Link == l) {
+			m.fail(x, err)
+		}
+	}
+}
+
+// fail ends one operation badly.
+func (m *Machine) fail(x *Xfer, err error) {
+	if m.observe != nil {
+		m.observe(x, Event{Kind: evFailed})
+	}
+	switch x.stage {
+	case stagePosted:
+		m.match.unpost(x)
+	case stagePartial:
+		for i := range x.Link.partial {
+			if x.Link.partial[i].x == x {
+				x.Link.partial[i].x = nil
+			}
+		}
+	}
+	protocols[x.proto].Abort(m, x)
+	x.Err = err
+	m.complete(x)
+}
+
+// broken gives a peer up that sends what no version of ours sends.
+func (m *Machine) broken(l *Link, why string) {
+	m.FailLink(l, fmt.Errorf("%w: rank %d on %s: %s", ErrProtocol, l.Rank, l.Host, why))
+}
+
+// register makes x's memory known to the device. If that fails the operation
+// ends, and the other side is told if it waits for something: a sender that has
+// asked, or a receiver that has said where the data should go.
+func (m *Machine) register(x *Xfer, mem []byte, acc rdma.Access, tellPeer bool) bool {
+	mr, err := m.mem.Register(x.Link, mem, acc)
+	if err != nil {
+		if tellPeer {
+			m.emitFIN(x.Link, x.peer, 0, rdma.StatusFault)
+		}
+		m.fail(x, fmt.Errorf("%w: registering %d bytes for rank %d on %s: %w",
+			ErrTransport, len(mem), x.Link.Rank, x.Link.Host, err))
+		return false
+	}
+	x.mr, x.hasMR = mr, true
+	return true
+}
+
+func (m *Machine) release(x *Xfer) {
+	if x.hasMR {
+		m.mem.Deregister(x.Link, x.mr)
+		x.hasMR = false
+	}
+}
+
+// failed ends an operation whose data could not be moved.
+func (m *Machine) failed(x *Xfer, s rdma.Status) {
+	m.fail(x, fmt.Errorf("%w: %s with rank %d on %s: %s",
+		ErrTransport, protocolName(x.proto), x.Link.Rank, x.Link.Host, s))
+}

@@ -1,0 +1,381 @@
+package p2p
+
+// A world of machines for tests: ranks, the links between them, and devices that
+// do nothing by themselves. The test decides when a device takes a request, when
+// a packet is delivered, and when a work request completes; scripts decide it
+// line by line, the explorer in every order.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// world is a job.
+type world struct {
+	cfg   Config
+	attr  rdma.Attr
+	nodes []*node
+	wires []wire // from × ranks + to
+	// slow devices take a request only when told; the others at once.
+	slow bool
+	// done hears of operations that have ended; nil: nobody cares.
+	done func(rank int, x *Xfer)
+	// fault is the first thing a device saw that must never happen.
+	fault string
+	heap  []byte // packets are cut from it
+}
+
+// node is a rank.
+type node struct {
+	rank  int
+	m     *Machine
+	mem   *memory
+	links []*Link
+	work  []work // requests that move memory and have not completed
+}
+
+// wire is one direction between two ranks.
+type wire struct {
+	wait   []rdma.SendWR // not yet taken by the device
+	flight [][]byte      // packets on their way
+}
+
+// work is a request that the device has taken.
+type work struct {
+	wr     rdma.SendWR
+	to     int
+	copied bool // the bytes have been moved, by the other side of a cooperative copy
+}
+
+// testAttr is a device with every ability, whose costs make eager the choice up
+// to the limit and the rendezvous protocols equal.
+func testAttr(segment int) rdma.Attr {
+	return rdma.Attr{Name: "test", Transports: rdma.RD,
+		Ops:     rdma.Ops(rdma.OpSend, rdma.OpRead, rdma.OpWrite, rdma.OpPull, rdma.OpPush),
+		MaxSend: 1 << 20, MaxInline: 1 << 20, SegmentHint: segment,
+		SendCost: rdma.Cost{Fixed: 100, PerByte: 0.01}, ReadCost: rdma.Cost{Fixed: 1000, PerByte: 1},
+		PutCost: rdma.Cost{Fixed: 1000, PerByte: 1}, PullCost: rdma.Cost{Fixed: 5000, PerByte: 1},
+		RegCost: rdma.Cost{Fixed: 10}}
+}
+
+func newWorld(ranks int, cfg Config, attr rdma.Attr, arena int) *world {
+	w := &world{cfg: cfg, attr: attr, wires: make([]wire, ranks*ranks)}
+	for r := range ranks {
+		n := &node{rank: r, mem: newMemory(r, arena), links: make([]*Link, ranks)}
+		n.m = New(cfg, n.mem)
+		for p := range ranks {
+			n.links[p] = &Link{Rank: p, Host: "host", Peer: rdma.PeerID(p), Attr: &w.attr}
+			n.m.SetUp(n.links[p])
+		}
+		w.nodes = append(w.nodes, n)
+	}
+	return w
+}
+
+func (w *world) wire(from, to int) *wire { return &w.wires[from*len(w.nodes)+to] }
+
+// settle takes what a rank's machine has put out, as the shell does after every
+// call.
+func (w *world) settle(r int) {
+	n := w.nodes[r]
+	o := &n.m.Out
+	for i := range o.WR {
+		wi := w.wire(r, o.Link[i].Rank)
+		wi.wait = append(wi.wait, o.WR[i])
+		o.WR[i] = rdma.SendWR{ID: ^uint64(0), Remote: ^uint64(0), RKey: ^uint64(0), LKey: ^uint32(0), Flags: 0xff,
+			HeadLen: 0xffff, Op: 0xff} // a slot that is not set again will be noticed
+	}
+	o.WR, o.Link = o.WR[:0], o.Link[:0]
+	if !w.slow {
+		for p := range w.nodes {
+			for len(w.wire(r, p).wait) > 0 {
+				w.take(r, p)
+			}
+		}
+	}
+	for i := 0; i < len(o.Done); i++ {
+		if w.done != nil {
+			w.done(r, o.Done[i])
+		}
+	}
+	o.Done = o.Done[:0]
+}
+
+// take lets the device take the first request that waits from one rank to
+// another.
+func (w *world) take(from, to int) {
+	wi, n := w.wire(from, to), w.nodes[from]
+	wr := wi.wait[0]
+	wi.wait = append(wi.wait[:0], wi.wait[1:]...)
+	if wr.Peer != rdma.PeerID(to) {
+		w.fail("a request from %d to %d names peer %d", from, to, wr.Peer)
+	}
+	if wr.Op != rdma.OpSend {
+		if wr.Op > rdma.OpPush || !w.attr.Ops.Has(wr.Op) || wr.Flags != 0 || wr.HeadLen != 0 {
+			w.fail("a bad request from %d to %d: %v, flags %d, head %d", from, to, wr.Op, wr.Flags, wr.HeadLen)
+		}
+		n.work = append(n.work, work{wr: wr, to: to})
+		return
+	}
+	if wr.Flags != rdma.Inline || wr.HeadLen > rdma.HeadMax || wr.Remote != 0 || wr.RKey != 0 || wr.LKey != 0 ||
+		wr.Body.Len() > w.attr.MaxInline || wr.Body.Len()+int(wr.HeadLen) > w.attr.MaxSend {
+		w.fail("a bad packet from %d to %d: %+v", from, to, wr)
+	}
+	wi.flight = append(wi.flight, w.pack(&wr))
+	if wr.ID != 0 {
+		n.m.Taken(wr.ID)
+	}
+}
+
+// pack makes a packet of head and body.
+func (w *world) pack(wr *rdma.SendWR) []byte {
+	size := int(wr.HeadLen) + wr.Body.Len()
+	if cap(w.heap)-len(w.heap) < size {
+		w.heap = make([]byte, 0, max(size, 4096))
+	}
+	at := len(w.heap)
+	w.heap = append(append(w.heap, wr.Head[:wr.HeadLen]...), wr.Body.Bytes()...)
+	return w.heap[at:len(w.heap):len(w.heap)]
+}
+
+// deliver gives packet i that is on its way between two ranks to the receiver.
+func (w *world) deliver(from, to, i int) {
+	wi := w.wire(from, to)
+	pkt := wi.flight[i]
+	wi.flight = append(wi.flight[:i], wi.flight[i+1:]...)
+	n := w.nodes[to]
+	n.m.Arrived(n.links[from], pkt)
+	w.settle(to)
+}
+
+// ready tells whether work i of a rank may complete: a push only when its pull
+// is there or has copied everything.
+func (w *world) ready(r, i int) bool {
+	wk := &w.nodes[r].work[i]
+	return wk.wr.Op != rdma.OpPush || wk.copied || w.partner(r, i) != nil
+}
+
+// partner finds the other half of a cooperative copy.
+func (w *world) partner(r, i int) *work {
+	wk := &w.nodes[r].work[i]
+	other := rdma.OpPull + rdma.OpPush - wk.wr.Op
+	peer := w.nodes[wk.to]
+	for j := range peer.work {
+		if o := &peer.work[j]; o.wr.Op == other && o.to == r && o.wr.RKey == wk.wr.RKey && !o.copied {
+			return o
+		}
+	}
+	return nil
+}
+
+// complete carries work i of a rank out and reports it.
+func (w *world) complete(r, i int) rdma.Status {
+	n := w.nodes[r]
+	status := w.perform(r, i)
+	wr := n.work[i].wr
+	n.work = append(n.work[:i], n.work[i+1:]...)
+	n.m.Completed(wr.ID, status, wr.Body.Len())
+	w.settle(r)
+	return status
+}
+
+// failWork completes work i without moving anything.
+func (w *world) failWork(r, i int, status rdma.Status) {
+	n := w.nodes[r]
+	id := n.work[i].wr.ID
+	n.work = append(n.work[:i], n.work[i+1:]...)
+	n.m.Completed(id, status, 0)
+	w.settle(r)
+}
+
+func (w *world) perform(r, i int) rdma.Status {
+	n := w.nodes[r]
+	wk := &n.work[i]
+	body := wk.wr.Body.Bytes()
+	if w.attr.LocalKeys && wk.wr.Op != rdma.OpPush && len(body) > 0 && !n.mem.holds(body, wk.wr.LKey) {
+		w.fail("rank %d posts %v of memory that is not registered under local key %d", r, wk.wr.Op, wk.wr.LKey)
+	}
+	peer := w.nodes[wk.to].mem
+	switch wk.wr.Op {
+	case rdma.OpRead:
+		mem := peer.reach(wk.wr.RKey, wk.wr.Remote, len(body), rdma.RemoteRead)
+		if mem == nil {
+			return rdma.StatusRemoteAccess
+		}
+		copy(body, mem)
+	case rdma.OpWrite:
+		mem := peer.reach(wk.wr.RKey, wk.wr.Remote, len(body), rdma.RemoteWrite)
+		if mem == nil {
+			return rdma.StatusRemoteAccess
+		}
+		copy(mem, body)
+	case rdma.OpPull, rdma.OpPush:
+		if wk.copied {
+			return rdma.StatusOK
+		}
+		pull, owner := wk, peer
+		other := w.partner(r, i)
+		if wk.wr.Op == rdma.OpPush {
+			pull, owner = other, n.mem
+		}
+		body = pull.wr.Body.Bytes()
+		mem := owner.reach(pull.wr.RKey, pull.wr.Remote, len(body), rdma.Cooperative)
+		if mem == nil {
+			return rdma.StatusRemoteAccess
+		}
+		copy(body, mem)
+		if other != nil {
+			other.copied = true
+		}
+	}
+	return rdma.StatusOK
+}
+
+// fail notes something that a device must never see.
+func (w *world) fail(format string, args ...any) {
+	if w.fault == "" {
+		w.fault = fmt.Sprintf(format, args...)
+	}
+}
+
+// drain lets everything happen, in some order, until nothing moves.
+func (w *world) drain() {
+	for moved := true; moved; {
+		moved = false
+		for from := range w.nodes {
+			for to := range w.nodes {
+				for len(w.wire(from, to).wait) > 0 {
+					w.take(from, to)
+					w.settle(from)
+					moved = true
+				}
+				for len(w.wire(from, to).flight) > 0 {
+					w.deliver(from, to, 0)
+					moved = true
+				}
+			}
+			for i := 0; i < len(w.nodes[from].work); i++ {
+				if w.ready(from, i) {
+					w.complete(from, i)
+					moved = true
+					break
+				}
+			}
+		}
+	}
+}
+
+// memory is the memory of a rank: an arena from which buffers are cut with guard
+// bytes around them, and the registrations. Addresses and keys follow from the
+// place in the arena, so that they are the same in every run.
+type memory struct {
+	rank         int
+	arena        []byte
+	used         int
+	regs         []region
+	registered   int
+	deregistered int
+	refuse       bool // fail Register
+}
+
+type region struct {
+	off, n int
+	acc    rdma.Access
+}
+
+const (
+	guardLen  = 8
+	guardByte = 0xEE
+)
+
+var errNoMemory = errors.New("no memory can be registered")
+
+func newMemory(rank, size int) *memory {
+	mem := &memory{rank: rank, arena: make([]byte, size)}
+	mem.reset()
+	return mem
+}
+
+func (mem *memory) reset() {
+	for i := range mem.arena {
+		mem.arena[i] = guardByte
+	}
+	mem.used, mem.regs, mem.registered, mem.deregistered = guardLen, mem.regs[:0], 0, 0
+}
+
+// buffer cuts a buffer out of the arena.
+func (mem *memory) buffer(n int) []byte {
+	b := mem.arena[mem.used : mem.used+n]
+	clear(b)
+	mem.used += n + guardLen
+	return b
+}
+
+func (mem *memory) offset(b []byte) int {
+	return int(rdma.MemOf(b).Addr() - rdma.MemOf(mem.arena).Addr())
+}
+
+func (mem *memory) base() uint64 { return uint64(mem.rank+1) << 20 }
+
+func (mem *memory) Register(_ *Link, b []byte, acc rdma.Access) (rdma.MR, error) {
+	if mem.refuse {
+		return rdma.MR{}, errNoMemory
+	}
+	off := mem.offset(b)
+	mem.regs = append(mem.regs, region{off, len(b), acc})
+	mem.registered++
+	return rdma.MR{Base: mem.base() + uint64(off), Len: uint64(len(b)), RKey: uint64(off + 1), LKey: uint32(off + 1)}, nil
+}
+
+func (mem *memory) Deregister(_ *Link, mr rdma.MR) {
+	for i, r := range mem.regs {
+		if uint64(r.off+1) == mr.RKey {
+			mem.regs = append(mem.regs[:i], mem.regs[i+1:]...)
+			mem.deregistered++
+			return
+		}
+	}
+	panic(fmt.Sprintf("rank %d gives back a registration it does not have", mem.rank))
+}
+
+// reach finds remote memory as a device does, or nil if the access is refused.
+func (mem *memory) reach(key, addr uint64, n int, acc rdma.Access) []byte {
+	for _, r := range mem.regs {
+		off := int(int64(addr) - int64(mem.base()))
+		if uint64(r.off+1) == key && r.acc&acc != 0 && off >= r.off && off+n <= r.off+r.n {
+			return mem.arena[off : off+n : off+n]
+		}
+	}
+	return nil
+}
+
+func (mem *memory) holds(b []byte, lkey uint32) bool {
+	off := mem.offset(b)
+	for _, r := range mem.regs {
+		if uint32(r.off+1) == lkey && off >= r.off && off+len(b) <= r.off+r.n {
+			return true
+		}
+	}
+	return false
+}
+
+// spoilt finds a guard byte that was written.
+func (mem *memory) spoilt(buffers []region) int {
+	at := 0
+	for _, b := range buffers {
+		for ; at < b.off; at++ {
+			if mem.arena[at] != guardByte {
+				return at
+			}
+		}
+		at = b.off + b.n
+	}
+	for ; at < len(mem.arena); at++ {
+		if mem.arena[at] != guardByte {
+			return at
+		}
+	}
+	return -1
+}
