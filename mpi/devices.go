@@ -30,3 +30,11 @@ func openDevice(cfg *Config, client pmi.Client, host *localHost) (rdma.Device, e
 	}
 	return dev, nil
 }
+
+// BareDevice opens another device of the kind that carries c, for benchmarks
+// that compare the messaging layer with what lies under it. All ranks of the
+// world call it.
+func BareDevice(c *Comm) (rdma.Device, error) { return openDevice(&c.w.cfg, c.w.client, nil) }
+
+// DeviceName is the name of the device that carries c.
+func DeviceName(c *Comm) string { return c.e.Attr().Name }

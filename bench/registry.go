@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+// Benchmark is a row of the registry.
+type Benchmark struct {
+	Name  string
+	Title string // heading of the text output
+	Doc   string // one line for the list
+	Ranks int    // how many ranks it wants
+	// AnyRanks says that another number of ranks is fine too.
+	AnyRanks bool
+	Sizes    []int // default sizes; nil if it has none
+	Metric   string
+	Unit     string
+	Column   string // heading of the value
+	Run      func(c *mpi.Comm, p *Params, emit func(Result)) error
+}
+
+// Params are what the user can set.
+type Params struct {
+	Sizes      []int
+	Iterations int // 0: by size
+	Warmup     int // 0: a tenth of the iterations
+	Window     int // messages in flight; 0: 64
+	Threads    int // mt-latency; 0: 2
+	Seconds    int // idle; 0: 10
+	Touch      bool
+}
+
+// iterations for a size: enough for a steady figure, few enough to be short.
+func (p *Params) iterations(size, small, large int) (warmup, n int) {
+	n = p.Iterations
+	if n == 0 {
+		n = small
+		if size > 8<<10 {
+			n = max(large, small*(8<<10)/size)
+		}
+	}
+	warmup = p.Warmup
+	if warmup == 0 {
+		warmup = max(n/10, 10)
+	}
+	return warmup, n
+}
+
+func (p *Params) window() int {
+	if p.Window == 0 {
+		return 64
+	}
+	return p.Window
+}
+
+var powers = func() []int {
+	var s []int
+	for n := 1; n <= 4<<20; n *= 2 {
+		s = append(s, n)
+	}
+	return s
+}()
+
+// All lists the benchmarks by name.
+func All() []Benchmark {
+	list := []Benchmark{
+		{Name: "latency", Title: "Latency Test", Doc: "half round trip of a blocking ping-pong", Ranks: 2, Sizes: powers,
+			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: latency},
+		{Name: "mt-latency", Title: "Multi-threaded Latency Test", Doc: "ping-pong of several goroutines at once", Ranks: 2, Sizes: powers,
+			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: multiLatency},
+		{Name: "bw", Title: "Bandwidth Test", Doc: "a window of sends one way", Ranks: 2, Sizes: powers,
+			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: bandwidth},
+		{Name: "bibw", Title: "Bi-Directional Bandwidth Test", Doc: "windows of sends both ways", Ranks: 2, Sizes: powers,
+			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: bothways},
+		{Name: "rate", Title: "Message Rate Test", Doc: "messages a second in a window one way", Ranks: 2, Sizes: []int{8},
+			Metric: "rate", Unit: "msg/s", Column: "Messages/s", Run: rate},
+		{Name: "device-latency", Title: "Latency of the Bare Device and of MPI over it", Doc: "ping-pong without and with the messaging layer, in turns", Ranks: 2, Sizes: []int{8},
+			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: deviceLatency},
+		{Name: "barrier", Title: "Barrier Latency Test", Doc: "time of a barrier", Ranks: 2, AnyRanks: true,
+			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: barrier},
+		{Name: "memory-once", Title: "Memory after All Have Talked to All", Doc: "proportional memory of a rank (PSS) after every rank has sent to every other", Ranks: 8, AnyRanks: true,
+			Metric: "pss", Unit: "KiB", Column: "PSS (KiB)", Run: memoryOnce},
+		{Name: "idle", Title: "CPU of a Waiting Rank", Doc: "share of a core that a rank uses while it waits in Recv", Ranks: 2,
+			Metric: "cpu", Unit: "%", Column: "CPU (%)", Run: idle},
+		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
+			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	return list
+}
+
+// Find gives the benchmark of a name.
+func Find(name string) (Benchmark, error) {
+	for _, b := range All() {
+		if b.Name == name {
+			return b, nil
+		}
+	}
+	return Benchmark{}, fmt.Errorf("bench: there is no benchmark %q; `muster bench` lists them", name)
+}
+
+// Check says whether a job of n ranks can run the benchmark.
+func (b Benchmark) Check(n int) error {
+	if n == b.Ranks || b.AnyRanks {
+		return nil
+	}
+	return fmt.Errorf("bench: %s runs on %d ranks, not %d: muster run -n %d muster bench %s", b.Name, b.Ranks, n, b.Ranks, b.Name)
+}

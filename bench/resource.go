@@ -1,0 +1,124 @@
+package bench
+
+// What a job costs besides time: memory, and the core of a rank that waits.
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+// barrier: time of a barrier over all ranks.
+func barrier(c *mpi.Comm, p *Params, emit func(Result)) error {
+	n := p.Iterations
+	if n == 0 {
+		n = 2000
+	}
+	for range max(n/10, 10) {
+		if err := mpi.Barrier(c); err != nil {
+			return err
+		}
+	}
+	var s samples
+	count, each := batches(n)
+	for range count {
+		start := time.Now()
+		for range each {
+			if err := mpi.Barrier(c); err != nil {
+				return err
+			}
+		}
+		s.add(time.Since(start), each)
+	}
+	emit(s.times(Result{}, 1))
+	return nil
+}
+
+// memoryOnce: every rank sends to every other, then all look at their memory
+// while all are still there.
+func memoryOnce(c *mpi.Comm, _ *Params, emit func(Result)) error {
+	in, out := make([]int64, c.Size()), make([]int64, c.Size())
+	if err := mpi.Alltoall(c, in, out); err != nil {
+		return err
+	}
+	if err := mpi.Barrier(c); err != nil {
+		return err
+	}
+	pss, err := pssKiB()
+	if err != nil {
+		return err
+	}
+	if err := mpi.Barrier(c); err != nil {
+		return err
+	}
+	all := make([]float64, c.Size())
+	if err := mpi.Gather(c, []float64{pss}, all, 0); err != nil || c.Rank() != 0 {
+		return err
+	}
+	var s samples
+	for _, v := range all {
+		s.add(time.Duration(v*1e3), 1)
+	}
+	emit(s.times(Result{}, 1))
+	return nil
+}
+
+// pssKiB is the proportional set size of this process.
+func pssKiB() (float64, error) {
+	f, err := os.Open("/proc/self/smaps_rollup")
+	if err != nil {
+		return 0, fmt.Errorf("bench: memory-once needs Linux: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "Pss:"); ok {
+			return strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+		}
+	}
+	return 0, fmt.Errorf("bench: /proc/self/smaps_rollup has no line Pss")
+}
+
+// idle: rank 1 waits in Recv while rank 0 sleeps.
+func idle(c *mpi.Comm, p *Params, emit func(Result)) error {
+	seconds := p.Seconds
+	if seconds == 0 {
+		seconds = 10
+	}
+	if err := mpi.Barrier(c); err != nil {
+		return err
+	}
+	percent := []float64{0}
+	if c.Rank() == 0 {
+		time.Sleep(time.Duration(seconds) * time.Second)
+		if err := mpi.Send(c, percent, 1, pingTag); err != nil {
+			return err
+		}
+		if _, err := mpi.Recv(c, percent, 1, pingTag); err != nil {
+			return err
+		}
+		emit(Result{Value: percent[0], Min: percent[0], P50: percent[0], P99: percent[0]})
+		return nil
+	}
+	start, cpu := time.Now(), cpuTime()
+	if _, err := mpi.Recv(c, percent, 0, pingTag); err != nil {
+		return err
+	}
+	percent[0] = 100 * float64(cpuTime()-cpu) / float64(time.Since(start))
+	return mpi.Send(c, percent, 0, pingTag)
+}
+
+// cpuTime is what this process has used of all cores.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

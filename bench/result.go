@@ -1,0 +1,103 @@
+package bench
+
+// Results: what is measured, and how it is printed.
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sort"
+	"time"
+)
+
+// Result is one figure. Its JSON form, one object a line, is what plots,
+// comparisons and the programs in bench/peers agree on.
+type Result struct {
+	Bench  string  `json:"bench"`
+	Ranks  int     `json:"ranks"`
+	Device string  `json:"device"`
+	Size   int     `json:"size"`
+	Metric string  `json:"metric"`
+	Unit   string  `json:"unit"`
+	Value  float64 `json:"value"`
+	Min    float64 `json:"min"`
+	P50    float64 `json:"p50"`
+	P99    float64 `json:"p99"`
+}
+
+// Printer writes results as text or JSON.
+type Printer struct {
+	W     io.Writer
+	JSON  bool
+	B     Benchmark
+	begun bool
+}
+
+// Print writes one result.
+func (p *Printer) Print(r Result) {
+	if p.JSON {
+		line, _ := json.Marshal(r)
+		fmt.Fprintf(p.W, "%s\n", line)
+		return
+	}
+	if !p.begun {
+		p.begun = true
+		fmt.Fprintf(p.W, "# Muster %s\n", p.B.Title)
+		if p.B.Sizes != nil {
+			fmt.Fprintf(p.W, "%-10s%20s\n", "# Size", p.B.Column)
+		} else {
+			fmt.Fprintf(p.W, "# %s\n", p.B.Column)
+		}
+	}
+	note := ""
+	if r.Metric != p.B.Metric {
+		note = "  " + r.Metric
+	}
+	if p.B.Sizes != nil {
+		fmt.Fprintf(p.W, "%-10d%20.2f%s\n", r.Size, r.Value, note)
+		return
+	}
+	fmt.Fprintf(p.W, "%20.2f%s\n", r.Value, note)
+}
+
+// samples collects the times of batches.
+type samples struct {
+	perOp []float64 // µs per operation, one a batch
+	total time.Duration
+	ops   int
+}
+
+func (s *samples) add(d time.Duration, ops int) {
+	s.perOp = append(s.perOp, float64(d.Nanoseconds())/1e3/float64(ops))
+	s.total += d
+	s.ops += ops
+}
+
+// mean is µs per operation over everything.
+func (s *samples) mean() float64 { return float64(s.total.Nanoseconds()) / 1e3 / float64(s.ops) }
+
+func (s *samples) quantile(q float64) float64 {
+	v := append([]float64(nil), s.perOp...)
+	sort.Float64s(v)
+	return v[min(int(q*float64(len(v))), len(v)-1)]
+}
+
+// times makes a result of µs per operation, scaled.
+func (s *samples) times(r Result, scale float64) Result {
+	r.Value, r.Min, r.P50, r.P99 = s.mean()*scale, s.quantile(0)*scale, s.quantile(.5)*scale, s.quantile(.99)*scale
+	return r
+}
+
+// rates makes a result of perOp units an operation, per second; min is the
+// slowest batch.
+func (s *samples) rates(r Result, perOp float64) Result {
+	f := func(us float64) float64 { return perOp / us * 1e6 }
+	r.Value, r.Min, r.P50, r.P99 = f(s.mean()), f(s.quantile(1)), f(s.quantile(.5)), f(s.quantile(.01))
+	return r
+}
+
+// batches cuts n operations into at most 50 batches.
+func batches(n int) (count, each int) {
+	count = min(50, n)
+	return count, (n + count - 1) / count
+}
