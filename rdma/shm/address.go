@@ -3,6 +3,7 @@ package shm
 import (
 	"encoding/base64"
 	"fmt"
+	"hash/crc32"
 	"strconv"
 	"strings"
 
@@ -19,18 +20,29 @@ type address struct {
 	path  string // of the segment, if it has one
 }
 
-// String has the form shm1:p:INDEX:NONCE:PID:FD:PATH, the path in base64; in heap
-// mode it is shm1:h:INDEX:NONCE. The number is the version of the layout.
+// String has the form shm1:p:INDEX:NONCE:PID:FD:PATH:SUM, the path in base64; in
+// heap mode it is shm1:h:INDEX:NONCE:SUM. The number is the version of the layout,
+// the sum is over all before it: an address that was cut or garbled on its way
+// through a launcher must not find the wrong file.
 func (a address) String() string {
-	if a.heap {
-		return fmt.Sprintf("shm%d:h:%d:%x", layoutVersion, a.index, a.nonce)
+	s := fmt.Sprintf("shm%d:h:%d:%x", layoutVersion, a.index, a.nonce)
+	if !a.heap {
+		s = fmt.Sprintf("shm%d:p:%d:%x:%d:%d:%s", layoutVersion, a.index, a.nonce, a.pid, a.fd,
+			base64.RawURLEncoding.EncodeToString([]byte(a.path)))
 	}
-	return fmt.Sprintf("shm%d:p:%d:%x:%d:%d:%s", layoutVersion, a.index, a.nonce, a.pid, a.fd,
-		base64.RawURLEncoding.EncodeToString([]byte(a.path)))
+	return s + ":" + addressSum(s)
+}
+
+func addressSum(s string) string {
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(s)))
 }
 
 func parseAddress(addr rdma.Addr) (address, error) {
-	f := strings.Split(string(addr), ":")
+	text, sum := string(addr), ""
+	if i := strings.LastIndexByte(text, ':'); i >= 0 {
+		text, sum = text[:i], text[i+1:]
+	}
+	f := strings.Split(text, ":")
 	bad := func(why string) (address, error) {
 		return address{}, fmt.Errorf("shm: %q is not the address of a shared-memory rank: %s", addr, why)
 	}
@@ -39,6 +51,9 @@ func parseAddress(addr rdma.Addr) (address, error) {
 	}
 	if f[0] != "shm"+strconv.Itoa(layoutVersion) {
 		return bad(fmt.Sprintf("its layout is %s, ours is shm%d; run all ranks from the same build", f[0], layoutVersion))
+	}
+	if sum != addressSum(text) {
+		return bad("its check sum is wrong")
 	}
 	a := address{heap: f[1] == "h"}
 	if want := 7; !a.heap && (f[1] != "p" || len(f) != want) || a.heap && len(f) != 4 {

@@ -198,15 +198,22 @@ func (t *transferTable) lookAtOffers(d *Device) {
 	}
 	t.rung = rung
 	t.offered = slices.DeleteFunc(t.offered, func(x *transfer) bool {
-		if x.slot.key.load() != x.key {
-			t.finish(d, x, rdma.StatusFlushed) // deregistered before anybody came
-			return true
-		}
 		if x.accept() {
 			t.active = append(t.active, x)
 			return true
 		}
 		return false
+	})
+}
+
+// withdraw ends the push of a region that was deregistered before anybody came.
+func (t *transferTable) withdraw(d *Device, key uint64) {
+	t.offered = slices.DeleteFunc(t.offered, func(x *transfer) bool {
+		if x.key != key {
+			return false
+		}
+		t.finish(d, x, rdma.StatusFlushed)
+		return true
 	})
 }
 

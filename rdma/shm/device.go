@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -55,7 +56,8 @@ const (
 )
 
 // Device is one rank's end of the shared memory of a node. Calls must be
-// serialised, except for the Wake of its CQ.
+// serialised, with two exceptions: the Wake of its CQ may be called at any time,
+// and while one goroutine is in Wait others may do all but Poll and Close.
 type Device struct {
 	// What Poll looks at, first.
 	queue    queueReader
@@ -64,7 +66,6 @@ type Device struct {
 	done     completionFIFO
 	copies   transferTable
 	nextRing int
-	lent     bool // a lending queue was made
 	closed   bool
 
 	seg   *segment
@@ -75,7 +76,13 @@ type Device struct {
 	// others, so they may publish without a fence. It becomes true some
 	// milliseconds after Open.
 	unfenced atomic.Bool
-	wakeup   wakeup
+	// starved says that PostSend found no room, which nobody announces: the next
+	// Wait is short.
+	starved atomic.Bool
+	wakeup  wakeup
+	// mu guards done, copies and peers between a Wait and those who post
+	// meanwhile. Poll runs beside neither and does without.
+	mu sync.Mutex
 
 	cfg   Config
 	attr  rdma.Attr
@@ -188,10 +195,12 @@ func (d *Device) Resolve(addr rdma.Addr) (rdma.PeerID, error) {
 	if err != nil {
 		return 0, err
 	}
+	d.mu.Lock()
 	for int(p.id) >= len(d.peers) {
 		d.peers = append(d.peers, nil)
 	}
 	d.peers[p.id] = p
+	d.mu.Unlock()
 	return p.id, nil
 }
 
@@ -202,17 +211,22 @@ func (d *Device) Close() error {
 		return nil
 	}
 	d.closed = true
+	d.copies.flush(d)
+	d.regs.endAll()
 	var errs []error
 	for _, p := range d.peers {
 		if p != nil {
 			errs = append(errs, d.closePeer(p))
 		}
 	}
+	d.peers, d.rings = nil, nil
 	d.seg.head.sleeper.Store(closedWord)
+	old := d.seg
+	d.wakeup.closing(d)
 	if d.cfg.Host != nil {
 		d.cfg.Host.leave(d)
 	} else {
-		errs = append(errs, d.owner.remove(d.seg))
+		errs = append(errs, d.owner.remove(old))
 	}
 	return errors.Join(errs...)
 }

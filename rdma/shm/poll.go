@@ -113,7 +113,10 @@ func (d *Device) pollLowWater(out []rdma.Completion) int {
 
 // pending tells whether poll would find something.
 func (d *Device) pending() bool {
-	if !d.done.empty() || d.recv.low || d.copies.ready(d) {
+	d.mu.Lock()
+	local := !d.done.empty() || d.recv.low || d.copies.ready(d)
+	d.mu.Unlock()
+	if local {
 		return true
 	}
 	open := d.recv.open()

@@ -13,9 +13,15 @@ import (
 
 type completionQueue struct{ dev *Device }
 
-type queuePair struct{ dev *Device }
+type queuePair struct {
+	dev    *Device
+	closed bool
+}
 
-type sharedReceiveQueue struct{ dev *Device }
+type sharedReceiveQueue struct {
+	dev    *Device
+	closed bool
+}
 
 // NewCQ makes the completion queue.
 func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
@@ -39,7 +45,7 @@ func (d *Device) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	}
 	d.has.srq = true
 	d.recv = newReceiveQueue(cfg)
-	return &sharedReceiveQueue{d}, nil
+	return &sharedReceiveQueue{dev: d}, nil
 }
 
 // NewQP makes the queue pair, which is of type RD.
@@ -71,7 +77,7 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	}
 	d.done = newCompletionFIFO(depth)
 	d.has.qp = true
-	return &queuePair{d}, nil
+	return &queuePair{dev: d}, nil
 }
 
 func (q *queuePair) Addr() rdma.Addr { return q.dev.addr }
@@ -82,6 +88,9 @@ func (q *queuePair) Connect(context.Context, rdma.Addr) error {
 }
 
 func (q *queuePair) PostRecv(wrs []rdma.RecvWR) (int, error) {
+	if q.closed {
+		return 0, rdma.ErrClosed
+	}
 	if q.dev.has.srq {
 		return 0, fmt.Errorf("shm: post receives to the shared receive queue: %w", rdma.ErrUnsupported)
 	}
@@ -90,16 +99,28 @@ func (q *queuePair) PostRecv(wrs []rdma.RecvWR) (int, error) {
 
 // Close flushes what has not completed.
 func (q *queuePair) Close() error {
+	if q.closed || q.dev.closed {
+		return nil
+	}
+	q.closed = true
 	q.dev.copies.flush(q.dev)
 	q.dev.has.qp = false
 	return nil
 }
 
-func (s *sharedReceiveQueue) PostRecv(wrs []rdma.RecvWR) (int, error) { return s.dev.postRecv(wrs) }
+func (s *sharedReceiveQueue) PostRecv(wrs []rdma.RecvWR) (int, error) {
+	if s.closed {
+		return 0, rdma.ErrClosed
+	}
+	return s.dev.postRecv(wrs)
+}
 
 func (s *sharedReceiveQueue) Close() error {
-	s.dev.recv = receiveQueue{}
-	s.dev.has.srq = false
+	if !s.closed {
+		s.closed = true
+		s.dev.recv = receiveQueue{}
+		s.dev.has.srq = false
+	}
 	return nil
 }
 

@@ -94,8 +94,16 @@ func (r *registrations) reclaim() {
 }
 
 // Deregister ends a registration. A copy that a peer has begun is broken off at
-// its next piece.
-func (d *Device) Deregister(mr rdma.MR) error { return d.regs.deregister(mr.RKey) }
+// its next piece, and an OpPush that nobody has answered is flushed.
+func (d *Device) Deregister(mr rdma.MR) error {
+	err := d.regs.deregister(mr.RKey)
+	if len(d.copies.offered) != 0 && err == nil {
+		d.mu.Lock()
+		d.copies.withdraw(d, mr.RKey)
+		d.mu.Unlock()
+	}
+	return err
+}
 
 func (r *registrations) deregister(key uint64) error {
 	i := uint32(key & keySlotMask)
@@ -113,6 +121,17 @@ func (r *registrations) deregister(key uint64) error {
 		r.limbo = append(r.limbo, i)
 	}
 	return nil
+}
+
+// endAll ends every registration, for a device that closes.
+func (r *registrations) endAll() {
+	for i := range int(r.fresh) {
+		if s := r.seg.slot(i); s.key.load() != 0 {
+			s.key.publishFenced(0)
+			s.pull.abandon()
+		}
+	}
+	clear(r.seg.regions)
 }
 
 // access finds the slot of a key and checks that it allows n bytes at addr to be

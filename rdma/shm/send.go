@@ -12,6 +12,9 @@ import (
 // PostSend takes a prefix of wrs.
 func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	d := q.dev
+	if q.closed || d.closed {
+		return 0, rdma.ErrClosed
+	}
 	for i := range wrs {
 		if err := d.post(&wrs[i]); err != nil {
 			return i, err
@@ -30,22 +33,33 @@ func (d *Device) post(wr *rdma.SendWR) error {
 	}
 	inline := wr.Flags&rdma.Inline != 0
 	if wr.Op != rdma.OpSend || p.gone || !inline {
-		return d.postReserved(p, wr, inline)
+		return d.postReserved(p, wr)
 	}
 	if int(wr.HeadLen)+wr.Body.Len() > maxSend || wr.HeadLen > rdma.HeadMax {
 		return errTooLong(wr)
 	}
 	if !d.transmit(p, kindData, wr) {
+		d.starved.Store(true)
 		return rdma.ErrAgain
 	}
 	return nil
 }
 
 // postReserved is for requests that make a completion.
-func (d *Device) postReserved(p *peer, wr *rdma.SendWR, inline bool) error {
-	if d.closed || !d.has.qp {
-		return rdma.ErrClosed
+func (d *Device) postReserved(p *peer, wr *rdma.SendWR) error {
+	d.mu.Lock()
+	err := d.accept(p, wr)
+	d.mu.Unlock()
+	if d.seg.head.sleeper.Load() == asleepWord {
+		d.seg.unpark() // a Wait is under way, and now there is something to do
 	}
+	if err == rdma.ErrAgain {
+		d.starved.Store(true)
+	}
+	return err
+}
+
+func (d *Device) accept(p *peer, wr *rdma.SendWR) error {
 	if !d.attr.Ops.Has(wr.Op) {
 		return fmt.Errorf("shm: %v to peer %d: %w", wr.Op, wr.Peer, rdma.ErrUnsupported)
 	}

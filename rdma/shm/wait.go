@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,11 +45,17 @@ const (
 	closedWord = 2
 )
 
+// starvedPark bounds a Wait after PostSend found no room. Receivers do not
+// announce room: it would cost every one of them a look at each release, for the
+// sake of senders that are ahead anyway.
+const starvedPark = 100 * time.Microsecond
+
 // wakeup is the receiver's side of parking.
 type wakeup struct {
 	token      atomic.Uint32 // Wake was called
 	membarrier bool          // the kernel has it
 	timer      *time.Timer   // heap mode
+	mu         sync.Mutex    // keeps the segment mapped while Wake uses it
 }
 
 // wait parks until there may be something to do.
@@ -64,6 +71,9 @@ func (d *Device) wait(timeout time.Duration) error {
 	sleeper.Store(asleepWord)
 	if w.membarrier {
 		membarrier()
+	}
+	if d.starved.Swap(false) {
+		timeout = min(timeout, starvedPark)
 	}
 	if w.token.Load() == 0 && !d.pending() {
 		if d.seg.heap {
@@ -95,8 +105,19 @@ func (w *wakeup) parkHeap(s *segment, timeout time.Duration) {
 
 // wake ends the wait that is under way, or the next one.
 func (w *wakeup) wake(d *Device) {
+	w.mu.Lock()
 	w.token.Store(1)
 	d.seg.unpark()
+	w.mu.Unlock()
+}
+
+// closing puts an empty segment in the place of the one that is about to be
+// unmapped, so that a late Wake or Poll does no harm.
+func (w *wakeup) closing(d *Device) {
+	w.mu.Lock()
+	d.seg = newHeapSegment(geometry{cells: 1, ringCells: 1, ringBytes: 1})
+	d.queue = newQueueReader(d.seg)
+	w.mu.Unlock()
 }
 
 // rouse wakes a peer that has said that it sleeps, or notes that it has closed.
