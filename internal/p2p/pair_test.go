@@ -10,12 +10,13 @@ import (
 // job is a world with a test around it.
 type job struct {
 	*world
-	t *testing.T
+	t    *testing.T
+	lazy bool // see oneEvent
 }
 
 func newJob(t *testing.T, ranks int, cfg Config, segment int) *job {
 	t.Helper()
-	return &job{newWorld(ranks, cfg, testAttr(segment), 1<<16), t}
+	return &job{world: newWorld(ranks, cfg, testAttr(segment), 1<<16), t: t}
 }
 
 // owner is on every operation, so that its end is reported.

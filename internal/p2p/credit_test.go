@@ -1,0 +1,107 @@
+package p2p
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// With all credit used, a short message becomes a rendezvous, which needs no
+// memory at the receiver; when the receiver has taken some, eager is back.
+func TestCreditExhaustionAndRecovery(t *testing.T) {
+	for _, force := range []string{"get", "put", "coop"} {
+		t.Run(force, func(t *testing.T) {
+			j := newJob(t, 2, Config{EagerLimit: 64, Credit: 1000, Rendezvous: force}, 0)
+			l := j.nodes[0].links[1]
+			const messages = 20
+			var sends []*Xfer
+			for i := range messages {
+				sends = append(sends, j.send(0, 1, i, 40, Standard)) // 168 of credit each
+			}
+			j.drain()
+			if eager := l.Stats.ByProtocol[protoEager]; eager != 5 {
+				t.Fatalf("%d messages went eagerly, want the 5 that credit allows", eager)
+			}
+			if l.Stats.NoCredit != messages-5 || l.credit < 0 {
+				t.Fatalf("%d sends became a rendezvous, credit is %d", l.Stats.NoCredit, l.credit)
+			}
+			held := 0
+			for g := j.nodes[1].m.match.arrived.head; g != nil; g = g.nodes[listArrived].next {
+				held += len(g.data)
+			}
+			if held > 1000 {
+				t.Fatalf("the receiver holds %d bytes, more than the credit", held)
+			}
+			for i := range messages {
+				r := j.recv(1, 0, i, 40)
+				j.drain()
+				j.got(r, 0, i, 40, fmt.Sprint("message ", i))
+				j.sent(sends[i], fmt.Sprint("send ", i))
+			}
+			before := l.Stats.ByProtocol[protoEager]
+			for i := range messages {
+				r := j.recv(1, 0, i, 40)
+				s := j.send(0, 1, i, 40, Standard)
+				j.drain()
+				j.got(r, 0, i, 40, fmt.Sprint("message ", i, " after recovery"))
+				j.sent(s, "its send")
+			}
+			if got := l.Stats.ByProtocol[protoEager] - before; got != messages {
+				t.Fatalf("%d of %d messages went eagerly after the receiver had taken all", got, messages)
+			}
+			j.conserved()
+			j.clean()
+		})
+	}
+}
+
+// conserved checks that no credit is lost or made, once nothing is under way.
+func (j *job) conserved() {
+	j.t.Helper()
+	for r, n := range j.nodes {
+		for p, l := range n.links {
+			back := j.nodes[p].links[r]
+			if sum := l.credit + back.consumed; sum != n.m.cfg.Credit {
+				j.t.Fatalf("rank %d has %d of credit with rank %d, which owes it %d: together %d, want %d",
+					r, l.credit, p, back.consumed, sum, n.m.cfg.Credit)
+			}
+		}
+	}
+}
+
+func TestSendNowNeedsCredit(t *testing.T) {
+	j := newJob(t, 2, Config{EagerLimit: 64, Credit: 300}, 0)
+	n := j.nodes[0]
+	buf := n.mem.buffer(40)
+	for i := range 3 {
+		if got, want := n.m.SendNow(n.links[1], 0, 0, 5, buf), i < 1; got != want {
+			t.Fatalf("SendNow number %d says %v, want %v", i, got, want)
+		}
+		j.settle(0)
+	}
+	if n.m.SendNow(n.links[1], 0, 0, 5, n.mem.buffer(65)) {
+		t.Fatal("SendNow takes a message beyond the eager limit")
+	}
+}
+
+// On a device that can only send there is no rendezvous to fall back to: eager
+// serves beyond limit and credit, and nothing blocks.
+func TestDeviceThatCanOnlySend(t *testing.T) {
+	attr := testAttr(4)
+	attr.Ops = rdma.Ops(rdma.OpSend)
+	j := &job{world: newWorld(2, Config{EagerLimit: 8, Credit: 300, Rendezvous: "get"}, attr, 1<<16), t: t}
+	var sends []*Xfer
+	for i := range 10 {
+		sends = append(sends, j.send(0, 1, i, 100, Standard))
+	}
+	j.drain()
+	for i := range 10 {
+		r := j.recv(1, 0, i, 100)
+		j.drain()
+		j.got(r, 0, i, 100, fmt.Sprint("message ", i))
+		j.sent(sends[i], "its send")
+	}
+	j.conserved()
+	j.clean()
+}
