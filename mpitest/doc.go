@@ -1,4 +1,4 @@
-// Package mpitest runs ranks inside a test: n goroutines of one process, each
+// Package mpitest runs the ranks of a test: n goroutines of one process, each
 // with a world of its own, over the same code that runs between processes.
 //
 //	func TestRing(t *testing.T) {
@@ -8,7 +8,14 @@
 //		})
 //	}
 //
-// When the test binary itself was started by a launcher (muster run, Hydra) with
-// as many ranks as the test wants, the process is one of them and the test runs
-// between processes; with another number it is skipped.
+// The same test runs between processes when a launcher starts the test binary:
+//
+//	go test -c -o ring.test . && muster run -n 4 ./ring.test
+//
+// Then each process is one rank of one job, and Run gives fn a communicator of
+// the first n ranks; a test that wants more ranks than there are is skipped. The
+// test binary says goodbye to the launcher in TestMain, which also looks for
+// goroutines, files and mappings that the library left behind:
+//
+//	func TestMain(m *testing.M) { mpitest.Main(m) }
 package mpitest

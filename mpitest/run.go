@@ -1,8 +1,11 @@
 package mpitest
 
+// Ranks as goroutines: start, run, say who has not ended.
+
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,30 +15,45 @@ import (
 
 // Timeout is how long a test's ranks may take together before the test fails
 // and says which ranks are still at it.
-const Timeout = 60 * time.Second
+const Timeout = 120 * time.Second
 
 // Run calls fn as each of n ranks and waits for all of them. A rank that fails
 // the test or panics makes the calls of the others return errors that name it.
+// Under a launcher, Run calls fn once, as the rank that this process is, if it is
+// one of the first n.
 func Run(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
 	t.Helper()
 	RunConfig(t, n, nil, fn)
 }
 
-// RunConfig is Run with a configuration.
+// Sizes is Run with several numbers of ranks, each as a subtest.
+func Sizes(t *testing.T, ranks []int, fn func(t *testing.T, world *mpi.Comm)) {
+	t.Helper()
+	for _, n := range ranks {
+		t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) { Run(t, n, fn) })
+	}
+}
+
+// RunConfig is Run with a configuration. Under a launcher the configuration is
+// the job's, from the environment: with one of its own the test is skipped.
 func RunConfig(t *testing.T, n int, cfg *mpi.Config, fn func(t *testing.T, world *mpi.Comm)) {
 	t.Helper()
+	if Launched() {
+		if cfg != nil {
+			t.Skip("the configuration of a job comes from its environment; this test brings its own")
+		}
+		runInJob(t, n, fn)
+		return
+	}
 	worlds, err := mpi.Local(n, cfg)
 	if err != nil {
 		t.Fatalf("start %d ranks: %v", n, err)
 	}
-	var (
-		mu   sync.Mutex
-		busy = make(map[int]bool, n)
-		wg   sync.WaitGroup
-	)
+	g := &gang{busy: make(map[int]bool, n), done: make(chan struct{})}
+	for rank := range worlds {
+		g.busy[rank] = true
+	}
 	for rank, w := range worlds {
-		busy[rank] = true
-		wg.Add(1)
 		go func() {
 			ok := false
 			defer func() {
@@ -45,10 +63,7 @@ func RunConfig(t *testing.T, n int, cfg *mpi.Config, fn func(t *testing.T, world
 				if !ok { // t.FailNow or a panic: the others must not wait for this rank
 					mpi.LeaveLocal(worlds, rank, fmt.Sprintf("its test function ended early (%s)", t.Name()))
 				}
-				mu.Lock()
-				delete(busy, rank)
-				mu.Unlock()
-				wg.Done()
+				g.end(rank)
 			}()
 			fn(t, w.Comm())
 			if err := w.Finalize(); err != nil {
@@ -57,13 +72,40 @@ func RunConfig(t *testing.T, n int, cfg *mpi.Config, fn func(t *testing.T, world
 			ok = true
 		}()
 	}
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
 	select {
-	case <-done:
+	case <-g.done:
 	case <-time.After(Timeout):
-		mu.Lock()
-		defer mu.Unlock()
-		t.Fatalf("after %v these ranks have not ended: %v", Timeout, busy)
+		late, stacks := g.left(), libraryStacks()
+		for _, rank := range late { // so that the calls of the others end
+			mpi.LeaveLocal(worlds, rank, fmt.Sprintf("it has not ended within %v (%s)", Timeout, t.Name()))
+		}
+		t.Fatalf("after %v these ranks have not ended: %v\n%s", Timeout, late, stacks)
 	}
+}
+
+// gang counts the ranks that are at work.
+type gang struct {
+	mu   sync.Mutex
+	busy map[int]bool
+	done chan struct{}
+}
+
+func (g *gang) end(rank int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.busy, rank)
+	if len(g.busy) == 0 {
+		close(g.done)
+	}
+}
+
+func (g *gang) left() []int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var ranks []int
+	for r := range g.busy {
+		ranks = append(ranks, r)
+	}
+	slices.Sort(ranks)
+	return ranks
 }

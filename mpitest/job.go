@@ -1,0 +1,131 @@
+package mpitest
+
+// Ranks as processes: the test binary was started by a launcher. The process
+// joins the job once, at the first test that needs it. Every process runs the
+// same tests in the same order, so a Run is a collective call: the first n ranks
+// get a communicator of their own, and all meet in a barrier at the end.
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+// job is this process's membership.
+type job struct {
+	world *mpi.World
+	// broken says why no more tests can be run: a rank ended a test early, so
+	// the processes are no longer in step.
+	broken string
+}
+
+// join is the one piece of state of this package: a process can join the job
+// that it was started for only once.
+var join = sync.OnceValues(func() (*job, error) {
+	w, err := mpi.Init(context.Background(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return &job{world: w}, nil
+})
+
+// Launched tells whether a launcher started this process as a rank of a job.
+func Launched() bool { return os.Getenv("PMI_FD") != "" || os.Getenv("PMI_PORT") != "" }
+
+func runInJob(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
+	t.Helper()
+	j, err := join()
+	if err != nil {
+		t.Fatalf("join the job: %v", err)
+	}
+	if j.broken != "" {
+		t.Skip(j.broken)
+	}
+	all := j.world.Comm()
+	if n > all.Size() {
+		t.Skipf("wants %d ranks; the job has %d", n, all.Size())
+	}
+	ended := make(chan bool, 1)
+	go func() {
+		ok := false
+		defer func() {
+			if p := recover(); p != nil {
+				t.Errorf("rank %d: panic: %v\n%s", all.Rank(), p, debug.Stack())
+			}
+			ended <- ok
+		}()
+		if err := takePart(t, all, n, fn); err != nil {
+			t.Errorf("rank %d: %v", all.Rank(), err)
+			return
+		}
+		ok = true
+	}()
+	why := "its test function ended early"
+	select {
+	case ok := <-ended:
+		if ok {
+			return
+		}
+	case <-time.After(Timeout):
+		why = fmt.Sprintf("it has not ended within %v\n%s", Timeout, libraryStacks())
+	}
+	j.broken = "the ranks are out of step since " + t.Name()
+	t.Fatalf("rank %d leaves the job: %s", all.Rank(), why)
+}
+
+// takePart runs fn if this process is one of the first n, and meets the others.
+func takePart(t *testing.T, all *mpi.Comm, n int, fn func(t *testing.T, world *mpi.Comm)) error {
+	colour := 0
+	if all.Rank() >= n {
+		colour = mpi.Undefined
+	}
+	part, err := all.Split(colour, all.Rank())
+	if err != nil {
+		return err
+	}
+	if part != nil {
+		part.SetName("world")
+		fn(t, part)
+		if err := part.Free(); err != nil {
+			return err
+		}
+	}
+	return mpi.Barrier(all)
+}
+
+// Main runs the tests of a package from its TestMain, leaves the job if there is
+// one, and fails if the library has left goroutines, files or mappings behind.
+func Main(m *testing.M) {
+	before := countResources()
+	code := m.Run()
+	if Launched() {
+		code = max(code, leave())
+	}
+	if code == 0 {
+		if err := before.check(5 * time.Second); err != nil {
+			fmt.Fprintln(os.Stderr, "mpitest:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// leave says goodbye to the launcher. A rank that is out of step does not: the
+// launcher must see it as one that died, or the others would wait for it.
+func leave() int {
+	j, err := join()
+	if err != nil || j.broken != "" {
+		return 1
+	}
+	if err := j.world.Finalize(); err != nil {
+		fmt.Fprintln(os.Stderr, "mpitest:", err)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,92 @@
+package mpitest
+
+// What the library may leave behind: goroutines in its code, and the files and
+// mappings of shared memory. Where there is no /proc only goroutines are looked
+// at.
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// module is how the library's functions begin in a stack.
+const module = "github.com/muster-mpi/muster/"
+
+type resources struct{ goroutines, files, mappings int }
+
+func countResources() resources {
+	return resources{
+		goroutines: strings.Count(libraryStacks(), "goroutine "),
+		files:      len(sharedFiles()), mappings: len(sharedMappings()),
+	}
+}
+
+// check compares with the present state. Goroutines and unmappings may end a
+// little later than the call that ends them, so it looks again for some time.
+func (before resources) check(patience time.Duration) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		now := countResources()
+		if now.goroutines <= before.goroutines && now.files <= before.files && now.mappings <= before.mappings {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("left behind after the tests: goroutines %d, files %d, mappings %d (before: %d, %d, %d)\n%s\n%s\n%s",
+				now.goroutines, now.files, now.mappings, before.goroutines, before.files, before.mappings,
+				libraryStacks(), strings.Join(sharedFiles(), "\n"), strings.Join(sharedMappings(), "\n"))
+		}
+	}
+}
+
+// libraryStacks is the stacks of goroutines in the library, this one and those
+// that only wait for a test excepted.
+func libraryStacks() string {
+	buf := make([]byte, 1<<16)
+	for {
+		n := runtime.Stack(buf, true)
+		if n < len(buf) {
+			buf = buf[:n]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	var out []string
+	for i, stack := range strings.Split(string(buf), "\n\n") {
+		if i > 0 && strings.Contains(stack, module) && !strings.Contains(stack, "testing.(*T).Run") {
+			out = append(out, stack)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+func isShared(name string) bool {
+	return strings.Contains(name, "memfd:") || strings.HasPrefix(name, "/dev/shm/")
+}
+
+func sharedFiles() []string {
+	links, _ := filepath.Glob("/proc/self/fd/*")
+	var out []string
+	for _, l := range links {
+		if to, err := os.Readlink(l); err == nil && isShared(to) {
+			out = append(out, l+" -> "+to)
+		}
+	}
+	return out
+}
+
+func sharedMappings() []string {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for line := range strings.Lines(string(maps)) {
+		if f := strings.Fields(line); len(f) >= 6 && isShared(strings.Join(f[5:], " ")) {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return out
+}
