@@ -230,8 +230,8 @@ func inactive(reqs []Request) int {
 	return n
 }
 
-// Indexed is a completed request among several.
-type Indexed struct {
+// Completed is a completed request among several.
+type Completed struct {
 	Index  int
 	Status Status
 	Err    error
@@ -239,23 +239,23 @@ type Indexed struct {
 
 // WaitSome waits until at least one request has ended and completes all that
 // have.
-func WaitSome(reqs []Request) ([]Indexed, error) { return waitSomeDone(nil, reqs) }
+func WaitSome(reqs []Request) ([]Completed, error) { return waitSomeDone(nil, reqs) }
 
 // WaitSomeContext is WaitSome that gives up when ctx ends.
-func WaitSomeContext(ctx context.Context, reqs []Request) ([]Indexed, error) {
+func WaitSomeContext(ctx context.Context, reqs []Request) ([]Completed, error) {
 	return waitSomeDone(ctx, reqs)
 }
 
-func waitSomeDone(ctx context.Context, reqs []Request) ([]Indexed, error) {
+func waitSomeDone(ctx context.Context, reqs []Request) ([]Completed, error) {
 	i, st, err := waitAny(ctx, reqs)
 	if i == Undefined {
 		return nil, err
 	}
-	out := []Indexed{{i, st, err}}
+	out := []Completed{{i, st, err}}
 	for j, r := range reqs {
 		if j != i && r.Active() && r.Done() {
 			st, _, e := r.Test()
-			out = append(out, Indexed{j, st, e})
+			out = append(out, Completed{j, st, e})
 			err = errors.Join(err, e)
 		}
 	}
@@ -293,14 +293,14 @@ func TestAny(reqs []Request) (int, Status, bool, error) {
 }
 
 // TestSome completes those of the requests that have ended.
-func TestSome(reqs []Request) ([]Indexed, error) {
+func TestSome(reqs []Request) ([]Completed, error) {
 	progress(reqs)
-	var out []Indexed
+	var out []Completed
 	var errs error
 	for i, r := range reqs {
 		if r.Active() && r.Done() {
 			st, _, err := r.Test()
-			out = append(out, Indexed{i, st, err})
+			out = append(out, Completed{i, st, err})
 			errs = errors.Join(errs, err)
 		}
 	}
