@@ -13,7 +13,6 @@
 package pmi
 
 import (
-	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -112,14 +111,6 @@ func NewBoard(size int) *Board {
 
 func (b *Board) format() {
 	atomic.StoreUint64(&b.words[wordMagic], uint64(b.size)<<32|boardMagic)
-}
-
-func (b *Board) check() error {
-	if got := atomic.LoadUint64(&b.words[wordMagic]); got != uint64(b.size)<<32|boardMagic {
-		return fmt.Errorf("pmi: the board of the launcher is not one for %d ranks of this version (it begins with %#x): "+
-			"use `muster run` and a program built from the same version of Muster", b.size, got)
-	}
-	return nil
 }
 
 // Size is the number of rows.

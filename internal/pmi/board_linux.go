@@ -3,6 +3,7 @@ package pmi
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -63,4 +64,12 @@ func mapBoard(fd, size int) (*Board, error) {
 		return nil, fmt.Errorf("pmi: mapping the board for %d ranks: %w", size, err)
 	}
 	return &Board{words: wordsOf(mem), size: size, close: func() error { return unix.Munmap(mem) }}, nil
+}
+
+func (b *Board) check() error {
+	if got := atomic.LoadUint64(&b.words[wordMagic]); got != uint64(b.size)<<32|boardMagic {
+		return fmt.Errorf("pmi: the board of the launcher is not one for %d ranks of this version (it begins with %#x): "+
+			"use `muster run` and a program built from the same version of Muster", b.size, got)
+	}
+	return nil
 }
