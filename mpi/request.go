@@ -54,8 +54,7 @@ func (c *Comm) isend(op string, b []byte, dst, tag int, mode p2p.Mode) Request {
 			return Request{c: c, err: err}
 		}
 	}
-	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx}
-	o := c.e.Isend(&call, c.world(dst), int32(c.rank), int32(tag), b, mode)
+	o := c.e.Isend(&c.pt, c.world(dst), int32(tag), b, mode)
 	return Request{c: c, op: o, peer: int32(dst), tag: int32(tag), name: op}
 }
 
@@ -74,8 +73,7 @@ func (c *Comm) irecv(op string, b []byte, src, tag int) Request {
 	if err != nil || src == ProcNull {
 		return Request{c: c, err: err}
 	}
-	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx}
-	o := c.e.Irecv(&call, from, int32(src), int32(tag), b)
+	o := c.e.Irecv(&c.pt, from, int32(src), int32(tag), b)
 	return Request{c: c, op: o, peer: int32(src), tag: int32(tag), name: op}
 }
 
@@ -90,8 +88,7 @@ func (r Request) wait(ctx context.Context) (Status, error) {
 	if !r.op.Active() {
 		return noStatus, r.err
 	}
-	call := engine.Call{Op: "Wait", Comm: r.c.name, Ctx: r.c.ctx}
-	st, err := r.c.e.Wait(ctx, &call, r.op)
+	st, err := r.c.e.Wait(ctx, &r.c.pt, "Wait", r.op)
 	return r.result(st, err)
 }
 
@@ -111,12 +108,12 @@ func (r Request) Test() (st Status, done bool, err error) {
 
 func (r Request) result(st engine.Status, err error) (Status, error) {
 	if err == nil {
-		return statusFrom(st), nil
+		return st, nil
 	}
 	if errors.Is(err, engine.ErrStale) {
 		return Status{}, r.c.refuse(ErrRequest, "Wait", "%w", err)
 	}
-	return statusFrom(st), r.c.failure(err, r.name, int(r.peer), int(r.tag), st.Len)
+	return st, r.c.failure(err, r.name, int(r.peer), int(r.tag), st.Bytes)
 }
 
 // Done asks whether the operation has ended, and leaves the request as it is
@@ -181,8 +178,7 @@ func waitSome(ctx context.Context, reqs []Request, need int) error {
 	if c == nil {
 		return nil
 	}
-	call := engine.Call{Op: "Wait", Comm: c.name, Ctx: c.ctx}
-	if err := c.e.WaitSome(ctx, &call, ops, need); err != nil {
+	if err := c.e.WaitSome(ctx, &c.pt, "Wait", ops, need); err != nil {
 		return c.refuse(classOf(err), "Wait", "%w", err)
 	}
 	return nil
