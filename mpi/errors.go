@@ -1,7 +1,6 @@
 package mpi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -138,9 +137,9 @@ func classOf(err error) Class {
 		return ErrTruncate
 	case errors.As(err, &dead):
 		return ErrProcAborted
-	case errors.Is(err, engine.ErrStale):
+	case errors.Is(err, engine.ErrStale), errors.Is(err, engine.ErrShared):
 		return ErrRequest
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, engine.ErrGaveUp):
 		return ErrPending
 	case errors.Is(err, p2p.ErrTransport), errors.Is(err, p2p.ErrProtocol):
 		return ErrIntern

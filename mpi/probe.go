@@ -5,6 +5,7 @@ package mpi
 import (
 	"context"
 
+	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
@@ -91,7 +92,7 @@ func (c *Comm) probe(ctx context.Context, op string, src, tag int, take bool) (S
 			return st, g, err
 		}
 		if ctx != nil && ctx.Err() != nil {
-			return Status{}, nil, c.failure(context.Cause(ctx), op, src, tag, 0)
+			return Status{}, nil, c.failure(engine.GaveUp(ctx), op, src, tag, 0)
 		}
 		peer := src
 		if src >= 0 {

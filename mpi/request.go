@@ -12,8 +12,10 @@ import (
 )
 
 // Request is a send or receive under way. It is a small value that may be
-// copied; waiting for it twice is an error, not a danger. The zero Request is
-// one that has ended.
+// copied; waiting for it twice is an error, not a danger. The zero Request
+// stands for none, like MPI_REQUEST_NULL: waiting for it returns at once. Calls
+// that wait for or ask about several requests set those that they complete to
+// Request{}.
 type Request struct {
 	c    *Comm
 	op   engine.Op
@@ -21,6 +23,9 @@ type Request struct {
 	peer int32
 	tag  int32
 	name string // of the call that started it
+	// landing is where a message that was received packed goes; nil for all but
+	// receives with a layout.
+	landing *landing
 }
 
 // Isend starts to send buf, which must not be changed until the request has been
@@ -107,10 +112,13 @@ func (r Request) Test() (st Status, done bool, err error) {
 }
 
 func (r Request) result(st engine.Status, err error) (Status, error) {
+	if r.landing != nil && (err == nil || errors.Is(err, p2p.ErrTruncated)) {
+		r.landing.unpack(st.Bytes)
+	}
 	if err == nil {
 		return st, nil
 	}
-	if errors.Is(err, engine.ErrStale) {
+	if errors.Is(err, engine.ErrStale) || errors.Is(err, engine.ErrShared) {
 		return Status{}, r.c.refuse(ErrRequest, "Wait", "%w", err)
 	}
 	return st, r.c.failure(err, r.name, int(r.peer), int(r.tag), st.Bytes)
@@ -118,10 +126,19 @@ func (r Request) result(st engine.Status, err error) (Status, error) {
 
 // Done asks whether the operation has ended, and leaves the request as it is
 // (MPI_Request_get_status).
-func (r Request) Done() bool { return !r.op.Active() || r.c.e.Done(r.op) }
+func (r Request) Done() bool {
+	if r.done() {
+		return true
+	}
+	r.c.e.Progress() // a caller that only asks must see it end some time
+	return r.done()
+}
 
-// Active tells whether there may be something to wait for.
-func (r Request) Active() bool { return r.op.Active() || r.err != nil }
+func (r Request) done() bool { return !r.op.Active() || r.c.e.Done(r.op) }
+
+// Active tells whether the request stands for an operation, under way or ended,
+// and so is to be waited for.
+func (r Request) Active() bool { return r.c != nil }
 
 // Cancel tries to take back a receive that no message has met yet, and tells
 // whether it did. Either way the request must still be waited for; Status says
@@ -155,6 +172,7 @@ func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 	var errs []error
 	for i, r := range reqs {
 		st, err := r.Wait()
+		reqs[i] = Request{}
 		if out != nil {
 			out[i] = st
 		}
@@ -185,8 +203,7 @@ func waitSome(ctx context.Context, reqs []Request, need int) error {
 }
 
 // WaitAny waits until one of the requests has ended, completes it, and returns
-// its index; the caller takes it out of the list, or sets it to Request{}. With
-// no active request the index is Undefined.
+// its index. If all are Request{}, the index is Undefined.
 func WaitAny(reqs []Request) (int, Status, error) { return waitAny(nil, reqs) }
 
 // WaitAnyContext is WaitAny that gives up when ctx ends.
@@ -202,7 +219,8 @@ func waitAny(ctx context.Context, reqs []Request) (int, Status, error) {
 				continue
 			}
 			active = true
-			if r.Done() {
+			if r.done() {
+				reqs[i] = Request{}
 				st, _, err := r.Test()
 				return i, st, err
 			}
@@ -249,7 +267,8 @@ func waitSomeDone(ctx context.Context, reqs []Request) ([]Completed, error) {
 	}
 	out := []Completed{{i, st, err}}
 	for j, r := range reqs {
-		if j != i && r.Active() && r.Done() {
+		if r.Active() && r.done() {
+			reqs[j] = Request{}
 			st, _, e := r.Test()
 			out = append(out, Completed{j, st, e})
 			err = errors.Join(err, e)
@@ -262,7 +281,7 @@ func waitSomeDone(ctx context.Context, reqs []Request) ([]Completed, error) {
 func TestAll(reqs []Request) ([]Status, bool, error) {
 	progress(reqs)
 	for _, r := range reqs {
-		if !r.Done() {
+		if !r.done() {
 			return nil, false, nil
 		}
 	}
@@ -280,7 +299,8 @@ func TestAny(reqs []Request) (int, Status, bool, error) {
 			continue
 		}
 		active = true
-		if r.Done() {
+		if r.done() {
+			reqs[i] = Request{}
 			st, _, err := r.Test()
 			return i, st, true, err
 		}
@@ -294,7 +314,8 @@ func TestSome(reqs []Request) ([]Completed, error) {
 	var out []Completed
 	var errs error
 	for i, r := range reqs {
-		if r.Active() && r.Done() {
+		if r.Active() && r.done() {
+			reqs[i] = Request{}
 			st, _, err := r.Test()
 			out = append(out, Completed{i, st, err})
 			errs = errors.Join(errs, err)

@@ -40,6 +40,9 @@ func (o Op) Handle() uint64 { return o.handle }
 // ErrStale says that an operation was completed before.
 var ErrStale = errors.New("this request has been completed already")
 
+// ErrShared says that an operation can have only one waiter.
+var ErrShared = errors.New("another goroutine is waiting for this request")
+
 // World rank of a receive from anybody.
 const Anyone = -1
 
@@ -212,10 +215,16 @@ func (e *Engine) Wait(ctx context.Context, c *Comm, op string, o Op) (Status, er
 	if o.stale() {
 		return Status{}, ErrStale
 	}
+	if o.x.Owner != nil {
+		return Status{}, ErrShared
+	}
 	if ctx == nil {
 		e.waitOne(o.x, c, op)
 	} else if err := e.waitSlow(ctx, c, op, o.x); err != nil {
 		return Status{}, err
+	}
+	if o.stale() { // another goroutine has completed it by Test
+		return Status{}, ErrStale
 	}
 	return e.collect(o)
 }
@@ -232,6 +241,9 @@ func (e *Engine) Test(o Op) (Status, bool, error) {
 	}
 	if !o.x.Done() {
 		e.look()
+	}
+	if o.stale() { // look may have let another goroutine in
+		return Status{}, true, ErrStale
 	}
 	if !o.x.Done() {
 		return Status{}, false, nil
@@ -252,13 +264,14 @@ func (e *Engine) Done(o Op) bool {
 
 // look polls for a caller that will not wait. One that asks in vain again and
 // again lets others run now and then, or it would hold the core that the answer
-// must be computed on.
+// must be computed on. While the driver is parked in the device nobody else may
+// poll; it is woken by whatever comes, and must get the lock then.
 func (e *Engine) look() {
-	if e.poll() > 0 {
+	if !e.parked && e.poll() > 0 {
 		e.vain = 0
 		return
 	}
-	if e.vain++; e.vain&15 == 0 {
+	if e.vain++; e.vain&15 == 0 || e.parked {
 		e.watch()
 		e.unlock()
 		e.giveWay(e.vain)
@@ -280,6 +293,9 @@ func (e *Engine) WaitSome(ctx context.Context, c *Comm, op string, ops []Op, nee
 		switch {
 		case o.x == nil || o.stale():
 			need--
+		case o.x.Owner != nil:
+			e.scratch = xs
+			return ErrShared
 		default:
 			xs = append(xs, o.x)
 		}
@@ -379,6 +395,6 @@ func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
 // move meanwhile.
 func (e *Engine) Progress() {
 	e.lock()
-	e.poll()
+	e.look()
 	e.unlock()
 }

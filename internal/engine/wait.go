@@ -5,6 +5,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
 	"time"
 
@@ -88,9 +90,18 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 		}
 	}
 	if w.Pending > 0 {
-		return context.Cause(ctx)
+		return GaveUp(ctx)
 	}
 	return nil
+}
+
+// ErrGaveUp says that a context ended before the operation; the context's cause
+// is wrapped too.
+var ErrGaveUp = errors.New("gave up waiting")
+
+// GaveUp is the error for a context that has ended.
+func GaveUp(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", ErrGaveUp, context.Cause(ctx))
 }
 
 func ended(done <-chan struct{}) bool {

@@ -100,6 +100,13 @@ func (s *Server) Phase(rank int) Phase {
 	return s.phase[rank]
 }
 
+// Fenced is the number of ranks that wait in a fence.
+func (s *Server) Fenced() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.fenced)
+}
+
 // Serve answers a rank until it closes its end, which is no error.
 func (s *Server) Serve(rank int, conn io.ReadWriter) error {
 	c := &serverConn{rank: rank, w: conn}

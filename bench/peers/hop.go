@@ -1,0 +1,59 @@
+package main
+
+import (
+	"math"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// cacheLineHop is the time in ns that one cache line takes from one CPU to the
+// other: two threads, one on each, count up a word in turn. Every latency in
+// shared memory is made of it, and on a virtual machine it changes from hour to
+// hour. It is the median of several short tries.
+func cacheLineHop(a, b int) float64 {
+	const tries, turns = 9, 20000
+	var line struct {
+		_    [128]byte
+		word atomic.Int64
+		_    [128]byte
+	}
+	// A spin of this many looks takes about a second: the other side is not
+	// running, and to wait for it would be to hang.
+	const patience = 1 << 28
+	bound, begin, done := make(chan error), make(chan struct{}), make(chan bool)
+	play := func(cpu int, parity int64, took []float64) {
+		// The thread is not unlocked, and so ends with the goroutine: nobody
+		// else is to run bound to this CPU.
+		runtime.LockOSThread()
+		bound <- bindThread(cpu)
+		<-begin
+		for t := range int64(tries) {
+			start := time.Now()
+			for i := range int64(turns) {
+				looks := 0
+				for line.word.Load() != 2*(t*turns+i)+parity {
+					if looks++; looks > patience {
+						done <- false
+						return
+					}
+				}
+				line.word.Add(1)
+			}
+			if took != nil {
+				took[t] = float64(time.Since(start)) / (2 * turns)
+			}
+		}
+		done <- true
+	}
+	took := make([]float64, tries)
+	go play(a, 0, took)
+	go play(b, 1, nil)
+	errA, errB := <-bound, <-bound
+	close(begin)
+	okA, okB := <-done, <-done
+	if errA != nil || errB != nil || !okA || !okB {
+		return math.NaN()
+	}
+	return median(took)
+}

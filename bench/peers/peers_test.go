@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMediansAndSpreadIgnoreFailedRuns(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		name   string
+		values []float64
+		want   spread
+	}{
+		{"odd", []float64{3, 1, 2}, spread{2, 1, 3}},
+		{"even", []float64{4, 1, 2, 3}, spread{2.5, 1, 4}},
+		{"a failed run", []float64{nan, 7, nan}, spread{7, 7, 7}},
+	} {
+		if got := spreadOf(c.values); got != c.want {
+			t.Errorf("%s: %v gives %v, want %v", c.name, c.values, got, c.want)
+		}
+	}
+	if spreadOf([]float64{nan}).known() {
+		t.Error("a run that failed became a figure")
+	}
+}
+
+func TestRatiosAreTakenRoundByRound(t *testing.T) {
+	// The machine is twice as slow in the second round and the better peer
+	// failed in the last: ratios of medians would say something else.
+	g := &group{name: "x", peers: []contender{openMPI, mpich}, lines: []line{{"8 B", 8, 0.6}}}
+	r := newRuns(g, options{rounds: 4})
+	r.values[openMPI][0] = []float64{1, 2, 1, math.NaN()}
+	r.values[mpich][0] = []float64{3, 6, 3, 0.1}
+	r.values[muster][0] = []float64{0.5, 1, 0.7, 9}
+	s := r.summary("")
+	l := s.lines[0]
+	if l.better != openMPI || l.ratio != (spread{0.5, 0.5, 0.7}) || s.verdict(&l) != "met" {
+		t.Errorf("against %s the ratio is %v, %s; want 0.5 (0.5 to 0.7) against Open MPI, met", l.better, l.ratio, s.verdict(&l))
+	}
+	g.largerBetter = true
+	s = r.summary("")
+	if l := s.lines[0]; l.better != mpich || s.verdict(&l) != "missed" {
+		t.Errorf("where larger is better, the better peer is %s and the line is %s; want MPICH, missed", l.better, s.verdict(&l))
+	}
+}
+
+func TestFiguresFromWhatIsPrinted(t *testing.T) {
+	g := &group{name: "latency", unit: "us", lines: []line{{"8 B", 8, 1}, {"1 KB", 1024, 1}}}
+	out := "starting\n[0] {\"size\":1024,\"unit\":\"ns\",\"value\":900}\n{\"size\":8,\"unit\":\"us\",\"value\":0.4}\n"
+	if got, err := g.figures([]byte(out)); err != nil || !slices.Equal(got, []float64{0.4, 0.9}) {
+		t.Errorf("figures are %v, %v; want 0.4 and 0.9 us", got, err)
+	}
+	for name, out := range map[string]string{
+		"a size is missing": `{"size":8,"unit":"us","value":0.4}`,
+		"a foreign unit":    `{"size":8,"unit":"furlong","value":0.4}`,
+		"a broken line":     `{"size":8,`,
+	} {
+		if got, err := g.figures([]byte(out)); err == nil {
+			t.Errorf("%s: got %v and no error", name, got)
+		}
+	}
+}
+
+func TestEveryLineHasACommandAndABound(t *testing.T) {
+	bin := binaries{"peers-openmpi", "peers-mpich", "muster"}
+	for _, g := range plan() {
+		if len(g.lines) == 0 || g.scale == 0 || g.shown == "" || (unitFactors[g.unit] == nil && !g.wallClock) {
+			t.Errorf("the group %s is incomplete", g.name)
+		}
+		for _, c := range append(slices.Clone(g.peers), muster) {
+			argv := strings.Join(g.argv(c, bin), " ")
+			if !strings.Contains(argv, fmt.Sprintf("-n %d ", g.ranks)) {
+				t.Errorf("%s of %s does not start %d ranks: %s", g.name, c, g.ranks, argv)
+			}
+			if bound := strings.Contains(argv, "bind-to core") || strings.Contains(argv, "--bind core"); bound != (g.ranks == 2) {
+				t.Errorf("%s of %s: two ranks are bound to cores, more are not: %s", g.name, c, argv)
+			}
+		}
+		for _, l := range g.lines {
+			if l.bound <= 0 {
+				t.Errorf("%s %s has no bound", g.name, l.title)
+			}
+		}
+	}
+}
+
+func TestSectionsAreReplacedInPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "docs", "results.md")
+	steps := []struct{ name, body string }{{"latency", "old\n"}, {"bw", "other\n"}, {"latency", "new\n"}}
+	for _, s := range steps {
+		if err := writeSection(path, s.name, s.body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(got)
+	if strings.Contains(text, "old") || strings.Count(text, "new") != 1 || strings.Index(text, "new") > strings.Index(text, "other") {
+		t.Errorf("the latency section was not replaced where it stood:\n%s", text)
+	}
+	half := text[:strings.Index(text, "<!-- bench-peers bw: end")]
+	if _, err := replaceSection(half, "bw", "x"); err == nil {
+		t.Error("a begin without an end was taken for a section")
+	}
+}
+
+func TestARunThatHangsIsKilledWithWhatItStarted(t *testing.T) {
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	// As launchers do: the rank is in a session of its own, and SIGTERM is not
+	// enough to end the launcher.
+	script := fmt.Sprintf("trap '' TERM; setsid sleep 100 & echo $! > %s; sleep 100", pidFile)
+	start := time.Now()
+	_, err := bounded(context.Background(), 300*time.Millisecond, []string{"sh", "-c", script})
+	if !errors.Is(err, errHung) {
+		t.Errorf("the run ended with %v, want that it hung", err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %s to give up", took)
+	}
+	pid, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := "/proc/" + strings.TrimSpace(string(pid)) + "/cmdline"
+	if _, err := os.Stat("/proc/self"); err != nil {
+		t.Skip("no /proc to look into")
+	}
+	for range 100 { // the killed process may need a moment
+		cmd, err := os.ReadFile(status)
+		if err != nil || len(cmd) == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("process %s is still there", pid)
+}
+
+func TestACommandThatFailsSaysWhy(t *testing.T) {
+	out, err := bounded(context.Background(), time.Minute, []string{"sh", "-c", "echo no fabric >&2; exit 3"})
+	if err == nil || !strings.Contains(err.Error(), "no fabric") {
+		t.Errorf("got %q and the error %v, want one that quotes the complaint", out, err)
+	}
+}
+
+func TestCacheLineHop(t *testing.T) {
+	cpus, err := twoCPUs()
+	if err != nil {
+		t.Skip(err)
+	}
+	if hop := cacheLineHop(cpus[0], cpus[1]); !(hop > 1 && hop < 1e6) {
+		t.Errorf("a cache line takes %v ns from core to core", hop)
+	}
+}

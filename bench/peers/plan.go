@@ -1,0 +1,155 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+)
+
+// contender is a program that takes part.
+type contender int
+
+const (
+	openMPI contender = iota
+	mpich
+	device // the shared-memory device of Muster without anything above it
+	muster
+	contenderCount
+)
+
+var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "bare device", "Muster"}
+
+func (c contender) String() string { return contenderNames[c] }
+
+// group is what one run of each contender yields.
+type group struct {
+	name  string
+	title string
+	note  string // what a reader must know, besides
+	ranks int
+	// peers are the contenders that ours is compared with: the better of them.
+	// None: ours is compared with the bound itself.
+	peers []contender
+	args  string // for peers.c, and for `muster bench` in its own spelling
+	ours  string
+	unit  string
+	scale float64 // from unit to what is shown
+	shown string
+	// wallClock: the run itself is timed, not what it prints.
+	wallClock    bool
+	largerBetter bool
+	lines        []line
+}
+
+// line is one figure and what it must be: the ratio to the better peer, or the
+// figure itself if there is no peer. At most, or at least if larger is better.
+type line struct {
+	title string
+	size  int64 // 0: whatever size is reported
+	bound float64
+}
+
+// plan is the table of what the shared-memory core must show.
+func plan() []*group {
+	both := []contender{openMPI, mpich}
+	return []*group{
+		{
+			name: "latency", title: "Half round trip, two ranks, shared memory", ranks: 2, peers: both,
+			args: "latency -s 8,1024,8192,65536,1048576,4194304", ours: "latency --sizes 8,1024,8192,65536,1048576,4194304",
+			unit: "us", scale: 1, shown: "µs",
+			lines: []line{{"8 B", 8, 0.6}, {"1 KB", 1024, 0.75}, {"8 KB", 8192, 0.95}, {"64 KB", 65536, 1}, {"1 MB", 1 << 20, 0.9}, {"4 MB", 4 << 20, 0.7}},
+		},
+		{
+			name: "bw", title: "Bandwidth, window of 64, shared memory", ranks: 2, peers: both,
+			args: "bw -s 8192,65536,1048576,4194304", ours: "bw --sizes 8192,65536,1048576,4194304",
+			unit: "MB/s", scale: 1e-3, shown: "GB/s", largerBetter: true,
+			lines: []line{{"8 KB", 8192, 1}, {"64 KB", 65536, 1}, {"1 MB", 1 << 20, 1}, {"4 MB", 4 << 20, 1.3}},
+		},
+		{
+			name: "rate", title: "Message rate, window of 64, shared memory", ranks: 2, peers: both,
+			args: "rate -s 8", ours: "rate --sizes 8",
+			unit: "msg/s", scale: 1e-6, shown: "M/s", largerBetter: true,
+			lines: []line{{"8 B", 8, 1.3}},
+		},
+		{
+			name: "device", title: "Half round trip against the device run bare", ranks: 2, peers: []contender{device},
+			ours: "latency --sizes 8", unit: "us", scale: 1, shown: "µs",
+			lines: []line{{"8 B", 8, 1.25}},
+		},
+		{
+			name: "barrier", title: "Barrier of 16 ranks on the cores there are", ranks: 16, peers: []contender{openMPI},
+			note: "Open MPI runs with mpi_yield_when_idle. MPICH is left out: it does not yield, and takes a thousand times as long when ranks outnumber cores.",
+			args: "barrier", ours: "barrier", unit: "us", scale: 1, shown: "µs",
+			lines: []line{{"16 ranks", 0, 0.5}},
+		},
+		{
+			name: "memory", title: "Memory of a rank (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both,
+			args: "memory-once", ours: "memory-once", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
+			lines: []line{{"64 ranks", 0, 1}},
+		},
+		{
+			name: "start", title: "Start and end of an empty job", ranks: 64, peers: both,
+			args: "empty", ours: "empty", unit: "s", scale: 1, shown: "s", wallClock: true,
+			lines: []line{{"64 ranks", 0, 1}},
+		},
+		{
+			name: "idle", title: "CPU of a rank that waits for 10 s in Recv", ranks: 2,
+			ours: "idle", unit: "%", scale: 1, shown: "% of a core",
+			lines: []line{{"waiting", 0, 2}},
+		},
+	}
+}
+
+func groupNames() []string {
+	var names []string
+	for _, g := range plan() {
+		names = append(names, g.name)
+	}
+	return names
+}
+
+// argv is the command of a contender. Two ranks are bound one to a core; more
+// than that share the cores, and Open MPI must be told to yield.
+func (g *group) argv(c contender, bin binaries) []string {
+	n := strconv.Itoa(g.ranks)
+	pair := g.ranks == 2
+	switch c {
+	case openMPI:
+		// Shared memory only, by the messaging layer that has no fabric in mind.
+		argv := []string{"mpirun.openmpi", "-n", n, "--mca", "pml", "ob1", "--mca", "btl", "vader,self"}
+		if pair {
+			argv = append(argv, "--bind-to", "core")
+		} else {
+			argv = append(argv, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
+		}
+		return append(append(argv, bin.openMPI), strings.Fields(g.args)...)
+	case mpich:
+		argv := []string{"mpiexec.hydra", "-n", n}
+		if pair {
+			argv = append(argv, "-bind-to", "core")
+		}
+		return append(append(argv, bin.mpich), strings.Fields(g.args)...)
+	}
+	argv := []string{bin.muster, "run", "-n", n}
+	if pair {
+		argv = append(argv, "--bind", "core")
+	}
+	argv = append(argv, bin.muster, "bench")
+	if c == device {
+		argv = append(argv, "device-latency", "--sizes", "8")
+	} else {
+		argv = append(argv, strings.Fields(g.ours)...)
+	}
+	if g.wallClock {
+		return argv
+	}
+	return append(argv, "--json")
+}
+
+// unitFactors turn what a program may print into the unit of a group.
+var unitFactors = map[string]map[string]float64{
+	"us":    {"us": 1, "µs": 1, "ns": 1e-3, "ms": 1e3, "s": 1e6},
+	"MB/s":  {"MB/s": 1, "GB/s": 1e3},
+	"msg/s": {"msg/s": 1},
+	"KiB":   {"KiB": 1, "MiB": 1024, "B": 1.0 / 1024, "MB": 1e6 / 1024},
+	"%":     {"%": 1, "percent": 1},
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// record is one line that a benchmark prints.
+type record struct {
+	Bench  string  `json:"bench"`
+	Ranks  int     `json:"ranks"`
+	Device string  `json:"device"`
+	Size   int64   `json:"size"`
+	Metric string  `json:"metric"`
+	Unit   string  `json:"unit"`
+	Value  float64 `json:"value"`
+	Min    float64 `json:"min"`
+	P50    float64 `json:"p50"`
+	P99    float64 `json:"p99"`
+}
+
+// runs collects the figures of one group.
+type runs struct {
+	group      *group
+	contenders []contender
+	limit      time.Duration
+	rounds     int
+	hops       []float64 // ns, one a round; NaN: not measured
+	// values[c][i] are the figures of line i, one a round; NaN: the run failed.
+	values   [contenderCount][][]float64
+	failures [contenderCount][]error
+}
+
+func newRuns(g *group, o options) *runs {
+	r := &runs{group: g, limit: o.limit, rounds: o.rounds, contenders: g.peers}
+	if !o.peersOnly {
+		r.contenders = append(r.contenders[:len(g.peers):len(g.peers)], muster)
+	}
+	for _, c := range r.contenders {
+		r.values[c] = make([][]float64, len(g.lines))
+	}
+	return r
+}
+
+// round runs every contender once. The one that begins changes, so that
+// whatever a run leaves behind in caches and clocks hits all alike.
+func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries) error {
+	hop := math.NaN()
+	if len(cpus) == 2 {
+		hop = cacheLineHop(cpus[0], cpus[1])
+	}
+	r.hops = append(r.hops, hop)
+	for i := range r.contenders {
+		c := r.contenders[(i+round)%len(r.contenders)]
+		start := time.Now()
+		values, err := r.one(ctx, c, bin)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		outcome := fmt.Sprintf("%.1f s", time.Since(start).Seconds())
+		if err != nil {
+			outcome = err.Error()
+			r.failures[c] = append(r.failures[c], err)
+		}
+		fmt.Fprintf(os.Stderr, "%-8s round %d of %d  hand-over %3.0f ns  %-11s %s\n", r.group.name, round+1, r.rounds, hop, c, outcome)
+		for k := range r.group.lines {
+			v := math.NaN()
+			if err == nil {
+				v = values[k]
+			}
+			r.values[c][k] = append(r.values[c][k], v)
+		}
+	}
+	return nil
+}
+
+// one is one run of one contender: a figure for each line of the group.
+func (r *runs) one(ctx context.Context, c contender, bin binaries) ([]float64, error) {
+	start := time.Now()
+	out, err := bounded(ctx, r.limit, r.group.argv(c, bin))
+	if err != nil {
+		return nil, err
+	}
+	if r.group.wallClock {
+		return []float64{time.Since(start).Seconds()}, nil
+	}
+	return r.group.figures(out)
+}
+
+// figures finds the value of each line in what a run printed. Launchers may
+// label or mix in lines of their own: a record is what begins with a brace.
+func (g *group) figures(out []byte) ([]float64, error) {
+	values := make([]float64, len(g.lines))
+	found := make([]bool, len(g.lines))
+	for text := range strings.Lines(string(out)) {
+		brace := strings.IndexByte(text, '{')
+		if brace < 0 {
+			continue
+		}
+		var rec record
+		if err := json.Unmarshal([]byte(text[brace:]), &rec); err != nil {
+			return nil, fmt.Errorf("cannot read the line %q: %w", strings.TrimSpace(text), err)
+		}
+		factor, ok := unitFactors[g.unit][rec.Unit]
+		if !ok {
+			return nil, fmt.Errorf("%s is given in %q, expected a unit like %q", g.name, rec.Unit, g.unit)
+		}
+		for i, l := range g.lines {
+			if l.size == 0 || l.size == rec.Size {
+				values[i], found[i] = rec.Value*factor, true
+			}
+		}
+	}
+	for i, l := range g.lines {
+		if !found[i] {
+			return nil, fmt.Errorf("nothing was printed for %s", l.title)
+		}
+	}
+	return values, nil
+}
+
+var errHung = errors.New("hung and was killed")
+
+// runMark names the environment variable by which the processes of one run are
+// known, wherever a launcher has put them.
+const runMark = "BENCH_PEERS_RUN"
+
+// bounded runs a command and returns its standard output. If it takes too long
+// it is asked to end, then killed, and so is every process it left behind.
+func bounded(ctx context.Context, limit time.Duration, argv []string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	mark := fmt.Sprintf("%s=%d.%d", runMark, os.Getpid(), time.Now().UnixNano())
+	defer killMarked(mark)
+
+	var out, complaints bytes.Buffer
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	// Open MPI refuses to run as root, as in a container, without these two.
+	cmd.Env = append(os.Environ(), mark, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 3 * time.Second // then it is killed, and its pipes are closed
+	err := cmd.Run()
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("%w after %s", errHung, limit)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(argv[0]), err, lastLine(complaints.String()))
+	}
+	return out.Bytes(), nil
+}
+
+// killMarked kills the processes of a run that are still there. A launcher may
+// have moved them to a session of their own, so their group does not reach
+// them. Where there is no /proc, nothing is found.
+func killMarked(mark string) {
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range environs {
+		env, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(append([]byte{0}, env...), append([]byte{0}, mark+"\x00"...)) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
+		}
+	}
+}
+
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return lines[len(lines)-1]
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"math"
+	"slices"
+)
+
+// spread is a median and what it was the median of.
+type spread struct{ mid, low, high float64 }
+
+func (s spread) known() bool { return !math.IsNaN(s.mid) }
+
+// spreadOf ignores what is not a number: a run that failed.
+func spreadOf(values []float64) spread {
+	var good []float64
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			good = append(good, v)
+		}
+	}
+	if len(good) == 0 {
+		return spread{math.NaN(), math.NaN(), math.NaN()}
+	}
+	return spread{median(good), slices.Min(good), slices.Max(good)}
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// summary is what the runs of a group amount to.
+type summary struct {
+	*runs
+	versions string
+	hop      spread
+	lines    []lineSummary
+}
+
+type lineSummary struct {
+	line
+	figures [contenderCount]spread
+	better  contender // the peer with the better median
+	// ratio is the median of the ratios of the rounds, ours to that peer, or our
+	// figure where there is no peer.
+	ratio spread
+}
+
+func (r *runs) summary(versions string) summary {
+	s := summary{runs: r, versions: versions, hop: spreadOf(r.hops)}
+	for i, l := range r.group.lines {
+		ls := lineSummary{line: l, better: -1}
+		for _, c := range r.contenders {
+			ls.figures[c] = spreadOf(r.values[c][i])
+		}
+		for _, c := range r.group.peers {
+			if ls.figures[c].known() && (ls.better < 0 || r.group.isBetter(ls.figures[c].mid, ls.figures[ls.better].mid)) {
+				ls.better = c
+			}
+		}
+		ls.ratio = spreadOf(nil)
+		if ours := r.values[muster]; ours != nil {
+			switch {
+			case len(r.group.peers) == 0:
+				ls.ratio = spreadOf(ours[i])
+			case ls.better >= 0:
+				ls.ratio = spreadOf(ratios(ours[i], r.values[ls.better][i]))
+			}
+		}
+		s.lines = append(s.lines, ls)
+	}
+	return s
+}
+
+func (g *group) isBetter(a, b float64) bool {
+	if g.largerBetter {
+		return a > b
+	}
+	return a < b
+}
+
+// ratios compares round by round.
+func ratios(a, b []float64) []float64 {
+	r := make([]float64, min(len(a), len(b)))
+	for i := range r {
+		r[i] = a[i] / b[i]
+	}
+	return r
+}
+
+// verdict compares with the bound.
+func (s *summary) verdict(l *lineSummary) string {
+	switch {
+	case !l.ratio.known():
+		return "-"
+	case l.ratio.mid == l.bound || s.group.isBetter(l.ratio.mid, l.bound):
+		return "met"
+	}
+	return "missed"
+}

@@ -1,0 +1,33 @@
+// Command muster starts message passing jobs. Its sub-commands are listed in
+// root.go, one file each.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is main with arguments and a result.
+func run(args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(context.Background())
+	var status exitStatus
+	switch {
+	case errors.As(err, &status):
+		return int(status)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "muster:", err)
+		return 2
+	}
+	return 0
+}
+
+// exitStatus is the error of a command that has said all there is to say.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// newRoot makes the command tree. A new sub-command is one file with a function
+// that makes it, and one line here.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "muster",
+		Short: "Message passing for Go",
+		Long: `muster starts and examines message passing jobs.
+
+A job is one program that runs as several processes, its ranks. They find each
+other through muster and then send messages to each other directly.`,
+		Example: `  muster run -n 8 ./prog            eight ranks of ./prog on this machine
+  muster run -n 2 ./prog arg -x     arguments after the program are its own
+  muster help run                   all flags of a command`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+	}
+	root.SetVersionTemplate("muster {{.Version}}\n")
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(
+		newRunCommand(),
+		newBenchCommand(),
+		newVersionCommand(),
+	)
+	return root
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of muster and of Go",
+		Args:  cobra.NoArgs,
+		Run:   func(cmd *cobra.Command, args []string) { fmt.Fprintln(cmd.OutOrStdout(), "muster", version()) },
+	}
+}
+
+// version is what the module system knows of this build.
+func version() string {
+	v := "(unknown version)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		v = info.Main.Version
+	}
+	return v + " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asMuster makes the test binary act as the command.
+const asMuster = "TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMuster) != "" {
+		os.Exit(run(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+type outcome struct {
+	status   int
+	out, err string
+}
+
+// muster runs the command as a process of its own, in dir.
+func muster(t *testing.T, dir string, args ...string) outcome {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), asMuster+"=1", "GORACE=atexit_sleep_ms=0")
+	cmd.WaitDelay = time.Second
+	var out, errOut bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("typed\n"), &out, &errOut
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), out.String(), errOut.String()}
+}
+
+func TestRunCommand(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		status int
+		out    string
+	}{
+		{[]string{"run", "sh", "-c", "cat; echo $PMI_SIZE"}, 0, "typed\n1\n"},
+		{[]string{"run", "-n", "2", "--label=never", "sh", "-c", "echo x"}, 0, "x\nx\n"},
+		{[]string{"run", "-n", "1", "--label=always", "echo", "-n", "flags", "after", "-q"}, 0, "[0] flags after -q\n"},
+		{[]string{"run", "-n2", "-q", "sh", "-c", "exit 9"}, 9, ""},
+		{[]string{"run", "--", "echo", "--", "x"}, 0, "-- x\n"},
+	} {
+		got := muster(t, t.TempDir(), c.args...)
+		if got.status != c.status || got.out != c.out || got.err != "" {
+			t.Errorf("muster %q must give status %d and print %q; got %+v", c.args, c.status, c.out, got)
+		}
+	}
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"prog": 0o755, "data": 0o644, "main.go": 0o644} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"run"}, "muster run -n 4 ./prog"},
+		{[]string{"run", "-n", "0", "./prog"}, "at least one rank"},
+		{[]string{"run", "-n", "two", "./prog"}, "two"},
+		{[]string{"run", "-n", "2", "prog"}, "did you mean ./prog?"},
+		{[]string{"run", "-n", "2", "./data"}, "chmod +x ./data"},
+		{[]string{"run", "-n", "2", "main.go"}, "go build"},
+		{[]string{"run", "-n", "2", "."}, "is a directory"},
+		{[]string{"run", "-n", "2", "no-such-program"}, "there is no program no-such-program"},
+		{[]string{"run", "-n", "2", "./no-such-program"}, "there is no program ./no-such-program"},
+		{[]string{"run", "--bind", "socket", "./prog"}, "use auto, core or none"},
+		{[]string{"run", "--label", "yes", "./prog"}, "use auto, always or never"},
+		{[]string{"run", "--stuck-after", "-3s", "./prog"}, "0 for never"},
+		{[]string{"run", "--such-flag", "./prog"}, "--such-flag"},
+		{[]string{"rnu"}, "run"},
+	} {
+		got := muster(t, dir, c.args...)
+		if got.status != 2 || !strings.HasPrefix(got.err, "muster: ") || !strings.Contains(got.err, c.want) || got.out != "" {
+			t.Errorf("muster %q must fail with status 2 and say %q; got %+v", c.args, c.want, got)
+		}
+	}
+}
+
+func TestRootShowsHelp(t *testing.T) {
+	got := muster(t, t.TempDir())
+	if got.status != 0 || !strings.Contains(got.out, "muster run -n 8 ./prog") {
+		t.Errorf("without arguments there must be help with examples: %+v", got)
+	}
+	for _, args := range [][]string{{"version"}, {"--version"}} {
+		if got := muster(t, t.TempDir(), args...); got.status != 0 || !strings.HasPrefix(got.out, "muster ") || !strings.Contains(got.out, " go1.") {
+			t.Errorf("muster %v must print the versions: %+v", args, got)
+		}
+	}
+	if got := muster(t, t.TempDir(), "help", "run"); !strings.Contains(got.out, "--stuck-after") {
+		t.Errorf("help must name the flags: %+v", got)
+	}
+}

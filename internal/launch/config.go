@@ -1,0 +1,143 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Config says what to run. The zero value of each field but Ranks and Prog is
+// right for most jobs.
+type Config struct {
+	// Ranks is the number of processes to start.
+	Ranks int
+	// Prog is the path of the program, as exec.LookPath gives it.
+	Prog string
+	// Args are its arguments, without the program itself.
+	Args []string
+	// Env is the environment that the ranks get, besides what tells them their
+	// place. Default: empty. Commands give os.Environ().
+	Env []string
+	// Dir is where they run. Default: the current directory.
+	Dir string
+
+	// Stdin is read by rank 0; the other ranks have none. Default: none for
+	// rank 0 either.
+	Stdin io.Reader
+	// Stdout and Stderr take the output of all ranks, line by line. Stderr also
+	// takes what Run itself has to say. Default: nowhere.
+	Stdout, Stderr io.Writer
+
+	// Bind says whether a rank is kept on certain cores. Default BindAuto: to
+	// its share of the cores if there is at least one for each rank and no
+	// cgroup quota, because a quota is not about particular cores.
+	Bind Bind
+	// Label says whether lines are marked with their rank. Default LabelAuto:
+	// if there is more than one rank.
+	Label Label
+	// Quiet suppresses all that Run itself has to say; the exit status remains.
+	Quiet bool
+
+	// StuckAfter is how long nothing must have moved before Run tells who waits
+	// for whom. Default: a minute, which no healthy program waits as a whole.
+	// Negative: never.
+	StuckAfter time.Duration
+	// Grace is how long ranks may go on after one of them has died, so that
+	// they can return errors and leave by themselves. Default: 500 ms. They
+	// are then asked to end, and killed after half of it again, so that with
+	// the default a job ends within a second.
+	Grace time.Duration
+
+	// Signals are passed on to the ranks. Default: none. Commands give a
+	// channel that signal.Notify fills.
+	Signals <-chan os.Signal
+}
+
+// Bind is how ranks are kept on cores.
+type Bind uint8
+
+const (
+	BindAuto Bind = iota
+	BindCore      // each rank on its share of the cores, at least one
+	BindNone      // where the kernel likes
+)
+
+// Label is when lines are marked with their rank.
+type Label uint8
+
+const (
+	LabelAuto Label = iota
+	LabelAlways
+	LabelNever
+)
+
+// ParseBind reads the word of a flag.
+func ParseBind(s string) (Bind, error) {
+	switch s {
+	case "auto", "":
+		return BindAuto, nil
+	case "core":
+		return BindCore, nil
+	case "none":
+		return BindNone, nil
+	}
+	return 0, fmt.Errorf("%q is no way of binding: use auto, core or none", s)
+}
+
+// ParseLabel reads the word of a flag.
+func ParseLabel(s string) (Label, error) {
+	switch s {
+	case "auto", "":
+		return LabelAuto, nil
+	case "always":
+		return LabelAlways, nil
+	case "never":
+		return LabelNever, nil
+	}
+	return 0, fmt.Errorf("%q is no way of labelling: use auto, always or never", s)
+}
+
+// Result is how a job ended.
+type Result struct {
+	// Status is the exit status for the command: 0 if all ranks ended well,
+	// else that of the first that did not, 128 + the signal if one killed it.
+	Status int
+	// Cause says in a sentence what ended the job early. Empty: nothing did.
+	Cause string
+}
+
+const (
+	defaultStuckAfter = time.Minute
+	defaultGrace      = 500 * time.Millisecond
+	// maxRanks is what one machine can be asked for; beyond it descriptors and
+	// process numbers run out long before the job does anything.
+	maxRanks = 1 << 16
+)
+
+func (c *Config) complete() error {
+	if c.Ranks < 1 || c.Ranks > maxRanks {
+		return fmt.Errorf("launch: %d ranks: use 1 to %d", c.Ranks, maxRanks)
+	}
+	if c.Prog == "" {
+		return errors.New("launch: no program to run")
+	}
+	if c.Stdout == nil {
+		c.Stdout = io.Discard
+	}
+	if c.Stderr == nil {
+		c.Stderr = io.Discard
+	}
+	if c.StuckAfter == 0 {
+		c.StuckAfter = defaultStuckAfter
+	}
+	if c.Grace == 0 {
+		c.Grace = defaultGrace
+	}
+	return nil
+}
+
+func (c *Config) labelled() bool {
+	return c.Label == LabelAlways || c.Label == LabelAuto && c.Ranks > 1
+}

@@ -1,0 +1,73 @@
+package launch
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// thisMachine reads the affinity of this process, which cores share hardware,
+// and the CPU quota of the cgroup.
+func thisMachine() machine {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return machine{threads: 1, quota: cgroupQuota()}
+	}
+	m := machine{threads: set.Count(), quota: cgroupQuota()}
+	taken := unix.CPUSet{}
+	for cpu := 0; m.threads > 0 && cpu < len(set)*64; cpu++ {
+		if !set.IsSet(cpu) || taken.IsSet(cpu) {
+			continue
+		}
+		core := []int{}
+		for _, sibling := range siblings(cpu) {
+			if set.IsSet(sibling) {
+				core = append(core, sibling)
+				taken.Set(sibling)
+			}
+		}
+		m.cores = append(m.cores, core)
+	}
+	return m
+}
+
+// siblings are the hardware threads of the core that a CPU belongs to.
+func siblings(cpu int) []int {
+	text, err := os.ReadFile("/sys/devices/system/cpu/cpu" + strconv.Itoa(cpu) + "/topology/thread_siblings_list")
+	list := parseCPUList(string(text))
+	if err != nil || !slices.Contains(list, cpu) {
+		return []int{cpu}
+	}
+	return list
+}
+
+func cgroupQuota() float64 {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	v2, v1 := cgroupPaths(string(text))
+	const root = "/sys/fs/cgroup"
+	q := lowestQuota(v2, func(group string) float64 {
+		text, _ := os.ReadFile(filepath.Join(root, group, "cpu.max"))
+		return parseCPUMax(string(text))
+	})
+	if q > 0 {
+		return q
+	}
+	return lowestQuota(v1, func(group string) float64 {
+		for _, controller := range []string{"cpu", "cpu,cpuacct"} {
+			dir := filepath.Join(root, controller, group)
+			quota, err := os.ReadFile(filepath.Join(dir, "cpu.cfs_quota_us"))
+			if err != nil {
+				continue
+			}
+			period, _ := os.ReadFile(filepath.Join(dir, "cpu.cfs_period_us"))
+			return quotaOf(string(quota), string(period))
+		}
+		return 0
+	})
+}

@@ -1,0 +1,59 @@
+package launch
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+// jobEnv is the environment that all ranks share. Variables of a launcher
+// outside, as when `muster run` itself runs under srun, would tell the ranks a
+// wrong place and are left out.
+func jobEnv(base []string, ranks, gomaxprocs int, jobID string, board bool) []string {
+	env := make([]string, 0, len(base)+8)
+	last := map[string]int{} // of two values the later one counts, as with os/exec
+	for i, kv := range base {
+		name, _, _ := strings.Cut(kv, "=")
+		last[name] = i
+	}
+	userProcs := false
+	for i, kv := range base {
+		name, value, _ := strings.Cut(kv, "=")
+		isProcs := name == "GOMAXPROCS"
+		if last[name] != i || placeVariable(name) || isProcs && value == "" {
+			continue
+		}
+		userProcs = userProcs || isProcs
+		env = append(env, kv)
+	}
+	env = append(env,
+		pmi.EnvFD+"="+strconv.Itoa(pmiFD),
+		pmi.EnvSize+"="+strconv.Itoa(ranks),
+		pmi.EnvLocalSize+"="+strconv.Itoa(ranks),
+		pmi.EnvJob+"="+jobID)
+	if board {
+		env = append(env, pmi.EnvBoard+"="+strconv.Itoa(boardFD))
+	}
+	// Each rank would otherwise take the whole machine for itself.
+	if !userProcs {
+		env = append(env, "GOMAXPROCS="+strconv.Itoa(gomaxprocs))
+	}
+	return env
+}
+
+func placeVariable(name string) bool {
+	switch name {
+	case pmi.EnvFD, pmi.EnvRank, pmi.EnvSize, pmi.EnvLocalRank, pmi.EnvLocalSize, pmi.EnvJob, pmi.EnvBoard,
+		"PMI_PORT", "PMI_ID", "PMI_SPAWNED", "PMI_APPNUM":
+		return true
+	}
+	return false
+}
+
+// rankEnv adds what differs.
+func rankEnv(job []string, rank int) []string {
+	r := strconv.Itoa(rank)
+	return append(slices.Clip(job), pmi.EnvRank+"="+r, pmi.EnvLocalRank+"="+r)
+}

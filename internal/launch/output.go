@@ -1,0 +1,136 @@
+// Output of the ranks: each rank's stdout and stderr is a pipe, read by a
+// goroutine that passes on whole lines. One lock for both streams keeps lines
+// of different ranks apart, also when both streams go to the same terminal.
+package launch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// sink is where lines of all ranks meet.
+type sink struct {
+	lock    *sync.Mutex // shared by the sinks of a job
+	w       io.Writer
+	scratch []byte
+	failed  bool
+}
+
+// write passes on whole lines with a label before each, or bytes as they are if
+// there is no label, in one call of Write.
+func (s *sink) write(label, text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.failed {
+		return // the reader has gone; the rank must not be stopped by it
+	}
+	out := text
+	if len(label) > 0 {
+		s.scratch = appendLabelled(s.scratch[:0], label, text)
+		out = s.scratch
+	}
+	if _, err := s.w.Write(out); err != nil {
+		s.failed = true
+	}
+}
+
+func appendLabelled(dst, label, text []byte) []byte {
+	for len(text) > 0 {
+		end := bytes.IndexByte(text, '\n') + 1
+		if end == 0 {
+			end = len(text)
+		}
+		dst = append(append(dst, label...), text[:end]...)
+		text = text[end:]
+	}
+	if dst[len(dst)-1] != '\n' {
+		dst = append(dst, '\n')
+	}
+	return dst
+}
+
+// rankLabel marks the lines of a rank, in a width that fits all.
+func rankLabel(rank, ranks int) []byte {
+	return fmt.Appendf(nil, "[%*d] ", len(strconv.Itoa(ranks-1)), rank)
+}
+
+const (
+	lineBufferStart = 4 << 10
+	lineBufferRead  = 64 << 10 // busy ranks get this much per read
+	// maxHeldLine is where a line without an end is passed on in pieces: a
+	// rank that writes a picture must not fill the launcher's memory.
+	maxHeldLine = 1 << 20
+)
+
+// copyLines passes on what r gives until it ends.
+func copyLines(s *sink, label []byte, r io.Reader) {
+	buf := make([]byte, 0, lineBufferStart)
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		fresh := buf[len(buf) : len(buf)+n]
+		whole := len(buf) + bytes.LastIndexByte(fresh, '\n') + 1
+		full := n == cap(buf)-len(buf)
+		held := len(buf)
+		buf = buf[:len(buf)+n]
+		switch {
+		case err != nil || len(buf) >= maxHeldLine:
+			whole = len(buf)
+		case whole == held:
+			continue // no line has ended
+		}
+		s.write(label, buf[:whole])
+		buf = buf[:copy(buf, buf[whole:])]
+		if err != nil {
+			return
+		}
+		if full && cap(buf) < lineBufferRead {
+			buf = append(make([]byte, 0, lineBufferRead), buf...)
+		}
+	}
+}
+
+// pipeEnd reads a rank's pipe. After a read deadline, which the launcher sets
+// when the job has ended, it gives what is in the pipe already and then ends:
+// a process that was left behind may hold the other end for ever, but a slow
+// terminal must not lose lines.
+type pipeEnd struct {
+	f    *os.File
+	last bool
+}
+
+func (p *pipeEnd) Read(buf []byte) (int, error) {
+	if !p.last {
+		n, err := p.f.Read(buf)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		p.last = true
+		p.f.SetReadDeadline(time.Time{})
+	}
+	conn, err := p.f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	ctlErr := conn.Read(func(fd uintptr) bool {
+		n, err = syscall.Read(int(fd), buf)
+		return true
+	})
+	if ctlErr != nil || err != nil || n <= 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}

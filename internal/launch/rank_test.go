@@ -1,0 +1,289 @@
+package launch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+// The test binary is also the program that the jobs of these tests run: with
+// roleEnv in the environment it plays a rank.
+const roleEnv = "LAUNCH_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleEnv); role != "" {
+		os.Exit(playRank(role))
+	}
+	os.Exit(m.Run())
+}
+
+var rankRoles = map[string]func(c pmi.Client) int{
+	"hello":       roleHello,
+	"die":         roleDie,
+	"stay":        roleStay,
+	"abort":       roleAbort,
+	"nofinalize":  roleNoFinalize,
+	"late-status": roleLateStatus,
+	"cycle":       roleCycle,
+	"lines":       roleLines,
+	"place":       rolePlace,
+	"signals":     roleSignals,
+	"cat":         roleCat,
+}
+
+func playRank(role string) int {
+	c, err := pmi.Open(context.Background(), os.Getenv)
+	if err != nil {
+		return complain(err)
+	}
+	return rankRoles[role](c)
+}
+
+func complain(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 99
+}
+
+func leave(c pmi.Client) int {
+	if err := c.Close(); err != nil {
+		return complain(err)
+	}
+	return 0
+}
+
+func roleHello(c pmi.Client) int {
+	ctx := context.Background()
+	if err := c.Put("addr", fmt.Appendf(nil, "address of %d", c.Rank())); err != nil {
+		return complain(err)
+	}
+	if err := c.Fence(ctx); err != nil {
+		return complain(err)
+	}
+	for r := range c.Size() {
+		got, err := c.Get(ctx, r, "addr")
+		if err != nil || string(got) != fmt.Sprintf("address of %d", r) {
+			return complain(fmt.Errorf("from %d: %q, %w", r, got, err))
+		}
+	}
+	fmt.Printf("hello from %d of %d, local %d of %d\n", c.Rank(), c.Size(), c.LocalRank(), c.LocalSize())
+	return leave(c)
+}
+
+// roleDie: the last rank dies as DIE says, the others wait for the death on the
+// board as a message call would, print it and leave.
+func roleDie(c pmi.Client) int {
+	if err := c.Fence(context.Background()); err != nil {
+		return complain(err)
+	}
+	if c.Rank() == c.Size()-1 {
+		fmt.Fprintln(os.Stderr, "last words")
+		if n, err := strconv.Atoi(os.Getenv("DIE")); err == nil {
+			return n
+		}
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	for c.Board().Deaths() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	d, _ := c.Board().Death(0)
+	fmt.Printf("saw the death of %d on %s: %s\n", d.Rank, d.Host, d.Status)
+	return 3
+}
+
+// roleStay: as roleDie, but the others neither look nor listen.
+func roleStay(c pmi.Client) int {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
+	if err := c.Fence(context.Background()); err != nil {
+		return complain(err)
+	}
+	if c.Rank() == c.Size()-1 {
+		return 5
+	}
+	time.Sleep(time.Minute)
+	return 0
+}
+
+func roleAbort(c pmi.Client) int {
+	if c.Rank() == 1 {
+		c.Abort(42, "the input ends in line 7")
+		return 1
+	}
+	err := c.Fence(context.Background())
+	fmt.Println("fence:", err)
+	return 3
+}
+
+func roleNoFinalize(c pmi.Client) int {
+	if c.Rank() == 1 {
+		return 0
+	}
+	err := c.Fence(context.Background())
+	fmt.Println("fence:", err)
+	return 3
+}
+
+func roleLateStatus(c pmi.Client) int {
+	if c.Rank() == 1 {
+		leave(c)
+		return 6
+	}
+	time.Sleep(900 * time.Millisecond) // longer than the grace
+	fmt.Println("finished my work")
+	return leave(c)
+}
+
+// roleCycle: 0 waits for 1 for 2 for 0, 3 waits for 0, 4 is in a collective.
+func roleCycle(c pmi.Client) int {
+	w := pmi.WaitState{Op: "Recv", Comm: "world", Tag: 7, Peer: int32((c.Rank() + 1) % 3)}
+	switch c.Rank() {
+	case 3:
+		w.Peer = 0
+	case 4:
+		w = pmi.WaitState{Op: "Barrier", Comm: "world", Peer: pmi.PeerNone, Tag: pmi.TagNone}
+	}
+	if err := c.Fence(context.Background()); err != nil {
+		return complain(err)
+	}
+	c.Board().Waiting(c.Rank(), w)
+	time.Sleep(900 * time.Millisecond)
+	c.Board().Running(c.Rank())
+	return leave(c)
+}
+
+func roleLines(c pmi.Client) int {
+	out := bufio.NewWriterSize(os.Stdout, 1000) // cuts lines at odd places
+	for i := range 200 {
+		fmt.Fprintf(out, "rank %d line %d %s\n", c.Rank(), i, strings.Repeat(strconv.Itoa(c.Rank()), 300))
+	}
+	fmt.Fprintf(out, "rank %d ends without newline", c.Rank())
+	out.Flush()
+	return leave(c)
+}
+
+func rolePlace(c pmi.Client) int {
+	cores, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.SplitSeq(string(cores), "\n") {
+		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
+			fmt.Printf("cores=%s ", strings.TrimSpace(list))
+		}
+	}
+	fmt.Printf("procs=%d local=%s/%s job=%s\n", runtime.GOMAXPROCS(0),
+		os.Getenv(pmi.EnvLocalRank), os.Getenv(pmi.EnvLocalSize), os.Getenv(pmi.EnvJob))
+	return leave(c)
+}
+
+// roleSignals prints the signals that it gets, and ends after SIGTERM.
+func roleSignals(c pmi.Client) int {
+	got := make(chan os.Signal, 8)
+	signal.Notify(got, syscall.SIGUSR1, syscall.SIGINT, syscall.SIGTERM)
+	fmt.Println("ready")
+	for s := range got {
+		fmt.Println("got", s)
+		if s == syscall.SIGTERM {
+			break
+		}
+	}
+	return leave(c)
+}
+
+func roleCat(c pmi.Client) int {
+	in, err := io.ReadAll(os.Stdin)
+	fmt.Printf("read %d bytes, %v\n", len(in), err)
+	return leave(c)
+}
+
+// watched is an output that a test can wait on.
+type watched struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.Write(p)
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}
+
+func (w *watched) await(t *testing.T, text string, times int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); strings.Count(w.String(), text) < times; {
+		if time.Now().After(end) {
+			t.Fatalf("%q did not come %d times; the output was\n%s", text, times, w)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// jobRun is what a test sees of a job.
+type jobRun struct {
+	Result
+	out, err string
+	took     time.Duration
+}
+
+func self(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// runRole runs a role as a job. Config fields that tests set are kept.
+func runRole(t testing.TB, role string, cfg Config) jobRun {
+	t.Helper()
+	cfg.Prog = self(t)
+	// A program with the race detector would otherwise take a second to exit.
+	cfg.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0", roleEnv+"="+role), cfg.Env...)
+	return runJob(t, cfg)
+}
+
+func runJob(t testing.TB, cfg Config) jobRun {
+	t.Helper()
+	var out, errOut watched
+	if cfg.Stdout == nil {
+		cfg.Stdout = &out
+	}
+	if cfg.Stderr == nil {
+		cfg.Stderr = &errOut
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	start := time.Now()
+	res, err := Run(ctx, cfg)
+	if err != nil {
+		t.Fatalf("the job did not start: %v", err)
+	}
+	return jobRun{res, out.String(), errOut.String(), time.Since(start)}
+}
+
+func shell(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no sh")
+	}
+	return path
+}

@@ -1,0 +1,383 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestRanksExchangeAddresses(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 8} {
+		r := runRole(t, "hello", Config{Ranks: n, Label: LabelNever})
+		if r.Status != 0 || r.Cause != "" || r.err != "" {
+			t.Errorf("%d ranks must end well: %+v", n, r)
+		}
+		for rank := range n {
+			want := fmt.Sprintf("hello from %d of %d, local %d of %d\n", rank, n, rank, n)
+			if strings.Count(r.out, want) != 1 {
+				t.Errorf("%q must come once; the output was\n%s", want, r.out)
+			}
+		}
+	}
+}
+
+func TestDeathIsToldAndEndsTheJob(t *testing.T) {
+	for _, c := range []struct {
+		die    string
+		status int
+		cause  string
+	}{
+		{"7", 7, "exit status 7"},
+		{"SIGKILL", 137, "killed by SIGKILL"},
+	} {
+		r := runRole(t, "die", Config{Ranks: 4, Env: []string{"DIE=" + c.die}})
+		if r.Status != c.status || !strings.HasPrefix(r.Cause, "rank 3 (pid ") || !strings.Contains(r.Cause, c.cause) {
+			t.Errorf("death by %s must give status %d and name rank 3: %+v", c.die, c.status, r.Result)
+		}
+		if strings.Count(r.out, "saw the death of 3 on ") != 3 || strings.Count(r.out, c.cause) != 3 {
+			t.Errorf("all others must see how rank 3 died; they printed\n%s", r.out)
+		}
+		if !strings.HasSuffix(r.err, "muster: "+r.Cause+"\n") || !strings.Contains(r.err, "[3] last words\n") {
+			t.Errorf("the cause must be the last line, after the rank's own words; stderr was\n%s", r.err)
+		}
+		if r.took > slow*time.Second {
+			t.Errorf("the job took %v to end; a second is allowed", r.took)
+		}
+	}
+}
+
+func TestDeafRanksAreKilled(t *testing.T) {
+	r := runRole(t, "stay", Config{Ranks: 3})
+	if r.Status != 5 || !strings.Contains(r.err, "2 of the other ranks did not end by themselves and were killed") {
+		t.Errorf("status must be that of the first, 5, and the report must say who was killed: %+v", r)
+	}
+	if r.took < 500*time.Millisecond || r.took > slow*1200*time.Millisecond {
+		t.Errorf("the others have half a second, and the job ends within one; it took %v", r.took)
+	}
+}
+
+func TestAbortEndsTheJobWithItsCode(t *testing.T) {
+	r := runRole(t, "abort", Config{Ranks: 3})
+	if r.Status != 42 || !strings.Contains(r.Cause, "rank 1 ") || !strings.Contains(r.Cause, "the input ends in line 7") {
+		t.Errorf("an abort must give its code and reason: %+v", r.Result)
+	}
+	if strings.Count(r.out, "rank 1 on ") != 2 || r.took > slow*time.Second {
+		t.Errorf("the fences of the others must end with the abort, within a second (%v):\n%s", r.took, r.out)
+	}
+}
+
+func TestLeavingWithoutFinalizeIsADeath(t *testing.T) {
+	r := runRole(t, "nofinalize", Config{Ranks: 2})
+	if r.Status != 1 || !strings.Contains(r.Cause, "rank 1 ") || !strings.Contains(r.Cause, "Finalize was not called") || r.took > slow*time.Second {
+		t.Errorf("a rank that leaves its job with status 0 and without Finalize has died: %+v", r)
+	}
+}
+
+func TestRankThatNeverJoinsIsADeathForThoseWhoWait(t *testing.T) {
+	// Rank 1 is a command that knows nothing of the job.
+	script := `if [ "$PMI_RANK" = 1 ]; then sleep "$PAUSE"; exit 0; fi; exec "$0"`
+	for _, pause := range []string{"0", "0.3"} { // gone before and after the fence is entered
+		r := runJob(t, Config{Ranks: 2, Prog: shell(t), Args: []string{"-c", script, self(t)},
+			Env: append(os.Environ(), "GORACE=atexit_sleep_ms=0", roleEnv+"=hello", "PAUSE="+pause)})
+		if r.Status == 0 || !strings.Contains(r.Cause, "rank 1 ") || r.took > slow*2*time.Second {
+			t.Errorf("pause %s: a fence that rank 1 will never enter must end the job: %+v", pause, r)
+		}
+	}
+}
+
+func TestStatusAfterFinalizeEndsNobody(t *testing.T) {
+	r := runRole(t, "late-status", Config{Ranks: 2})
+	if r.Status != 6 || !strings.Contains(r.out, "finished my work") {
+		t.Errorf("the status of a rank that has finished counts, and the others go on: %+v", r)
+	}
+}
+
+func TestPlainCommands(t *testing.T) {
+	sh := shell(t)
+	for _, c := range []struct {
+		script string
+		status int
+		out    string
+	}{
+		{"echo $PMI_RANK of $PMI_SIZE", 0, "[0] 0 of 2\n[1] 1 of 2\n"},
+		{"test $PMI_RANK = 0", 1, ""},
+		{"test $PMI_RANK = 0 || kill -ABRT $$", 134, ""},
+		{"true", 0, ""},
+	} {
+		r := runJob(t, Config{Ranks: 2, Prog: sh, Args: []string{"-c", c.script}, Env: os.Environ(), Quiet: true})
+		lines := strings.SplitAfter(r.out, "\n")
+		slices.Sort(lines)
+		if got := strings.Join(lines, ""); r.Status != c.status || got != c.out || r.err != "" {
+			t.Errorf("%q must give status %d and %q, and nothing else when quiet; got %d, %q, %q", c.script, c.status, c.out, r.Status, got, r.err)
+		}
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	notExecutable := filepath.Join(t.TempDir(), "data")
+	if err := os.WriteFile(notExecutable, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"no ranks":       {Config{Ranks: 0, Prog: "/bin/true"}, "0 ranks"},
+		"too many ranks": {Config{Ranks: 1 << 20, Prog: "/bin/true"}, "ranks"},
+		"no program":     {Config{Ranks: 1}, "no program"},
+		"missing":        {Config{Ranks: 2, Prog: "/no/such/program"}, "/no/such/program"},
+		"not executable": {Config{Ranks: 2, Prog: notExecutable}, "permission denied"},
+	} {
+		if _, err := Run(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: the error must say %q: %v", name, c.want, err)
+		}
+	}
+}
+
+func TestLinesStayWhole(t *testing.T) {
+	const n = 4
+	r := runRole(t, "lines", Config{Ranks: n})
+	whole := regexp.MustCompile(`^\[(\d)\] rank (\d) (line \d+ \d{300}|ends without newline)$`)
+	count := map[string]int{}
+	for line := range strings.SplitSeq(strings.TrimSuffix(r.out, "\n"), "\n") {
+		m := whole.FindStringSubmatch(line)
+		if m == nil || m[1] != m[2] {
+			t.Fatalf("a line is not whole or has a wrong label: %.80q", line)
+		}
+		count[m[1]]++
+	}
+	for rank := range n {
+		if got := count[fmt.Sprint(rank)]; got != 201 {
+			t.Errorf("rank %d wrote 201 lines, %d came", rank, got)
+		}
+	}
+}
+
+func TestOutputOfABackgroundProcessDoesNotHoldTheJob(t *testing.T) {
+	r := runJob(t, Config{Ranks: 2, Prog: shell(t), Args: []string{"-c", "echo before; sleep 3 & exit 0"}, Env: os.Environ()})
+	if r.Status != 0 || strings.Count(r.out, "before") != 2 || r.took > slow*2*time.Second {
+		t.Errorf("a process left behind must not keep the launcher: %+v", r)
+	}
+}
+
+func TestStdinGoesToRankZero(t *testing.T) {
+	text := strings.Repeat("some input\n", 20000)
+	path := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for name, cfg := range map[string]Config{
+		"a reader": {Stdin: strings.NewReader(text)},
+		"a file":   {Stdin: file},
+		"nothing":  {},
+	} {
+		cfg.Ranks = 3
+		r := runRole(t, "cat", cfg)
+		want := len(text)
+		if cfg.Stdin == nil {
+			want = 0
+		}
+		if !strings.Contains(r.out, fmt.Sprintf("[0] read %d bytes, <nil>\n", want)) || strings.Count(r.out, "] read 0 bytes, <nil>\n") < 2 {
+			t.Errorf("%s: rank 0 must read all %d bytes and the others none:\n%s", name, want, r.out)
+		}
+	}
+}
+
+// runSignalled runs a role, waits until all ranks are ready, and sends.
+func runSignalled(t *testing.T, role string, cfg Config, send ...syscall.Signal) jobRun {
+	t.Helper()
+	signals := make(chan os.Signal, 8)
+	out := new(watched)
+	cfg.Ranks, cfg.Signals, cfg.Stdout = 2, signals, out
+	go func() {
+		out.await(t, "ready", 2)
+		for _, s := range send {
+			signals <- s
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	r := runRole(t, role, cfg)
+	r.out = out.String()
+	return r
+}
+
+func TestSignalsArePassedOn(t *testing.T) {
+	r := runSignalled(t, "signals", Config{}, syscall.SIGUSR1, syscall.SIGINT, syscall.SIGTERM)
+	if r.Status != 0 || strings.Count(r.out, "got user defined signal 1") != 2 ||
+		strings.Count(r.out, "got interrupt") != 2 || strings.Count(r.out, "got terminated") != 2 {
+		t.Errorf("both ranks must get all three signals and end well: %+v", r)
+	}
+}
+
+func TestSecondInterruptKills(t *testing.T) {
+	r := runSignalled(t, "signals", Config{}, syscall.SIGINT, syscall.SIGINT)
+	if r.Status != 130 || !strings.Contains(r.err, "interrupted twice") {
+		t.Errorf("a second SIGINT must kill ranks that caught the first: %+v", r)
+	}
+}
+
+func TestInterruptOfRanksThatDoNotCatchIt(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	time.AfterFunc(200*time.Millisecond, func() { signals <- syscall.SIGINT })
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skip("there is no sleep")
+	}
+	r := runJob(t, Config{Ranks: 2, Prog: sleep, Args: []string{"30"}, Env: os.Environ(), Signals: signals})
+	if r.Status != 130 || r.Cause != "the job was ended by SIGINT" || r.took > slow*2*time.Second {
+		t.Errorf("an interrupted job has status 130 and says so: %+v", r)
+	}
+}
+
+func TestCancelEndsTheJob(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	var errOut bytes.Buffer
+	res, err := Run(ctx, Config{Ranks: 2, Prog: shell(t), Args: []string{"-c", "sleep 30"}, Env: os.Environ(), Stderr: &errOut})
+	if err != nil || res.Status != 143 || time.Since(start) > 2*time.Second || !strings.Contains(errOut.String(), "cancelled") {
+		t.Errorf("a cancelled job must end at once with status 143: %+v, %v\n%s", res, err, &errOut)
+	}
+}
+
+func TestStuckJobIsTold(t *testing.T) {
+	r := runRole(t, "cycle", Config{Ranks: 5, StuckAfter: 300 * time.Millisecond})
+	for _, want := range []string{
+		"muster: nothing has moved for 0.",
+		"rank 0 waits in Recv from 1 tag 7 on comm world for 0.",
+		"ranks 2-3 wait in Recv from 0 tag 7 on comm world for 0.",
+		"rank 4 waits in Barrier on comm world for 0.",
+		"cycle: 0 waits for 1 waits for 2 waits for 0\n",
+	} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("the report must say %q; it was\n%s", want, r.err)
+		}
+	}
+	if n := strings.Count(r.err, "nothing has moved"); n < 1 || n > 2 {
+		t.Errorf("in 0.9 s the report may come once or twice at 0.3 s, came %d times", n)
+	}
+	if r.Status != 0 {
+		t.Errorf("a stuck job is told, not ended: %+v", r.Result)
+	}
+}
+
+func TestStuckReportOnDemandAndOff(t *testing.T) {
+	r := runRole(t, "cycle", Config{Ranks: 3, StuckAfter: -1})
+	if r.err != "" {
+		t.Errorf("switched off, there must be no report:\n%s", r.err)
+	}
+	r = runSignalled(t, "signals", Config{}, syscall.SIGQUIT, syscall.SIGTERM)
+	if r.Status != 0 || !strings.Contains(r.err, "ranks 0-1 compute and are not waiting") {
+		t.Errorf("SIGQUIT must print the report and harm nobody: %+v", r)
+	}
+	r = runSignalled(t, "signals", Config{}, syscall.SIGQUIT, syscall.SIGQUIT)
+	if r.Status != 2 || !strings.Contains(r.err, "SIGQUIT: quit") || !strings.Contains(r.err, "goroutine ") {
+		t.Errorf("a second SIGQUIT must reach the ranks, which print their stacks: status %d\n%.300s", r.Status, r.err)
+	}
+}
+
+func TestRanksLearnTheirPlace(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("binding is for Linux")
+	}
+	m := thisMachine()
+	n := len(m.cores)
+	if m.usable() < m.threads {
+		t.Skipf("a cgroup quota of %v leaves %d of %d threads: nothing is bound by itself", m.quota, m.usable(), m.threads)
+	}
+	t.Setenv("GOMAXPROCS", "") // counts as not set
+	places := func(cfg Config) []string {
+		r := runRole(t, "place", cfg)
+		lines := strings.Split(strings.TrimSpace(r.out), "\n")
+		slices.Sort(lines)
+		return lines
+	}
+	lines := places(Config{Ranks: n, Label: LabelAlways})
+	seen := map[string]bool{}
+	for rank, line := range lines {
+		var cores string
+		fmt.Sscanf(line[strings.Index(line, "cores="):], "cores=%s", &cores)
+		if got := parseCPUList(cores); len(got) != len(m.cores[rank]) || seen[cores] {
+			t.Errorf("with a core for each rank, each must have its own: %q", line)
+		}
+		seen[cores] = true
+		if !strings.Contains(line, fmt.Sprintf("procs=%d local=%d/%d", m.threads/n, rank, n)) {
+			t.Errorf("GOMAXPROCS must be the rank's share: %q", line)
+		}
+	}
+	for _, line := range places(Config{Ranks: 2*n + 1}) {
+		if fields := strings.Fields(line); len(parseCPUList(strings.TrimPrefix(fields[len(fields)-4], "cores="))) != m.threads || !strings.Contains(line, "procs=1 ") {
+			t.Errorf("with more ranks than cores none is bound and each has one thread: %q", line)
+		}
+	}
+	if line := places(Config{Ranks: 1, Env: []string{"GOMAXPROCS=3"}})[0]; !strings.Contains(line, "procs=3 ") {
+		t.Errorf("a GOMAXPROCS of the user must be kept: %q", line)
+	}
+}
+
+func TestRanksDieWithTheLauncher(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ties a child's life to its parent's")
+	}
+	// The launcher is a job of one rank here, so that it can be killed.
+	cmd := exec.Command(self(t), "-test.run=^TestHelperLauncher$")
+	cmd.Env = append(os.Environ(), "LAUNCH_TEST_HELPER=1")
+	out := new(watched)
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out.await(t, "pid=", 2)
+	cmd.Process.Kill()
+	cmd.Wait()
+	for _, m := range regexp.MustCompile(`pid=(\d+)\.`).FindAllStringSubmatch(out.String(), -1) {
+		var pid int
+		fmt.Sscan(m[1], &pid)
+		for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if err != nil || strings.Contains(string(stat), ") Z ") {
+				break
+			}
+			if time.Now().After(end) {
+				syscall.Kill(pid, syscall.SIGKILL)
+				t.Fatalf("rank with pid %d has survived its launcher", pid)
+			}
+		}
+	}
+}
+
+// TestHelperLauncher is no test: it is the launcher that TestRanksDieWithTheLauncher kills.
+func TestHelperLauncher(t *testing.T) {
+	if os.Getenv("LAUNCH_TEST_HELPER") == "" {
+		t.Skip("only a helper of TestRanksDieWithTheLauncher")
+	}
+	Run(t.Context(), Config{Ranks: 2, Prog: shell(t), Args: []string{"-c", "echo pid=$$.; exec sleep 20"},
+		Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr})
+}
+
+func BenchmarkStartAndEnd(b *testing.B) {
+	for _, n := range []int{2, 16, 64} {
+		b.Run(fmt.Sprintf("ranks=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				if r := runRole(b, "hello", Config{Ranks: n}); r.Status != 0 {
+					b.Fatal(r)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,214 @@
+// Who waits for whom. The board has a row per rank; ranks with the same row
+// become one line, and the single peers that they name make a graph with at
+// most one edge from each rank, in which cycles are easy to find.
+package launch
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+// stuckWatch finds out that nothing moves.
+type stuckWatch struct {
+	after    time.Duration
+	progress uint64    // sum over all ranks when last looked at
+	moved    time.Time // when something last moved, or was told
+	rows     []pmi.Row
+}
+
+// look says how long nothing has moved, if that is long enough to be told.
+// alive tells which processes still run.
+func (w *stuckWatch) look(board *pmi.Board, alive func(rank int) bool, now time.Time) (time.Duration, bool) {
+	w.rows = board.Snapshot(w.rows)
+	sum, waiting, moving := uint64(0), 0, false
+	for i := range w.rows {
+		r := &w.rows[i]
+		sum += r.Progress
+		switch {
+		case !alive(r.Rank) || r.State == pmi.RowLeft:
+		case r.State == pmi.RowWaiting:
+			waiting++
+		default: // it computes, or says nothing of itself
+			moving = true
+		}
+	}
+	if w.moved.IsZero() || moving || waiting == 0 || sum != w.progress {
+		w.progress, w.moved = sum, now
+		return 0, false
+	}
+	if still := now.Sub(w.moved); still >= w.after {
+		w.moved = now // told once in each period
+		return still, true
+	}
+	return 0, false
+}
+
+// maxStuckLines keeps the report of a large job readable.
+const maxStuckLines = 40
+
+// describeWaits gives the report, line by line. ended tells how a rank's
+// process ended, or "" while it runs.
+func describeWaits(rows []pmi.Row, ended func(rank int) string, now time.Time) []string {
+	type line struct {
+		ranks []int
+		since int64 // earliest
+		wait  bool
+		text  string
+	}
+	var lines []*line
+	at := map[string]*line{}
+	for _, r := range rows {
+		text, since, wait := describeRow(r, ended(r.Rank))
+		l := at[text]
+		if l == nil {
+			l = &line{since: since, wait: wait, text: text}
+			at[text] = l
+			lines = append(lines, l)
+		}
+		l.ranks = append(l.ranks, r.Rank)
+		l.since = min(l.since, since)
+	}
+	var out []string
+	for i, l := range lines {
+		if i == maxStuckLines && len(lines) > maxStuckLines+1 {
+			out = append(out, fmt.Sprintf("... and %d more such lines", len(lines)-i))
+			break
+		}
+		s := ranksWith(l.ranks, l.text)
+		if l.wait {
+			s += " for " + seconds(now.Sub(time.Unix(0, l.since)))
+		}
+		out = append(out, s)
+	}
+	for _, c := range waitCycles(rows, ended) {
+		out = append(out, "cycle: "+joinRanks(c, " waits for "))
+	}
+	for _, r := range rows {
+		p := int(r.Wait.Peer)
+		if r.State == pmi.RowWaiting && ended(r.Rank) == "" && p >= 0 && p < len(rows) {
+			if how := ended(p); how != "" {
+				out = append(out, fmt.Sprintf("rank %d waits for rank %d, which has ended (%s)", r.Rank, p, how))
+			} else if rows[p].State == pmi.RowLeft {
+				out = append(out, fmt.Sprintf("rank %d waits for rank %d, which has finished", r.Rank, p))
+			}
+		}
+	}
+	return out
+}
+
+// describeRow gives the predicate of a line, with the verb of one rank and of
+// several between bars: "wait|s in Recv".
+func describeRow(r pmi.Row, ended string) (text string, since int64, wait bool) {
+	switch {
+	case ended != "":
+		return "{has|have} ended (" + ended + ")", 0, false
+	case r.State == pmi.RowAbsent:
+		return "{has|have} not joined the job", 0, false
+	case r.State == pmi.RowLeft:
+		return "{has|have} finished", 0, false
+	case r.State == pmi.RowRunning:
+		return "{computes|compute} and {is|are} not waiting", 0, false
+	}
+	w := r.Wait
+	var b strings.Builder
+	b.WriteString("{waits|wait} in " + w.Op)
+	direction := " from "
+	if w.Sending {
+		direction = " to "
+	}
+	switch {
+	case w.Peer == pmi.PeerAny:
+		b.WriteString(direction + "any rank")
+	case w.Peer >= 0:
+		b.WriteString(direction + strconv.Itoa(int(w.Peer)))
+	}
+	switch {
+	case w.Tag == pmi.TagAny:
+		b.WriteString(" any tag")
+	case w.Tag >= 0:
+		b.WriteString(" tag " + strconv.Itoa(int(w.Tag)))
+	}
+	if w.Comm != "" {
+		b.WriteString(" on comm " + w.Comm)
+	}
+	return b.String(), w.Since, true
+}
+
+// ranksWith puts ranks before a predicate, in the right number.
+func ranksWith(ranks []int, text string) string {
+	subject, form := "rank ", 0
+	if len(ranks) > 1 {
+		subject, form = "ranks ", 1
+	}
+	var b strings.Builder
+	b.WriteString(subject + pmi.Ranks(ranks) + " ")
+	for text != "" {
+		before, rest, _ := strings.Cut(text, "{")
+		verb, after, _ := strings.Cut(rest, "}")
+		b.WriteString(before)
+		if forms := strings.Split(verb, "|"); len(forms) == 2 {
+			b.WriteString(forms[form])
+		}
+		text = after
+	}
+	return b.String()
+}
+
+// waitCycles finds ranks that wait for each other in a circle. Each cycle
+// begins with its lowest rank and ends with it again.
+func waitCycles(rows []pmi.Row, ended func(rank int) string) (cycles [][]int) {
+	next := make([]int, len(rows))
+	for i, r := range rows {
+		next[i] = -1
+		if p := int(r.Wait.Peer); r.State == pmi.RowWaiting && ended(r.Rank) == "" && p >= 0 && p < len(rows) {
+			next[i] = p
+		}
+	}
+	seen := make([]int, len(rows)) // 1 + the rank whose walk came here first
+	for start := range rows {
+		at := start
+		for at >= 0 && seen[at] == 0 {
+			seen[at] = start + 1
+			at = next[at]
+		}
+		if at < 0 || seen[at] != start+1 {
+			continue // the walk ended, or joined an older one
+		}
+		cycle := []int{at}
+		for r := next[at]; r != at; r = next[r] {
+			cycle = append(cycle, r)
+		}
+		lowest := slices.Index(cycle, slices.Min(cycle))
+		cycle = append(cycle[lowest:len(cycle):len(cycle)], cycle[:lowest]...)
+		cycles = append(cycles, append(cycle, cycle[0]))
+	}
+	return cycles
+}
+
+func joinRanks(ranks []int, sep string) string {
+	const most = 32
+	words := make([]string, 0, most)
+	for i, r := range ranks {
+		if i == most-2 && len(ranks) > most {
+			words = append(words, "...", strconv.Itoa(ranks[len(ranks)-1]))
+			break
+		}
+		words = append(words, strconv.Itoa(r))
+	}
+	return strings.Join(words, sep)
+}
+
+func seconds(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	}
+	return strconv.Itoa(int(d.Seconds())) + " s"
+}

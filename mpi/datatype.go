@@ -1,0 +1,262 @@
+package mpi
+
+// Layouts: which elements of a slice make up a message (MPI-4.1 chapter 5,
+// derived datatypes). A layout that is one piece of memory is sent from where it
+// lies. Others are packed into a buffer of the library, and unpacked by the call
+// that completes the receive. What travels is elements in order, so that a
+// message sent with one layout may be received with another, or as a plain slice.
+
+import (
+	"context"
+	"errors"
+
+	"github.com/muster-mpi/muster/internal/dtype"
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/p2p"
+)
+
+// Layout is a choice of elements of a slice, in an order: a column of a matrix,
+// a block of a grid, a list of places. All its numbers count elements of T, from
+// the beginning of the slice that it is used with. It does not change once made
+// and may be used by many goroutines.
+type Layout[T Elem] struct{ d *dtype.Layout }
+
+// Contiguous is n elements in a row.
+func Contiguous[T Elem](n int) (*Layout[T], error) {
+	return layout[T]("Contiguous", func(base *dtype.Layout) (*dtype.Layout, error) {
+		return dtype.Contiguous(int64(n), base)
+	})
+}
+
+// Vector is count blocks of blocklen elements that begin stride elements apart.
+// The columns of a row-major matrix with rows of n elements are Vector(rows, 1, n).
+func Vector[T Elem](count, blocklen, stride int) (*Layout[T], error) {
+	return layout[T]("Vector", func(base *dtype.Layout) (*dtype.Layout, error) {
+		return dtype.Vector(int64(count), int64(blocklen), int64(stride), base)
+	})
+}
+
+// Indexed is blocks of blocklens[i] elements that begin at element displs[i].
+func Indexed[T Elem](blocklens, displs []int) (*Layout[T], error) {
+	return layout[T]("Indexed", func(base *dtype.Layout) (*dtype.Layout, error) {
+		return dtype.Indexed(wide(blocklens), wide(displs), base)
+	})
+}
+
+// IndexedBlock is blocks of blocklen elements that begin at the elements displs.
+func IndexedBlock[T Elem](blocklen int, displs []int) (*Layout[T], error) {
+	return layout[T]("IndexedBlock", func(base *dtype.Layout) (*dtype.Layout, error) {
+		return dtype.IndexedBlock(int64(blocklen), wide(displs), base)
+	})
+}
+
+// Subarray is a block of an array of any number of dimensions, stored row by row:
+// the array has sizes elements in each dimension, the block subsizes, and it
+// begins at starts. Its extent is that of the whole array.
+func Subarray[T Elem](sizes, subsizes, starts []int) (*Layout[T], error) {
+	return layout[T]("Subarray", func(base *dtype.Layout) (*dtype.Layout, error) {
+		return dtype.Subarray(wide(sizes), wide(subsizes), wide(starts), base)
+	})
+}
+
+// Struct is several layouts one after the other, parts[i] with its beginning at
+// element displs[i].
+func Struct[T Elem](displs []int, parts []*Layout[T]) (*Layout[T], error) {
+	size := int64(sizeOf[T]())
+	ones, at, inner := make([]int64, len(parts)), make([]int64, len(displs)), make([]*dtype.Layout, len(parts))
+	for i, p := range parts {
+		ones[i] = 1
+		if p != nil {
+			inner[i] = p.d
+		}
+	}
+	for i, d := range displs {
+		at[i] = int64(d) * size
+	}
+	return made[T]("Struct")(dtype.Struct(ones, at, inner))
+}
+
+// Times is n layouts one after the other, an extent apart.
+func (l *Layout[T]) Times(n int) (*Layout[T], error) {
+	return made[T]("Times")(dtype.Contiguous(int64(n), l.d))
+}
+
+// Resized is the same elements with another extent, in elements: it says how far
+// apart Times puts them. A column of a matrix resized to 1 makes neighbouring
+// columns of Times.
+func (l *Layout[T]) Resized(extent int) (*Layout[T], error) {
+	return made[T]("Resized")(dtype.Resized(l.d, l.d.LowerBound(), int64(extent)*int64(sizeOf[T]())))
+}
+
+// Len is the number of elements in a message of this layout.
+func (l *Layout[T]) Len() int { return l.inElements(l.d.Size()) }
+
+// Extent is the distance between two such layouts in a row.
+func (l *Layout[T]) Extent() int { return l.inElements(l.d.Extent()) }
+
+func (l *Layout[T]) inElements(bytes int64) int {
+	if size := int64(sizeOf[T]()); size > 0 {
+		return int(bytes / size)
+	}
+	return 0
+}
+
+func layout[T Elem](op string, build func(base *dtype.Layout) (*dtype.Layout, error)) (*Layout[T], error) {
+	base, err := dtype.Basic(int64(sizeOf[T]()), 1)
+	if err != nil {
+		return made[T](op)(nil, err)
+	}
+	return made[T](op)(build(base))
+}
+
+// made turns what dtype says into what this package says.
+func made[T Elem](op string) func(*dtype.Layout, error) (*Layout[T], error) {
+	return func(d *dtype.Layout, err error) (*Layout[T], error) {
+		if err != nil {
+			return nil, (*Comm)(nil).refuse(ErrArg, op, "%w", err)
+		}
+		return &Layout[T]{d}, nil
+	}
+}
+
+func wide(in []int) []int64 {
+	out := make([]int64, len(in))
+	for i, v := range in {
+		out[i] = int64(v)
+	}
+	return out
+}
+
+// Pack copies the elements of the layout in buf to the beginning of out and says
+// how many.
+func (l *Layout[T]) Pack(buf, out []T) (int, error) {
+	v, err := l.over(nil, "Pack", rawBytes(buf))
+	if err != nil {
+		return 0, err
+	}
+	if len(out) < l.Len() {
+		return 0, (*Comm)(nil).refuse(ErrCount, "Pack", "the layout has %d elements, out has room for %d", l.Len(), len(out))
+	}
+	v.Pack(rawBytes(out), 0)
+	return l.Len(), nil
+}
+
+// Unpack copies in to the elements of the layout in buf; in may be shorter than
+// the layout.
+func (l *Layout[T]) Unpack(in, buf []T) error {
+	v, err := l.over(nil, "Unpack", rawBytes(buf))
+	if err != nil {
+		return err
+	}
+	if len(in) > l.Len() {
+		return (*Comm)(nil).refuse(ErrCount, "Unpack", "%d elements do not fit a layout of %d", len(in), l.Len())
+	}
+	v.Unpack(rawBytes(in), 0)
+	return nil
+}
+
+// over lays the layout over a slice, or says that it does not fit.
+func (l *Layout[T]) over(c *Comm, op string, mem []byte) (dtype.View, error) {
+	if l == nil {
+		return dtype.View{}, c.refuse(ErrType, op, "the layout is nil")
+	}
+	v, err := l.d.Over(mem, 0, 1)
+	if err == nil {
+		return v, nil
+	}
+	size := int64(max(1, sizeOf[T]()))
+	lo, hi, _ := l.d.Span(1)
+	return v, c.refuse(ErrBuffer, op, "the layout uses the elements %d to %d, the slice has %d: %w",
+		lo/size, hi/size-1, int64(len(mem))/size, err)
+}
+
+// SendLayout is [Send] of the elements of buf that the layout names.
+func SendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) error {
+	b, err := outgoing(c, "SendLayout", buf, l)
+	if err != nil {
+		return err
+	}
+	return send(c, "SendLayout", b, dst, tag, p2p.Standard)
+}
+
+// IsendLayout is [Isend] of the elements of buf that the layout names.
+func IsendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) Request {
+	b, err := outgoing(c, "IsendLayout", buf, l)
+	if err != nil {
+		return Request{c: c, err: err}
+	}
+	return c.isend("IsendLayout", b, dst, tag, p2p.Standard)
+}
+
+// outgoing is the bytes of a message: the slice itself, or a packed copy.
+func outgoing[T Elem](c *Comm, op string, buf []T, l *Layout[T]) ([]byte, error) {
+	v, err := l.view(c, op, buf)
+	if err != nil {
+		return nil, err
+	}
+	if flat, ok := v.Contiguous(); ok {
+		return flat, nil
+	}
+	packed := make([]byte, v.Len())
+	v.Pack(packed, 0)
+	return packed, nil
+}
+
+func (l *Layout[T]) view(c *Comm, op string, buf []T) (dtype.View, error) {
+	b, err := bytesOf(&c.w.types, buf)
+	if err != nil {
+		return dtype.View{}, c.refuse(ErrType, op, "%w", err)
+	}
+	return l.over(c, op, b)
+}
+
+// RecvLayout is [Recv] into the elements of buf that the layout names. A message
+// of fewer elements fills the first of them.
+func RecvLayout[T Elem](c *Comm, buf []T, l *Layout[T], src, tag int) (Status, error) {
+	return irecvLayout(c, "RecvLayout", buf, l, src, tag).Wait()
+}
+
+// RecvLayoutContext is RecvLayout that gives up when ctx ends. No message is
+// lost by that.
+func RecvLayoutContext[T Elem](ctx context.Context, c *Comm, buf []T, l *Layout[T], src, tag int) (Status, error) {
+	r := irecvLayout(c, "RecvLayout", buf, l, src, tag)
+	st, err := r.WaitContext(ctx)
+	if !errors.Is(err, engine.ErrGaveUp) {
+		return st, err
+	}
+	r.Cancel()
+	if st, ended := r.Wait(); !st.Cancelled {
+		return st, ended // the message was being moved already
+	}
+	return Status{}, err
+}
+
+// IrecvLayout is [Irecv] into the elements of buf that the layout names. They
+// are in place when the request has been waited for.
+func IrecvLayout[T Elem](c *Comm, buf []T, l *Layout[T], src, tag int) Request {
+	return irecvLayout(c, "IrecvLayout", buf, l, src, tag)
+}
+
+func irecvLayout[T Elem](c *Comm, op string, buf []T, l *Layout[T], src, tag int) Request {
+	v, err := l.view(c, op, buf)
+	if err != nil {
+		return Request{c: c, err: err}
+	}
+	if flat, ok := v.Contiguous(); ok {
+		return c.irecv(op, flat, src, tag)
+	}
+	packed := make([]byte, v.Len())
+	r := c.irecv(op, packed, src, tag)
+	if r.op.Active() {
+		r.landing = &landing{v, packed}
+	}
+	return r
+}
+
+// landing is where a packed message goes when its receive has ended.
+type landing struct {
+	view   dtype.View
+	packed []byte
+}
+
+func (l *landing) unpack(n int) { l.view.Unpack(l.packed[:n], 0) }
