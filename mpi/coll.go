@@ -6,7 +6,6 @@ package mpi
 // their order, so one tag serves all.
 
 import (
-	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
@@ -14,34 +13,30 @@ const collTag = 0
 
 // csend, crecv and the non-blocking pair are the messages of collectives.
 func (c *Comm) csend(op string, b []byte, dst int) error {
-	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx + 1}
-	if err := c.e.Send(nil, &call, c.world(dst), int32(c.rank), collTag, b, p2p.Standard); err != nil {
+	if err := c.e.Send(&c.co, op, c.world(dst), collTag, b, p2p.Standard); err != nil {
 		return c.failure(err, op, dst, noTag, 0)
 	}
 	return nil
 }
 
 func (c *Comm) crecv(op string, b []byte, src int) error {
-	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx + 1}
-	st, err := c.e.Recv(nil, &call, c.world(src), int32(src), collTag, b)
+	st, err := c.e.Recv(&c.co, op, c.world(src), int32(src), collTag, b)
 	if err != nil {
-		return c.failure(err, op, src, noTag, st.Len)
+		return c.failure(err, op, src, noTag, st.Bytes)
 	}
-	if st.Len != len(b) {
-		return c.refuse(ErrTruncate, op, "rank %d sent %d bytes where this rank expects %d: the counts differ between ranks", src, st.Len, len(b))
+	if st.Bytes != len(b) {
+		return c.refuse(ErrTruncate, op, "rank %d sent %d bytes where this rank expects %d: the counts differ between ranks", src, st.Bytes, len(b))
 	}
 	return nil
 }
 
 func (c *Comm) cisend(op string, b []byte, dst int) Request {
-	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx + 1}
-	o := c.e.Isend(&call, c.world(dst), int32(c.rank), collTag, b, p2p.Standard)
+	o := c.e.Isend(&c.co, c.world(dst), collTag, b, p2p.Standard)
 	return Request{c: c, op: o, peer: int32(dst), tag: noTag, name: op}
 }
 
 func (c *Comm) cirecv(op string, b []byte, src int) Request {
-	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx + 1}
-	o := c.e.Irecv(&call, c.world(src), int32(src), collTag, b)
+	o := c.e.Irecv(&c.co, c.world(src), int32(src), collTag, b)
 	return Request{c: c, op: o, peer: int32(src), tag: noTag, name: op}
 }
 

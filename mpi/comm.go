@@ -28,12 +28,21 @@ const (
 type Comm struct {
 	w     *World
 	e     *engine.Engine
-	ctx   uint32  // of point-to-point messages; collectives use ctx+1
-	ranks []int32 // rank in the world of each rank here; nil: they are equal
+	ctx   uint32      // of point-to-point messages; collectives use ctx+1
+	pt    engine.Comm // what the engine must know, for point-to-point messages
+	co    engine.Comm // and for collectives
+	ranks []int32     // rank in the world of each rank here; nil: they are equal
 	rank  int
 	size  int
 	name  string
 	freed bool
+}
+
+// ready fills in what follows from the other fields.
+func (c *Comm) ready() *Comm {
+	c.pt = engine.Comm{Ctx: c.ctx, Rank: int32(c.rank), Name: c.name}
+	c.co = engine.Comm{Ctx: c.ctx + 1, Rank: int32(c.rank), Name: c.name}
+	return c
 }
 
 // Rank is the number of the calling rank in this communicator.
@@ -46,7 +55,10 @@ func (c *Comm) Size() int { return c.size }
 func (c *Comm) Name() string { return c.name }
 
 // SetName gives the communicator a name.
-func (c *Comm) SetName(name string) { c.name = name }
+func (c *Comm) SetName(name string) {
+	c.name = name
+	c.ready()
+}
 
 // World is the rank's membership in the job, for Finalize and Abort.
 func (c *Comm) World() *World { return c.w }
@@ -151,7 +163,7 @@ func (c *Comm) Dup() (*Comm, error) {
 	}
 	d := *c
 	d.ctx, d.name = id, c.name+".dup"
-	return &d, nil
+	return d.ready(), nil
 }
 
 // Split makes communicators of the ranks that give the same colour, ordered by
@@ -208,7 +220,7 @@ func (c *Comm) SplitType(kind, key int) (*Comm, error) {
 	}
 	sub, err := c.Split(c.w.client.Node(c.world(c.rank)), key)
 	if sub != nil {
-		sub.name = c.name + ".node"
+		sub.SetName(c.name + ".node")
 	}
 	return sub, err
 }
@@ -252,7 +264,7 @@ func (c *Comm) sub(ctx uint32, members []int, name string) *Comm {
 	if same { // no table is needed
 		s.ranks = nil
 	}
-	return s
+	return s.ready()
 }
 
 // Compare results (MPI-4.1 section 7.4.1).

@@ -176,7 +176,7 @@ func SendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) error {
 	if err != nil {
 		return err
 	}
-	return send(nil, c, "SendLayout", b, dst, tag, p2p.Standard)
+	return send(c, "SendLayout", b, dst, tag, p2p.Standard)
 }
 
 // IsendLayout is [Isend] of the elements of buf that the layout names.

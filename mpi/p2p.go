@@ -10,12 +10,7 @@ import (
 )
 
 // Status says what was received.
-type Status struct {
-	Source    int // rank in the communicator
-	Tag       int
-	Bytes     int // length of the message
-	Cancelled bool
-}
+type Status = engine.Status
 
 // Count is the length of a received message in elements of T, and whether it is
 // a whole number of them.
@@ -29,38 +24,34 @@ func Count[T Elem](s Status) (n int, whole bool) {
 
 var noStatus = Status{Source: ProcNull, Tag: AnyTag}
 
-func statusFrom(s engine.Status) Status {
-	return Status{Source: int(s.Source), Tag: int(s.Tag), Bytes: s.Len, Cancelled: s.Cancelled}
-}
-
 // Send sends buf to rank dst. It returns when buf may be changed again, which
 // may be before the message has been received.
 func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
-	return send(nil, c, "Send", buf, dst, tag, p2p.Standard)
+	return send(c, "Send", buf, dst, tag, p2p.Standard)
 }
 
 // SendContext is Send that gives up when ctx ends. The message may still be
 // under way then, and buf must not be changed.
 func SendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
-	return send(ctx, c, "Send", buf, dst, tag, p2p.Standard)
+	return sendContext(ctx, c, "Send", buf, dst, tag, p2p.Standard)
 }
 
 // Ssend sends buf and returns only when the receiver has begun to receive it.
 func Ssend[T Elem](c *Comm, buf []T, dst, tag int) error {
-	return send(nil, c, "Ssend", buf, dst, tag, p2p.Synchronous)
+	return send(c, "Ssend", buf, dst, tag, p2p.Synchronous)
 }
 
 // SsendContext is Ssend that gives up when ctx ends; see [SendContext].
 func SsendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
-	return send(ctx, c, "Ssend", buf, dst, tag, p2p.Synchronous)
+	return sendContext(ctx, c, "Ssend", buf, dst, tag, p2p.Synchronous)
 }
 
 // Rsend is Send by a caller who knows that the receive has been posted.
 func Rsend[T Elem](c *Comm, buf []T, dst, tag int) error {
-	return send(nil, c, "Rsend", buf, dst, tag, p2p.Ready)
+	return send(c, "Rsend", buf, dst, tag, p2p.Ready)
 }
 
-func send[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
+func send[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
 		return c.refuse(ErrType, op, "%w", err)
@@ -70,8 +61,21 @@ func send[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, tag int
 			return err
 		}
 	}
-	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx}
-	if err := c.e.Send(ctx, &call, c.world(dst), int32(c.rank), int32(tag), b, mode); err != nil {
+	if err := c.e.Send(&c.pt, op, c.world(dst), int32(tag), b, mode); err != nil {
+		return c.failure(err, op, dst, tag, 0)
+	}
+	return nil
+}
+
+func sendContext[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
+	b, err := bytesOf(&c.w.types, buf)
+	if err != nil {
+		return c.refuse(ErrType, op, "%w", err)
+	}
+	if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
+		return err
+	}
+	if err := c.e.SendContext(ctx, &c.pt, op, c.world(dst), int32(tag), b, mode); err != nil {
 		return c.failure(err, op, dst, tag, 0)
 	}
 	return nil
@@ -81,15 +85,27 @@ func send[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, tag int
 // AnyTag. The message may be shorter than buf; Status tells its length. A longer
 // one is an error of class ErrTruncate, and buf holds its first part.
 func Recv[T Elem](c *Comm, buf []T, src, tag int) (Status, error) {
-	return recv(nil, c, buf, src, tag)
+	b, err := bytesOf(&c.w.types, buf)
+	if err != nil {
+		return Status{}, c.refuse(ErrType, "Recv", "%w", err)
+	}
+	return c.recv("Recv", b, src, tag)
+}
+
+func (c *Comm) recv(op string, b []byte, src, tag int) (Status, error) {
+	from, err := c.source(op, src, tag)
+	if err != nil || src == ProcNull {
+		return noStatus, err
+	}
+	st, err := c.e.Recv(&c.pt, op, from, int32(src), int32(tag), b)
+	if err != nil {
+		return st, c.failure(err, op, src, tag, st.Bytes)
+	}
+	return st, nil
 }
 
 // RecvContext is Recv that gives up when ctx ends. No message is lost by that.
 func RecvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (Status, error) {
-	return recv(ctx, c, buf, src, tag)
-}
-
-func recv[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (Status, error) {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
 		return Status{}, c.refuse(ErrType, "Recv", "%w", err)
@@ -98,12 +114,11 @@ func recv[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (Status, 
 	if err != nil || src == ProcNull {
 		return noStatus, err
 	}
-	call := engine.Call{Op: "Recv", Comm: c.name, Ctx: c.ctx}
-	st, err := c.e.Recv(ctx, &call, from, int32(src), int32(tag), b)
+	st, err := c.e.RecvContext(ctx, &c.pt, "Recv", from, int32(src), int32(tag), b)
 	if err != nil {
-		return statusFrom(st), c.failure(err, "Recv", src, tag, st.Len)
+		return st, c.failure(err, "Recv", src, tag, st.Bytes)
 	}
-	return statusFrom(st), nil
+	return st, nil
 }
 
 // source checks the source and tag of a receive and gives the source's rank in
@@ -148,7 +163,7 @@ func Sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag i
 	if r.err != nil { // nothing is sent by a call that is refused
 		return Status{}, r.err
 	}
-	if err := send(nil, c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
+	if err := send(c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
 		r.Cancel()
 		r.Wait()
 		return Status{}, err

@@ -79,14 +79,12 @@ func Imrecv[T Elem](m *Message, buf []T) Request {
 	if m.g == nil {
 		return Request{c: c, err: c.refuse(ErrRequest, "Mrecv", "the message has been received already")}
 	}
-	call := engine.Call{Op: "Mrecv", Comm: c.name, Ctx: c.ctx}
-	o := c.e.Mrecv(&call, m.g, b)
+	o := c.e.Mrecv(&c.pt, m.g, b)
 	m.g = nil
 	return Request{c: c, op: o, peer: int32(m.st.Source), tag: int32(m.st.Tag), name: "Mrecv"}
 }
 
 func (c *Comm) probe(ctx context.Context, op string, src, tag int, take bool) (Status, *p2p.Msg, error) {
-	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx}
 	for tries := 0; ; tries++ {
 		st, g, ok, err := c.look(op, src, tag, take)
 		if err != nil || ok {
@@ -100,7 +98,7 @@ func (c *Comm) probe(ctx context.Context, op string, src, tag int, take bool) (S
 		if src >= 0 {
 			peer = c.world(src)
 		}
-		c.e.Park(ctx, &call, tries, int32(peer), int32(tag))
+		c.e.Park(ctx, &c.pt, op, tries, int32(peer), int32(tag))
 	}
 }
 
@@ -115,5 +113,5 @@ func (c *Comm) look(op string, src, tag int, take bool) (Status, *p2p.Msg, bool,
 	if err != nil {
 		return Status{}, nil, false, c.failure(err, op, src, tag, 0)
 	}
-	return statusFrom(st), g, ok, nil
+	return st, g, ok, nil
 }

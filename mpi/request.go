@@ -59,8 +59,7 @@ func (c *Comm) isend(op string, b []byte, dst, tag int, mode p2p.Mode) Request {
 			return Request{c: c, err: err}
 		}
 	}
-	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx}
-	o := c.e.Isend(&call, c.world(dst), int32(c.rank), int32(tag), b, mode)
+	o := c.e.Isend(&c.pt, c.world(dst), int32(tag), b, mode)
 	return Request{c: c, op: o, peer: int32(dst), tag: int32(tag), name: op}
 }
 
@@ -79,8 +78,7 @@ func (c *Comm) irecv(op string, b []byte, src, tag int) Request {
 	if err != nil || src == ProcNull {
 		return Request{c: c, err: err}
 	}
-	call := engine.Call{Op: op, Comm: c.name, Ctx: c.ctx}
-	o := c.e.Irecv(&call, from, int32(src), int32(tag), b)
+	o := c.e.Irecv(&c.pt, from, int32(src), int32(tag), b)
 	return Request{c: c, op: o, peer: int32(src), tag: int32(tag), name: op}
 }
 
@@ -95,8 +93,7 @@ func (r Request) wait(ctx context.Context) (Status, error) {
 	if !r.op.Active() {
 		return noStatus, r.err
 	}
-	call := engine.Call{Op: "Wait", Comm: r.c.name, Ctx: r.c.ctx}
-	st, err := r.c.e.Wait(ctx, &call, r.op)
+	st, err := r.c.e.Wait(ctx, &r.c.pt, "Wait", r.op)
 	return r.result(st, err)
 }
 
@@ -116,15 +113,15 @@ func (r Request) Test() (st Status, done bool, err error) {
 
 func (r Request) result(st engine.Status, err error) (Status, error) {
 	if r.landing != nil && (err == nil || errors.Is(err, p2p.ErrTruncated)) {
-		r.landing.unpack(st.Len)
+		r.landing.unpack(st.Bytes)
 	}
 	if err == nil {
-		return statusFrom(st), nil
+		return st, nil
 	}
 	if errors.Is(err, engine.ErrStale) || errors.Is(err, engine.ErrShared) {
 		return Status{}, r.c.refuse(ErrRequest, "Wait", "%w", err)
 	}
-	return statusFrom(st), r.c.failure(err, r.name, int(r.peer), int(r.tag), st.Len)
+	return st, r.c.failure(err, r.name, int(r.peer), int(r.tag), st.Bytes)
 }
 
 // Done asks whether the operation has ended, and leaves the request as it is
@@ -199,8 +196,7 @@ func waitSome(ctx context.Context, reqs []Request, need int) error {
 	if c == nil {
 		return nil
 	}
-	call := engine.Call{Op: "Wait", Comm: c.name, Ctx: c.ctx}
-	if err := c.e.WaitSome(ctx, &call, ops, need); err != nil {
+	if err := c.e.WaitSome(ctx, &c.pt, "Wait", ops, need); err != nil {
 		return c.refuse(classOf(err), "Wait", "%w", err)
 	}
 	return nil

@@ -26,7 +26,7 @@ func SendValue[T any](c *Comm, v T, dst, tag int) error {
 	if err != nil {
 		return err
 	}
-	return send(nil, c, "SendValue", b, dst, tag, p2p.Standard)
+	return send(c, "SendValue", b, dst, tag, p2p.Standard)
 }
 
 // RecvValue receives a value that [SendValue] sent. T must be the type that was

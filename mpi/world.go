@@ -133,7 +133,7 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	}
 	w := &World{e: e, client: client, cfg: cfg}
 	w.ids.next = firstFreeContext
-	w.comm = &Comm{w: w, e: e, ctx: worldContext, rank: client.Rank(), size: client.Size(), name: "world"}
+	w.comm = (&Comm{w: w, e: e, ctx: worldContext, rank: client.Rank(), size: client.Size(), name: "world"}).ready()
 	return w, nil
 }
 

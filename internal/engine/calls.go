@@ -10,18 +10,18 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Call says who is calling, for errors and for the board.
-type Call struct {
-	Op   string // "Recv"
-	Comm string // name of the communicator
+// Comm is what the engine must know of a communicator.
+type Comm struct {
 	Ctx  uint32
+	Rank int32  // of the caller
+	Name string // for the board
 }
 
-// Status is what came of an operation.
+// Status says what was received. Package mpi shows it to users as it is.
 type Status struct {
-	Source    int32 // rank in the communicator
-	Tag       int32
-	Len       int // bytes received
+	Source    int // rank in the communicator
+	Tag       int
+	Bytes     int // length of the message
 	Cancelled bool
 }
 
@@ -46,28 +46,34 @@ var ErrShared = errors.New("another goroutine is waiting for this request")
 // World rank of a receive from anybody.
 const Anyone = -1
 
-// Send sends and waits until buf may be used again.
-func (e *Engine) Send(ctx context.Context, call *Call, dst int, src, tag int32, buf []byte, mode p2p.Mode) error {
+// Send sends and waits until buf may be used again. op is the name of the call.
+func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
 	e.lock()
-	if ctx == nil && mode != p2p.Synchronous {
-		if l := e.link(dst); e.m.SendNow(l, call.Ctx, src, tag, buf) {
-			e.flush()
-			if len(l.Wait) == 0 && l.Err == nil {
-				e.unlock()
-				return nil
-			}
-			return e.finish(nil, call, e.adopt(l))
-		}
+	l := e.last
+	if l == nil || l.Rank != dst {
+		l = e.link(dst)
 	}
-	x := e.start(call.Ctx, dst, src, tag, buf, mode)
-	return e.finish(ctx, call, x)
+	if mode != p2p.Synchronous && e.m.SendNow(l, c.Ctx, c.Rank, tag, buf) {
+		if e.postNow(l) {
+			e.unlock()
+			return nil
+		}
+		return e.finish(nil, c, op, e.adopt(l))
+	}
+	return e.finish(nil, c, op, e.start(c, dst, tag, buf, mode))
+}
+
+// SendContext is Send that gives up when ctx ends.
+func (e *Engine) SendContext(ctx context.Context, c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
+	e.lock()
+	return e.finish(ctx, c, op, e.start(c, dst, tag, buf, mode))
 }
 
 // finish waits for a send of ours and frees it. It unlocks.
-func (e *Engine) finish(ctx context.Context, call *Call, x *p2p.Xfer) error {
+func (e *Engine) finish(ctx context.Context, c *Comm, op string, x *p2p.Xfer) error {
 	if ctx == nil {
-		e.waitOne(x, call)
-	} else if err := e.waitSlow(ctx, call, x); err != nil {
+		e.waitOne(x, c, op)
+	} else if err := e.waitSlow(ctx, c, op, x); err != nil {
 		e.unlock() // x stays: the device may still read the buffer
 		return err
 	}
@@ -89,9 +95,9 @@ func (e *Engine) adopt(l *p2p.Link) *p2p.Xfer {
 	return x
 }
 
-func (e *Engine) start(ctx uint32, dst int, src, tag int32, buf []byte, mode p2p.Mode) *p2p.Xfer {
+func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *p2p.Xfer {
 	x := e.m.New()
-	x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Mode = e.link(dst), ctx, src, tag, buf, mode
+	x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Mode = e.link(dst), c.Ctx, c.Rank, tag, buf, mode
 	e.m.Send(x)
 	e.settle()
 	return x
@@ -99,12 +105,15 @@ func (e *Engine) start(ctx uint32, dst int, src, tag int32, buf []byte, mode p2p
 
 // Isend starts a send. A short one is often over when the call returns: then the
 // Op is zero.
-func (e *Engine) Isend(call *Call, dst int, src, tag int32, buf []byte, mode p2p.Mode) Op {
+func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) Op {
 	e.lock()
+	l := e.last
+	if l == nil || l.Rank != dst {
+		l = e.link(dst)
+	}
 	var x *p2p.Xfer
-	if l := e.link(dst); mode != p2p.Synchronous && e.m.SendNow(l, call.Ctx, src, tag, buf) {
-		e.flush()
-		if len(l.Wait) == 0 && l.Err == nil {
+	if mode != p2p.Synchronous && e.m.SendNow(l, c.Ctx, c.Rank, tag, buf) {
+		if e.postNow(l) {
 			e.unlock()
 			return Op{}
 		}
@@ -113,7 +122,7 @@ func (e *Engine) Isend(call *Call, dst int, src, tag int32, buf []byte, mode p2p
 			e.cq.Wake()
 		}
 	} else {
-		x = e.start(call.Ctx, dst, src, tag, buf, mode)
+		x = e.start(c, dst, tag, buf, mode)
 	}
 	op := Op{x, x.Handle()}
 	e.unlock()
@@ -122,19 +131,30 @@ func (e *Engine) Isend(call *Call, dst int, src, tag int32, buf []byte, mode p2p
 
 // Recv receives. from is the world rank, or Anyone; src the same in the
 // communicator.
-func (e *Engine) Recv(ctx context.Context, call *Call, from int, src, tag int32, buf []byte) (Status, error) {
+func (e *Engine) Recv(c *Comm, op string, from int, src, tag int32, buf []byte) (Status, error) {
 	e.lock()
-	x := e.post1(call.Ctx, from, src, tag, buf)
-	if ctx == nil {
-		e.waitOne(x, call)
-	} else if err := e.waitSlow(ctx, call, x); err != nil {
+	x := e.post1(c.Ctx, from, src, tag, buf)
+	e.waitOne(x, c, op)
+	return e.received(x)
+}
+
+// RecvContext is Recv that gives up when ctx ends.
+func (e *Engine) RecvContext(ctx context.Context, c *Comm, op string, from int, src, tag int32, buf []byte) (Status, error) {
+	e.lock()
+	x := e.post1(c.Ctx, from, src, tag, buf)
+	if err := e.waitSlow(ctx, c, op, x); err != nil {
 		if e.m.Cancel(x) {
 			e.m.Free(x)
 			e.unlock()
 			return Status{}, err
 		}
-		e.waitOne(x, call) // the message is being moved into buf: that must end first
+		e.waitOne(x, c, op) // the message is being moved into buf: that must end first
 	}
+	return e.received(x)
+}
+
+// received frees a receive that has ended. It unlocks.
+func (e *Engine) received(x *p2p.Xfer) (Status, error) {
 	st, err := statusOf(x), x.Err
 	e.m.Free(x)
 	e.unlock()
@@ -142,12 +162,12 @@ func (e *Engine) Recv(ctx context.Context, call *Call, from int, src, tag int32,
 }
 
 // Irecv starts a receive.
-func (e *Engine) Irecv(call *Call, from int, src, tag int32, buf []byte) Op {
+func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 	e.lock()
 	if e.driver == nil {
 		e.poll() // what has come is found now, and a rendezvous begins inside this call (T1 4.2)
 	}
-	x := e.post1(call.Ctx, from, src, tag, buf)
+	x := e.post1(c.Ctx, from, src, tag, buf)
 	op := Op{x, x.Handle()}
 	e.unlock()
 	return op
@@ -157,7 +177,9 @@ func (e *Engine) post1(ctx uint32, from int, src, tag int32, buf []byte) *p2p.Xf
 	x := e.m.New()
 	x.Ctx, x.Source, x.Tag, x.Buf = ctx, src, tag, buf
 	if from != Anyone {
-		x.Link = e.link(from)
+		if x.Link = e.last; x.Link == nil || x.Link.Rank != from {
+			x.Link = e.link(from)
+		}
 	}
 	if e.failed != nil {
 		e.m.Refuse(x, e.failed)
@@ -169,7 +191,7 @@ func (e *Engine) post1(ctx uint32, from int, src, tag int32, buf []byte) *p2p.Xf
 }
 
 func statusOf(x *p2p.Xfer) Status {
-	return Status{Source: x.Source, Tag: x.Tag, Len: x.Len, Cancelled: x.Cancelled}
+	return Status{Source: int(x.Source), Tag: int(x.Tag), Bytes: x.Len, Cancelled: x.Cancelled}
 }
 
 // collect frees an operation that has ended and says what came of it.
@@ -184,7 +206,7 @@ func (e *Engine) collect(o Op) (Status, error) {
 func (o Op) stale() bool { return o.x != nil && o.x.Handle() != o.handle }
 
 // Wait waits for an operation.
-func (e *Engine) Wait(ctx context.Context, call *Call, o Op) (Status, error) {
+func (e *Engine) Wait(ctx context.Context, c *Comm, op string, o Op) (Status, error) {
 	if o.x == nil {
 		return Status{Source: p2p.AnySource, Tag: p2p.AnyTag}, nil
 	}
@@ -197,8 +219,8 @@ func (e *Engine) Wait(ctx context.Context, call *Call, o Op) (Status, error) {
 		return Status{}, ErrShared
 	}
 	if ctx == nil {
-		e.waitOne(o.x, call)
-	} else if err := e.waitSlow(ctx, call, o.x); err != nil {
+		e.waitOne(o.x, c, op)
+	} else if err := e.waitSlow(ctx, c, op, o.x); err != nil {
 		return Status{}, err
 	}
 	if o.stale() { // another goroutine has completed it by Test
@@ -259,7 +281,7 @@ func (e *Engine) look() {
 
 // WaitSome waits until at least need of the operations have ended. Those that
 // have are left for Test to collect. Ended and stale ones count.
-func (e *Engine) WaitSome(ctx context.Context, call *Call, ops []Op, need int) error {
+func (e *Engine) WaitSome(ctx context.Context, c *Comm, op string, ops []Op, need int) error {
 	e.lock()
 	defer e.unlock()
 	w := e.getWaiter()
@@ -280,7 +302,7 @@ func (e *Engine) WaitSome(ctx context.Context, call *Call, ops []Op, need int) e
 	}
 	var err error
 	if need > 0 {
-		err = e.wait(ctx, call, w, xs, need)
+		err = e.wait(ctx, c, op, w, xs, need)
 	}
 	clear(xs)
 	e.scratch = xs
@@ -315,7 +337,7 @@ func (e *Engine) Probe(ctxID uint32, src, tag int32, take bool) (Status, *p2p.Ms
 	if g == nil {
 		return Status{}, nil, false, e.failed
 	}
-	return Status{Source: g.Source, Tag: g.Tag, Len: g.Total}, g, true, nil
+	return Status{Source: int(g.Source), Tag: int(g.Tag), Bytes: g.Total}, g, true, nil
 }
 
 func (e *Engine) find(ctx uint32, src, tag int32, take bool) *p2p.Msg {
@@ -326,7 +348,7 @@ func (e *Engine) find(ctx uint32, src, tag int32, take bool) *p2p.Msg {
 }
 
 // Park waits for anything at all to happen, for callers that probe.
-func (e *Engine) Park(ctx context.Context, call *Call, tries int, peer, tag int32) {
+func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, peer, tag int32) {
 	e.lock()
 	defer e.unlock()
 	if tries < e.spin+e.yields || e.driver != nil || (ctx != nil && ended(ctx.Done())) {
@@ -337,7 +359,7 @@ func (e *Engine) Park(ctx context.Context, call *Call, tries int, peer, tag int3
 	}
 	w := e.getWaiter()
 	e.driver = w
-	e.board.Waiting(e.rank, e.probing(call, peer, tag))
+	e.board.Waiting(e.rank, e.probing(c, op, peer, tag))
 	if ctx != nil {
 		stop := context.AfterFunc(ctx, e.cq.Wake)
 		defer stop()
@@ -355,11 +377,11 @@ func (e *Engine) Park(ctx context.Context, call *Call, tries int, peer, tag int3
 func (e *Engine) Running() { e.board.Running(e.rank) }
 
 // Mrecv receives a message that Probe took.
-func (e *Engine) Mrecv(call *Call, g *p2p.Msg, buf []byte) Op {
+func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
 	e.lock()
 	defer e.unlock()
 	x := e.m.New()
-	x.Ctx, x.Source, x.Tag, x.Buf, x.Link = call.Ctx, g.Source, g.Tag, buf, g.Link
+	x.Ctx, x.Source, x.Tag, x.Buf, x.Link = c.Ctx, g.Source, g.Tag, buf, g.Link
 	if e.failed != nil {
 		e.m.Refuse(x, e.failed)
 	} else {

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -31,8 +29,7 @@ type Config struct {
 
 // Engine is one rank.
 type Engine struct {
-	mu      sync.Mutex
-	wanted  atomic.Int32 // callers that wait for mu
+	mu      spinLock
 	m       *p2p.Machine
 	dev     rdma.Device
 	qp      rdma.QP
@@ -151,17 +148,8 @@ func (e *Engine) Links(visit func(*p2p.Link)) {
 	}
 }
 
-// lock takes the lock. A driver that holds it sees that somebody wants it.
-func (e *Engine) lock() {
-	if e.mu.TryLock() {
-		return
-	}
-	e.wanted.Add(1)
-	e.mu.Lock()
-	e.wanted.Add(-1)
-}
-
-func (e *Engine) unlock() { e.mu.Unlock() }
+func (e *Engine) lock()   { e.mu.lock() }
+func (e *Engine) unlock() { e.mu.unlock() }
 
 // Drain waits until every packet has been handed to the device.
 func (e *Engine) Drain(timeout time.Duration) {

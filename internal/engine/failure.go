@@ -64,7 +64,7 @@ func (e *Engine) fail(err error) {
 	e.failed = err
 	for _, l := range e.links {
 		if l.Err == nil {
-			l.Err = err
+			e.m.FailLink(l, err)
 		}
 	}
 	e.m.Fail(err)

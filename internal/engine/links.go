@@ -33,8 +33,11 @@ func (e *Engine) arrivalLink(peer rdma.PeerID) *p2p.Link {
 }
 
 func (e *Engine) newLink(rank int, peer rdma.PeerID) *p2p.Link {
-	l := &p2p.Link{Rank: rank, Host: e.client.Host(), Peer: peer, Attr: e.dev.Attr(), Err: e.failed}
+	l := &p2p.Link{Rank: rank, Host: e.client.Host(), Peer: peer, Attr: e.dev.Attr()}
 	e.m.SetUp(l)
+	if e.failed != nil {
+		e.m.FailLink(l, e.failed)
+	}
 	e.links[rank] = l
 	for int(peer) >= len(e.byPeer) {
 		e.byPeer = append(e.byPeer, nil)

@@ -40,6 +40,20 @@ func (e *Engine) poll() int {
 	return n
 }
 
+// postNow posts the packets of a SendNow and tells whether the device has taken
+// them all.
+func (e *Engine) postNow(l *p2p.Link) bool {
+	o := &e.m.Out
+	if len(o.WR) == 1 && l.Open && len(l.Wait) == 0 {
+		if n, _ := e.qp.PostSend(o.WR); n == 1 {
+			o.WR, o.Link = o.WR[:0], o.Link[:0]
+			return true
+		}
+	}
+	e.flush()
+	return len(l.Wait) == 0 && l.Err == nil
+}
+
 // flush posts what the machine wants posted, link by link in order.
 func (e *Engine) flush() {
 	o := &e.m.Out

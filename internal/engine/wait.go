@@ -25,31 +25,31 @@ const (
 // waitOne waits for one operation. The lock is held on entry and on return. It
 // is the road of a blocking call: the first polls happen here, without any of
 // the machinery that several goroutines need.
-func (e *Engine) waitOne(x *p2p.Xfer, call *Call) {
+func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 	if e.driver == nil {
-		for i := e.spin; i > 0; i-- {
-			if x.Done() {
-				return
-			}
-			if e.poll() > 0 {
-				i = e.spin
-			}
-			if e.wanted.Load() != 0 {
-				break
-			}
-		}
 		if x.Done() {
 			return
 		}
+		for i := e.spin; i > 0; i-- {
+			if e.poll() > 0 {
+				if x.Done() {
+					return
+				}
+				i = e.spin
+			}
+			if e.mu.wanted.Load() != 0 {
+				break
+			}
+		}
 	}
-	_ = e.waitSlow(nil, call, x)
+	_ = e.waitSlow(nil, c, op, x)
 }
 
 // waitSlow is waitOne once spinning has not helped, or with a context.
-func (e *Engine) waitSlow(ctx context.Context, call *Call, x *p2p.Xfer) error {
+func (e *Engine) waitSlow(ctx context.Context, c *Comm, op string, x *p2p.Xfer) error {
 	w := e.getWaiter()
 	w.One[0] = x
-	err := e.wait(ctx, call, w, w.One[:], 1)
+	err := e.wait(ctx, c, op, w, w.One[:], 1)
 	w.One[0] = nil
 	e.putWaiter(w)
 	return err
@@ -57,7 +57,7 @@ func (e *Engine) waitSlow(ctx context.Context, call *Call, x *p2p.Xfer) error {
 
 // wait waits until need of the operations have ended (those already done count),
 // or the context ends. The lock is held on entry and on return.
-func (e *Engine) wait(ctx context.Context, call *Call, w *p2p.Waiter, xs []*p2p.Xfer, need int) error {
+func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs []*p2p.Xfer, need int) error {
 	var done <-chan struct{}
 	if ctx != nil {
 		done = ctx.Done()
@@ -81,7 +81,7 @@ func (e *Engine) wait(ctx context.Context, call *Call, w *p2p.Waiter, xs []*p2p.
 		if e.driver != nil {
 			e.sleep(w, done)
 		} else {
-			e.drive(w, done, call, xs)
+			e.drive(w, done, c, op, xs)
 		}
 	}
 	for _, x := range xs {
@@ -134,7 +134,7 @@ func (e *Engine) sleep(w *p2p.Waiter, done <-chan struct{}) {
 
 // drive polls for everybody until our own operations have ended: first with the
 // lock held, then yielding between polls, then parked in the device.
-func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, call *Call, xs []*p2p.Xfer) {
+func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, xs []*p2p.Xfer) {
 	e.driver = w
 	shown := false
 	for idle := 0; w.Pending > 0; idle++ {
@@ -148,7 +148,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, call *Call, xs []*p2
 			break
 		}
 		switch {
-		case e.wanted.Load() != 0:
+		case e.mu.wanted.Load() != 0:
 			e.unlock()
 			runtime.Gosched()
 			e.lock()
@@ -162,7 +162,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, call *Call, xs []*p2
 			}
 		default:
 			if !shown {
-				e.board.Waiting(e.rank, e.describe(call, xs))
+				e.board.Waiting(e.rank, e.describe(c, op, xs))
 				shown = true
 			}
 			e.park()
@@ -204,8 +204,8 @@ func (e *Engine) giveWay(n int) {
 }
 
 // describe says what the first of the unfinished operations waits for.
-func (e *Engine) describe(call *Call, xs []*p2p.Xfer) pmi.WaitState {
-	s := pmi.WaitState{Op: call.Op, Comm: call.Comm, Context: call.Ctx, Peer: pmi.PeerNone, Tag: pmi.TagNone}
+func (e *Engine) describe(c *Comm, op string, xs []*p2p.Xfer) pmi.WaitState {
+	s := pmi.WaitState{Op: op, Comm: c.Name, Context: c.Ctx, Peer: pmi.PeerNone, Tag: pmi.TagNone}
 	for _, x := range xs {
 		if x == nil || x.Done() {
 			continue
@@ -239,6 +239,6 @@ func (e *Engine) putWaiter(w *p2p.Waiter) {
 }
 
 // probing is describe for a probe.
-func (e *Engine) probing(call *Call, peer, tag int32) pmi.WaitState {
-	return pmi.WaitState{Op: call.Op, Comm: call.Comm, Context: call.Ctx, Peer: peer, Tag: tag}
+func (e *Engine) probing(c *Comm, op string, peer, tag int32) pmi.WaitState {
+	return pmi.WaitState{Op: op, Comm: c.Name, Context: c.Ctx, Peer: peer, Tag: tag}
 }

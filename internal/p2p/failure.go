@@ -17,7 +17,7 @@ func (m *Machine) Fail(err error) { m.failAll(nil, err) }
 // Messages that had come whole can still be received; those of which a part is
 // still at the peer are dropped. Receives from anybody go on waiting for others.
 func (m *Machine) FailLink(l *Link, err error) {
-	l.Err = err
+	l.fail(err)
 	m.failAll(l, err)
 	for g := m.match.arrived.head; g != nil; {
 		next := g.nodes[listArrived].next

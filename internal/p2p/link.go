@@ -61,3 +61,9 @@ type partial struct {
 // eagerCharge is what a message costs in credit beyond its data: the receiver's
 // bookkeeping for it.
 const eagerCharge = 128
+
+// fail gives the peer up: nothing is sent to it any more.
+func (l *Link) fail(err error) {
+	l.Err = err
+	l.eagerMax = -1 // SendNow looks at this alone
+}

@@ -97,7 +97,7 @@ func (m *Machine) Free(x *Xfer) { m.put(x) }
 // true, the packets are in Out and the send is over once the device has taken
 // them. It is the fast path of Send and Isend.
 func (m *Machine) SendNow(l *Link, ctx uint32, src, tag int32, buf []byte) bool {
-	if len(buf) > l.eagerMax || l.Err != nil || l.credit < int64(len(buf))+eagerCharge {
+	if len(buf) > l.eagerMax || l.credit < int64(len(buf))+eagerCharge {
 		return false
 	}
 	m.emitEager(l, ctx, src, tag, buf, 0, false)

@@ -29,6 +29,7 @@ type entry struct {
 }
 
 type matcher struct {
+	last    *entry // used last: the next is usually the same
 	buckets []*entry
 	shift   uint
 	entries int
@@ -72,7 +73,11 @@ func (t *matcher) find(p pattern) *entry {
 }
 
 func (t *matcher) entry(p pattern) *entry {
+	if e := t.last; e != nil && e.pattern == p {
+		return e
+	}
 	if e := t.find(p); e != nil {
+		t.last = e
 		return e
 	}
 	if t.entries >= len(t.buckets) {
@@ -88,6 +93,7 @@ func (t *matcher) entry(p pattern) *entry {
 	*e = entry{pattern: p, chain: t.buckets[b]} // its messages are listExact until fileWild says otherwise
 	t.buckets[b] = e
 	t.entries++
+	t.last = e
 	return e
 }
 
@@ -99,6 +105,7 @@ func (t *matcher) grow() {
 		t.buckets, t.shift = make([]*entry, firstBuckets), 64-6
 		return
 	}
+	t.last = nil
 	for b := range t.buckets {
 		for at := &t.buckets[b]; *at != nil; {
 			e := *at

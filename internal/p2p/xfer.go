@@ -109,6 +109,7 @@ func (p *pool) get() *Xfer {
 	if n := len(p.free); n > 0 {
 		x := p.free[n-1]
 		p.free = p.free[:n-1]
+		*x = Xfer{handle: x.handle}
 		return x
 	}
 	x := &Xfer{handle: uint64(len(p.slab)) + 1} // handle 0 names nothing
@@ -117,9 +118,12 @@ func (p *pool) get() *Xfer {
 }
 
 // put returns an Xfer. Its handle's generation moves on, so that a completion
-// or packet that still names it finds nothing.
+// or packet that still names it finds nothing. It is wiped by get: put stands
+// between a message and the answer to it, get does not.
 func (p *pool) put(x *Xfer) {
-	*x = Xfer{handle: x.handle + 1<<32}
+	x.handle += 1 << 32
+	x.stage = stageIdle
+	x.Buf, x.Owner = nil, nil
 	p.free = append(p.free, x)
 }
 
