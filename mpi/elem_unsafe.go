@@ -26,14 +26,20 @@ type typeCheck struct {
 func bytesOf[T Elem](t *typeCheck, s []T) ([]byte, error) {
 	// A nil *T in an interface: its type word stands for T, and nothing is
 	// allocated.
-	word := typeWord((*T)(nil))
-	if t.last.Load() != word {
-		if err := t.check(reflect.TypeFor[T]()); err != nil {
+	if word := typeWord((*T)(nil)); t.last.Load() != word {
+		if err := t.admit(word, reflect.TypeFor[T]()); err != nil {
 			return nil, err
 		}
-		t.last.Store(word)
 	}
 	return rawBytes(s), nil
+}
+
+func (t *typeCheck) admit(word *byte, typ reflect.Type) error {
+	err := t.check(typ)
+	if err == nil {
+		t.last.Store(word)
+	}
+	return err
 }
 
 func rawBytes[T any](s []T) []byte {

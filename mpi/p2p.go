@@ -27,7 +27,11 @@ var noStatus = Status{Source: ProcNull, Tag: AnyTag}
 // Send sends buf to rank dst. It returns when buf may be changed again, which
 // may be before the message has been received.
 func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
-	return send(c, "Send", buf, dst, tag, p2p.Standard)
+	b, err := bytesOf(&c.w.types, buf)
+	if err != nil {
+		return c.refuse(ErrType, "Send", "%w", err)
+	}
+	return c.send("Send", b, dst, tag, p2p.Standard)
 }
 
 // SendContext is Send that gives up when ctx ends. The message may still be
@@ -56,6 +60,10 @@ func send[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) erro
 	if err != nil {
 		return c.refuse(ErrType, op, "%w", err)
 	}
+	return c.send(op, b, dst, tag, mode)
+}
+
+func (c *Comm) send(op string, b []byte, dst, tag int, mode p2p.Mode) error {
 	if uint(dst) >= uint(c.size) || uint(tag) > MaxTag {
 		if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
 			return err

@@ -53,12 +53,13 @@ func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p
 	if l == nil || l.Rank != dst {
 		l = e.link(dst)
 	}
-	if mode != p2p.Synchronous && e.m.SendNow(l, c.Ctx, c.Rank, tag, buf) {
-		if e.postNow(l) {
+	if mode != p2p.Synchronous {
+		if sent, tried := e.sendNow(l, c, tag, buf); sent {
 			e.unlock()
 			return nil
+		} else if tried {
+			return e.finish(nil, c, op, e.adopt(l))
 		}
-		return e.finish(nil, c, op, e.adopt(l))
 	}
 	return e.finish(nil, c, op, e.start(c, dst, tag, buf, mode))
 }
@@ -112,16 +113,20 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 		l = e.link(dst)
 	}
 	var x *p2p.Xfer
-	if mode != p2p.Synchronous && e.m.SendNow(l, c.Ctx, c.Rank, tag, buf) {
-		if e.postNow(l) {
-			e.unlock()
-			return Op{}
-		}
+	sent, tried := false, false
+	if mode != p2p.Synchronous {
+		sent, tried = e.sendNow(l, c, tag, buf)
+	}
+	switch {
+	case sent:
+		e.unlock()
+		return Op{}
+	case tried:
 		x = e.adopt(l)
 		if e.parked {
 			e.cq.Wake()
 		}
-	} else {
+	default:
 		x = e.start(c, dst, tag, buf, mode)
 	}
 	op := Op{x, x.Handle()}

@@ -11,8 +11,10 @@ import (
 
 // poll takes what has come, lets the machine work on it, and posts what it wants
 // posted. It returns the number of completions.
-func (e *Engine) poll() int {
-	n := e.cq.Poll(e.comps[:])
+func (e *Engine) poll() int { return e.work(e.cq.Poll(e.comps[:])) }
+
+// work lets the machine work on n completions.
+func (e *Engine) work(n int) int {
 	for i := range e.comps[:n] {
 		c := &e.comps[i]
 		if c.Op == rdma.OpRecv {
@@ -40,18 +42,22 @@ func (e *Engine) poll() int {
 	return n
 }
 
-// postNow posts the packets of a SendNow and tells whether the device has taken
-// them all.
-func (e *Engine) postNow(l *p2p.Link) bool {
-	o := &e.m.Out
-	if len(o.WR) == 1 && l.Open && len(l.Wait) == 0 {
-		if n, _ := e.qp.PostSend(o.WR); n == 1 {
-			o.WR, o.Link = o.WR[:0], o.Link[:0]
-			return true
+// sendNow sends a message that needs no operation if it can: sent says that the
+// device has taken it, tried that its packets wait in the link.
+func (e *Engine) sendNow(l *p2p.Link, c *Comm, tag int32, buf []byte) (sent, tried bool) {
+	if wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf); wr != nil {
+		if l.Open && len(l.Wait) == 0 {
+			if n, _ := e.qp.PostSend(wr[:]); n == 1 {
+				return true, true
+			}
 		}
+		e.post(l, wr[:])
+	} else if e.m.SendNow(l, c.Ctx, c.Rank, tag, buf) {
+		e.flush()
+	} else {
+		return false, false
 	}
-	e.flush()
-	return len(l.Wait) == 0 && l.Err == nil
+	return len(l.Wait) == 0 && l.Err == nil, true
 }
 
 // flush posts what the machine wants posted, link by link in order.

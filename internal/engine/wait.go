@@ -31,11 +31,14 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 			return
 		}
 		for i := e.spin; i > 0; i-- {
-			if e.poll() > 0 {
+			n := e.cq.Poll(e.comps[:])
+			if n > 0 || len(e.blocked) > 0 {
+				if e.work(n) > 0 {
+					i = e.spin
+				}
 				if x.Done() {
 					return
 				}
-				i = e.spin
 			}
 			if e.mu.wanted.Load() != 0 {
 				break

@@ -20,6 +20,8 @@ type Link struct {
 	choice   []choice // by size, from the protocols' costs
 	eagerMax int      // cached from choice for standard mode, -1 for none
 	segment  int      // data bytes in one packet
+	oneMax   int      // largest message that SendOne takes
+	one      [1]rdma.SendWR
 
 	// Credit bounds what a receiver must hold for messages it has not asked
 	// for. It is counted in bytes of eager data that the peer has not yet
@@ -65,5 +67,5 @@ const eagerCharge = 128
 // fail gives the peer up: nothing is sent to it any more.
 func (l *Link) fail(err error) {
 	l.Err = err
-	l.eagerMax = -1 // SendNow looks at this alone
+	l.eagerMax, l.oneMax = -1, -1 // SendNow and SendOne look at these alone
 }

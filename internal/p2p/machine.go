@@ -93,9 +93,31 @@ func (m *Machine) New() *Xfer { return m.get() }
 // Free takes an operation back that is done, or was never started.
 func (m *Machine) Free(x *Xfer) { m.put(x) }
 
-// SendNow sends a short standard-mode message that needs no state: if it returns
-// true, the packets are in Out and the send is over once the device has taken
-// them. It is the fast path of Send and Isend.
+// SendOne is the fast path of Send and Isend, for a standard-mode message that
+// fits into one packet and needs no state: it returns the link's own work request
+// with the packet in it, and the send is over when the device has taken that. nil
+// means that SendNow or Send must serve.
+func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]rdma.SendWR {
+	n := len(buf)
+	if n > l.oneMax || l.credit < int64(n)+eagerCharge {
+		return nil
+	}
+	l.credit -= int64(n) + eagerCharge
+	l.Stats.ByProtocol[protoEager]++
+	l.Stats.Sent++
+	l.Stats.BytesSent += uint64(n)
+	wr := &l.one
+	h := &wr[0].Head
+	put64(h[offKind:], uint64(kindEager)|uint64(l.sendSeq)<<32)
+	put64(h[offContext:], uint64(ctx)|uint64(uint32(src))<<32)
+	put64(h[offTag:], uint64(uint32(tag)))
+	put64(h[offTotal:], uint64(n))
+	wr[0].Body = rdma.MemOf(buf)
+	l.sendSeq++
+	return wr
+}
+
+// SendNow is SendOne for messages of several packets, which are in Out then.
 func (m *Machine) SendNow(l *Link, ctx uint32, src, tag int32, buf []byte) bool {
 	if len(buf) > l.eagerMax || l.credit < int64(len(buf))+eagerCharge {
 		return false

@@ -228,5 +228,7 @@ func (l *Link) setUp(m *Machine) {
 		l.segment = h
 	}
 	l.segment = max(l.segment, 1)
+	l.oneMax = min(l.eagerMax, l.segment)
+	l.one[0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: l.Peer, HeadLen: headLen}
 	l.credit = m.cfg.Credit
 }

@@ -66,6 +66,7 @@ type Device struct {
 	done     completionFIFO
 	copies   transferTable
 	nextRing int
+	skipped  int // polls that passed over the shared queue
 	closed   bool
 
 	seg   *segment

@@ -49,9 +49,8 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 	c := &cells[w.pos&uint64(len(cells)-1)]
 	n := int(wr.HeadLen) + wr.Body.Len()
 	if n <= ringInline {
-		// Copying all of Head is a few moves without a call; what is too much is
-		// overwritten by Body or lies behind the length.
-		c.data = [ringInline]byte(wr.Head[:ringInline])
+		// What is too much of Head is overwritten by Body or lies behind the length.
+		copyHead(&c.data, &wr.Head)
 		copy(c.data[wr.HeadLen:], wr.Body.Bytes())
 	} else {
 		from, next := span(w.at, n, len(w.mem.bytes))
