@@ -74,6 +74,9 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 		}
 	}
 	if done != nil {
+		if e.driver == nil {
+			e.poll() // a context that has ended already still sees what has come
+		}
 		stop := context.AfterFunc(ctx, e.cq.Wake)
 		defer stop()
 	}
