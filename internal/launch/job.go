@@ -273,10 +273,10 @@ func (j *job) signal(sig syscall.Signal) {
 			return
 		}
 	case syscall.SIGTSTP:
-		// Stop with the ranks, and let them go on when this goes on.
+		// Stop with the ranks; SIGCONT is passed on to them. It cannot be sent
+		// from here: this thread may run on for a moment.
 		j.signalAll(syscall.SIGSTOP)
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		j.signalAll(syscall.SIGCONT)
 		return
 	}
 	j.passedOn = sig
