@@ -4,7 +4,10 @@ package mpi_test
 // processes (go test -c, then muster run or mpiexec.hydra): see package mpitest.
 
 import (
+	"bytes"
 	"errors"
+	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
@@ -18,23 +21,30 @@ var oneToFive = []int{1, 2, 3, 4, 5}
 
 // thresholds is sizes on both sides of where the library changes its ways: what
 // fits a header, a ring cell, a segment, the eager limit.
-var thresholds = []int{0, 1, 23, 24, 25, 47, 48, 49, 63, 64, 65, 4095, 4096, 4097, 8191, 8192, 8193, 65535, 65536, 65537, 1 << 20}
+var thresholds = []int{0, 1, 24, 25, 48, 49, 64, 65, 4096, 8192, 8193, 65536, 65537, 1 << 20}
+
+// tape is the bytes that messages are cut from.
+var tape = sync.OnceValue(func() []byte {
+	b := make([]byte, 3<<20)
+	rand.NewChaCha8([32]byte{1}).Read(b)
+	return b
+})
+
+func cut(n, seed int) []byte { return tape()[seed*101 : seed*101+n] }
 
 // pattern is n bytes that depend on a seed and on their place.
-func pattern(n, seed int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(seed*31 + i + i>>8)
-	}
-	return b
-}
+func pattern(n, seed int) []byte { return bytes.Clone(cut(n, seed)) }
 
 // wantPattern says where bytes first differ from the pattern.
 func wantPattern(t *testing.T, b []byte, seed int, what string) {
 	t.Helper()
+	want := cut(len(b), seed)
+	if bytes.Equal(b, want) {
+		return
+	}
 	for i := range b {
-		if b[i] != byte(seed*31+i+i>>8) {
-			t.Fatalf("%s: byte %d of %d is %d, want %d", what, i, len(b), b[i], byte(seed*31+i+i>>8))
+		if b[i] != want[i] {
+			t.Fatalf("%s: byte %d of %d is %d, want %d", what, i, len(b), b[i], want[i])
 		}
 	}
 }
@@ -43,19 +53,18 @@ const guardByte = 0xEE
 
 // guarded is a buffer between two fences of guard bytes.
 func guarded(n int) (whole, middle []byte) {
-	whole = make([]byte, n+128)
-	for i := range whole {
-		whole[i] = guardByte
-	}
+	whole = bytes.Repeat([]byte{guardByte}, n+128)
 	return whole, whole[64 : 64+n : 64+n]
 }
 
 // wantGuards checks the fences, and the bytes of the middle from used on.
 func wantGuards(t *testing.T, whole []byte, used int, what string) {
 	t.Helper()
-	for i, b := range whole {
-		if (i < 64 || i >= 64+used) && b != guardByte {
-			t.Fatalf("%s: byte %d, outside of the %d bytes received, was written", what, i-64, used)
+	for _, fence := range []struct{ lo, hi int }{{0, 64}, {64 + used, len(whole)}} {
+		for i := fence.lo; i < fence.hi; i++ {
+			if whole[i] != guardByte {
+				t.Fatalf("%s: byte %d, outside of the %d bytes received, was written", what, i-64, used)
+			}
 		}
 	}
 }

@@ -98,7 +98,7 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP)
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT)
 	defer signal.Stop(signals)
 	cfg.Signals = signals
 

@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -64,6 +66,55 @@ func TestRunCommand(t *testing.T) {
 			t.Errorf("muster %q must give status %d and print %q; got %+v", c.args, c.status, c.out, got)
 		}
 	}
+}
+
+// A job is stopped and continued as one, with Ctrl-Z and fg.
+func TestStopAndContinue(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "run", "-n", "2", "--label=never", "sh", "-c", "echo $$; exec sleep 20")
+	cmd.Env = append(os.Environ(), asMuster+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill() // the ranks die with it
+	var a, b int
+	if _, err := fmt.Fscan(pipe, &a, &b); err != nil {
+		t.Fatalf("the ranks did not tell their process numbers: %v", err)
+	}
+	await := func(what string, stopped bool, pids ...int) {
+		t.Helper()
+		for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			all := true
+			for _, pid := range pids {
+				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+				if err != nil {
+					t.Skipf("no /proc: %v", err)
+				}
+				all = all && strings.Contains(string(stat), ") T ") == stopped
+			}
+			if all {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: launcher and ranks must all be stopped: %v", what, stopped)
+			}
+		}
+	}
+	cmd.Process.Signal(syscall.SIGTSTP)
+	await("after Ctrl-Z", true, cmd.Process.Pid, a, b)
+	time.Sleep(20 * time.Millisecond)
+	await("a little later", true, a, b)
+	cmd.Process.Signal(syscall.SIGCONT)
+	await("after fg", false, cmd.Process.Pid, a, b)
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {

@@ -373,9 +373,7 @@ func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, peer, 
 	e.watch()
 	e.driver = nil
 	e.putWaiter(w)
-	if next := e.sleepers; next != nil {
-		e.signal(next)
-	}
+	e.handOver()
 }
 
 // Running tells the board that a probing caller has found something.

@@ -77,6 +77,9 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 		}
 	}
 	if done != nil {
+		if e.driver == nil {
+			e.poll() // a context that has ended already still sees what has come
+		}
 		stop := context.AfterFunc(ctx, e.cq.Wake)
 		defer stop()
 	}
@@ -92,10 +95,20 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 			x.Owner = nil
 		}
 	}
+	e.handOver()
 	if w.Pending > 0 {
 		return GaveUp(ctx)
 	}
 	return nil
+}
+
+// handOver wakes one who sleeps to drive, if nobody does. Everyone who leaves a
+// wait calls it, not the driver alone: the sleeper whom the driver woke may have
+// been done already, and must then pass the turn on.
+func (e *Engine) handOver() {
+	if e.driver == nil && e.sleepers != nil {
+		e.signal(e.sleepers)
+	}
 }
 
 // ErrGaveUp says that a context ended before the operation; the context's cause
@@ -177,9 +190,6 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 		e.board.Running(e.rank)
 	}
 	e.driver = nil
-	if next := e.sleepers; next != nil {
-		e.signal(next)
-	}
 }
 
 func (e *Engine) park() {

@@ -69,12 +69,22 @@ func (e ending) status() int {
 
 func (e ending) String() string {
 	switch {
-	case e.signal == syscall.SIGKILL:
-		return "killed by SIGKILL (by hand, or by the kernel for lack of memory: see dmesg)"
 	case e.signal != 0:
-		return fmt.Sprintf("killed by %s (%s)", unix.SignalName(e.signal), e.signal)
+		return "killed by " + unix.SignalName(e.signal)
 	case e.err != nil:
 		return "lost: " + e.err.Error()
 	}
 	return fmt.Sprintf("exit status %d", e.code)
+}
+
+// explained adds what the launcher's report, unlike the errors of the ranks, has
+// room for.
+func (e ending) explained() string {
+	switch e.signal {
+	case 0:
+		return e.String()
+	case syscall.SIGKILL:
+		return e.String() + " (by hand, or by the kernel for lack of memory: see dmesg)"
+	}
+	return fmt.Sprintf("%s (%s)", e, e.signal)
 }

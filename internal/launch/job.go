@@ -41,12 +41,12 @@ type job struct {
 	status int // of the job, once a rank has failed
 	killed int // ranks that had to be killed
 
-	ending     bool
-	patience   *time.Timer // until the next step of ending
-	asked      bool        // SIGTERM was sent
-	interrupts int
-	lastQuit   time.Time
-	passedOn   syscall.Signal // the last signal passed on
+	ending      bool
+	patience    *time.Timer // until the next step of ending
+	asked       bool        // SIGTERM was sent
+	interrupted time.Time   // when the first SIGINT came
+	lastQuit    time.Time
+	passedOn    syscall.Signal // the last signal passed on
 }
 
 type rankState struct {
@@ -195,10 +195,10 @@ func (j *job) exited(rank int, end ending) {
 	case phase == pmi.PhaseAborted: // told when it asked for it
 	case phase == pmi.PhaseFinalized:
 		if failed && j.status == 0 && j.cause == nil {
-			j.fail(rank, "after it had finished: "+end.String(), end.status())
+			j.fail(rank, "after it had finished: "+end.explained(), end.status())
 		}
 	case failed:
-		j.died(rank, end.String(), end.String(), end.status())
+		j.died(rank, end.explained(), end.String(), end.status())
 	case phase == pmi.PhaseJoined:
 		j.died(rank, "ended with status 0 without leaving the job: Finalize was not called", "ended without Finalize", 1)
 	case j.server.Fenced() > 0:
@@ -258,7 +258,9 @@ func (j *job) signalAll(sig syscall.Signal) {
 func (j *job) signal(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGINT:
-		if j.interrupts++; j.interrupts > 1 {
+		if j.interrupted.IsZero() {
+			j.interrupted = time.Now()
+		} else if time.Since(j.interrupted) > sameKeystroke {
 			j.fail(-1, "interrupted twice", 128+int(sig))
 			j.asked = true
 			j.endNow()
@@ -271,15 +273,19 @@ func (j *job) signal(sig syscall.Signal) {
 			return
 		}
 	case syscall.SIGTSTP:
-		// Stop with the ranks, and let them go on when this goes on.
+		// Stop with the ranks; SIGCONT is passed on to them. It cannot be sent
+		// from here: this thread may run on for a moment.
 		j.signalAll(syscall.SIGSTOP)
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		j.signalAll(syscall.SIGCONT)
 		return
 	}
 	j.passedOn = sig
 	j.signalAll(sig)
 }
+
+// sameKeystroke is how close two SIGINT come that are one: commands such as
+// timeout send it to the launcher and then to its group.
+const sameKeystroke = 100 * time.Millisecond
 
 // tellWaits prints the report.
 func (j *job) tellWaits(head string) {
@@ -306,7 +312,7 @@ func (j *job) report() {
 	}
 	lines := []string{j.causeText()}
 	if j.killed > 0 {
-		lines = append(lines, fmt.Sprintf("%d of the other ranks did not end by themselves and were killed", j.killed))
+		lines = append(lines, fmt.Sprintf("ranks that did not end by themselves and were killed: %d of %d", j.killed, j.cfg.Ranks))
 	}
 	j.say(lines...)
 }

@@ -58,7 +58,7 @@ func TestDeathIsToldAndEndsTheJob(t *testing.T) {
 
 func TestDeafRanksAreKilled(t *testing.T) {
 	r := runRole(t, "stay", Config{Ranks: 3})
-	if r.Status != 5 || !strings.Contains(r.err, "2 of the other ranks did not end by themselves and were killed") {
+	if r.Status != 5 || !strings.Contains(r.err, "ranks that did not end by themselves and were killed: 2 of 3") {
 		t.Errorf("status must be that of the first, 5, and the report must say who was killed: %+v", r)
 	}
 	if r.took < 500*time.Millisecond || r.took > slow*1200*time.Millisecond {
@@ -208,7 +208,7 @@ func runSignalled(t *testing.T, role string, cfg Config, send ...syscall.Signal)
 		out.await(t, "ready", 2)
 		for _, s := range send {
 			signals <- s
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(3 * sameKeystroke / 2)
 		}
 	}()
 	r := runRole(t, role, cfg)
@@ -228,6 +228,21 @@ func TestSecondInterruptKills(t *testing.T) {
 	r := runSignalled(t, "signals", Config{}, syscall.SIGINT, syscall.SIGINT)
 	if r.Status != 130 || !strings.Contains(r.err, "interrupted twice") {
 		t.Errorf("a second SIGINT must kill ranks that caught the first: %+v", r)
+	}
+}
+
+func TestOneKeystrokeThatComesTwiceDoesNotKill(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	out := new(watched)
+	go func() {
+		out.await(t, "ready", 2)
+		signals <- syscall.SIGINT
+		signals <- syscall.SIGINT
+		out.await(t, "got interrupt", 2)
+		signals <- syscall.SIGTERM
+	}()
+	if r := runRole(t, "signals", Config{Ranks: 2, Signals: signals, Stdout: out}); r.Status != 0 || r.Cause != "" {
+		t.Errorf("two SIGINT at the same moment are one: %+v", r)
 	}
 }
 

@@ -35,9 +35,17 @@ func fill(b []byte, seed uint64) {
 	}
 }
 
-func spoil(b []byte) {
-	for i := range b {
-		b[i] = spoilt
+func spoil(b []byte) { paint(b, spoilt) }
+
+// paint fills b with one value, doubling what is there: the race detector looks
+// at every store, so a loop over bytes would take most of a test's time.
+func paint(b []byte, value byte) {
+	if len(b) == 0 {
+		return
+	}
+	b[0] = value
+	for n := 1; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
 	}
 }
 

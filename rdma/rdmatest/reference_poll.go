@@ -57,9 +57,7 @@ func (c *refCQ) Poll(out []rdma.Completion) int {
 // endLending spoils what was lent, so that a user who looks too late sees it.
 func (c *refCQ) endLending() {
 	for _, data := range c.lent {
-		for i := range data {
-			data[i] = poisoned
-		}
+		paint(data, poisoned)
 	}
 	c.lent = nil
 }

@@ -48,6 +48,7 @@ func playPart(text string) error {
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return err
 	}
+	time.AfterFunc(lifetime, func() { panic("the scenario does not end") })
 	p.Config.Index, p.Config.Peers = p.Index, p.N
 	r, err := openRank(p.Config, rdma.SRQConfig{Lend: true})
 	if err != nil {
@@ -86,6 +87,10 @@ type child struct {
 	out    *bufio.Scanner
 	stderr bytes.Buffer
 }
+
+// lifetime bounds every child: go test does not stop benchmarks that hang, nor
+// the children of tests that do.
+const lifetime = 90 * time.Second
 
 // start begins a scenario; pinned binds rank i to core i.
 func start(t testing.TB, p part, pinned bool) *cast {
@@ -162,8 +167,7 @@ func (c *cast) line(i int) string {
 // that failed.
 func (c *cast) finish(limit time.Duration) {
 	c.t.Helper()
-	timer := time.AfterFunc(limit, c.kill)
-	defer timer.Stop()
+	defer time.AfterFunc(limit, c.kill).Stop()
 	for _, r := range c.ranks {
 		for r.out.Scan() && r.out.Text() != "end" {
 		}

@@ -1,0 +1,98 @@
+# What can be done here. `make` alone shows it.
+#
+# Everything is built without cgo, as users build it; only the race detector
+# needs a C compiler.
+
+export CGO_ENABLED ?= 0
+
+GO          ?= go
+BIN         := $(CURDIR)/bin
+STATICCHECK := v0.8.2
+FUZZTIME    ?= 5s
+# One test binary is started so often: on so many ranks.
+RANKS       ?= 1 2 3 4 5
+# No test may hang: a package has so long, a job of several processes as well.
+TIMEOUT     ?= 300s
+# What a run of several processes gets, for example: make multi TESTS='-test.run Probe'
+TESTS       ?=
+# What bench/peers gets, for example: make bench-peers PEERS='-only latency'
+PEERS       ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race multi multi-race fuzz lint cross explore bench-peers ci clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/muster
+	@if [ -d cmd/muster ]; then $(GO) build -o $(BIN)/muster ./cmd/muster; \
+	else echo "skipped: there is no cmd/muster yet"; fi
+
+test: ## run the tests, ranks as goroutines
+	$(GO) test -timeout $(TIMEOUT) ./...
+
+race: ## the same under the race detector
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) ./...
+
+multi: build ## run the API tests on processes: muster run -n 1..5, mpiexec.hydra -n 4
+	@$(MAKE) --no-print-directory processes KIND=mpi.test
+
+multi-race: build ## the same under the race detector
+	@CGO_ENABLED=1 $(MAKE) --no-print-directory processes KIND=mpi.race.test FLAGS=-race
+
+# The tests of package mpi are collective calls when a launcher starts them, so
+# every rank runs all of them; see package mpitest.
+.PHONY: processes
+processes:
+	@set -eu; \
+	if [ ! -d mpi ] || [ ! -x $(BIN)/muster ]; then echo "skipped: needs ./mpi and bin/muster"; exit 0; fi; \
+	$(GO) test -c $(FLAGS) -o $(BIN)/$(KIND) ./mpi; \
+	cd mpi; \
+	for n in $(RANKS); do \
+		echo "muster run -n $$n $(KIND)"; \
+		timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n $$n $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
+	done; \
+	if command -v mpiexec.hydra >/dev/null; then \
+		echo "mpiexec.hydra -n 4 $(KIND)"; \
+		timeout -k 10 $(TIMEOUT) mpiexec.hydra -n 4 $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
+	else echo "skipped: mpiexec.hydra is not installed (Debian package mpich)"; fi
+
+fuzz: ## run every fuzz target for FUZZTIME (5s)
+	@set -eu; \
+	grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*|\1 \2|' | sort | \
+	while read -r dir target; do \
+		echo "$$dir $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -timeout $(TIMEOUT) "$$dir"; \
+	done
+
+lint: $(BIN)/staticcheck-$(STATICCHECK) ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(BIN)/staticcheck-$(STATICCHECK) ./...
+
+$(BIN)/staticcheck-$(STATICCHECK):
+	@mkdir -p $(BIN)
+	GOBIN=$(BIN) $(GO) install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK)
+	@mv $(BIN)/staticcheck $@
+
+cross: ## build and vet for linux/arm64 and darwin/arm64
+	@set -eu; for target in linux/arm64 darwin/arm64; do \
+		echo "$$target"; \
+		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build ./...; \
+		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet ./...; \
+	done
+
+explore: ## run every order of every small program through the protocols (long)
+	@if grep -qs explore.full internal/p2p/*_test.go; then \
+		$(GO) test ./internal/p2p -run TestExplore -v -timeout 120m -explore.full; \
+	else echo "skipped: there is no explorer in internal/p2p yet"; fi
+
+bench-peers: build ## measure against Open MPI and MPICH, write docs/results.md (long)
+	@if [ -d bench/peers ]; then $(GO) run ./bench/peers $(PEERS); \
+	else echo "skipped: there is no bench/peers yet"; fi
+
+ci: ## everything that is checked before a change is taken
+	./.ci/run
+
+clean: ## remove what was built
+	rm -rf $(BIN)

@@ -1,0 +1,142 @@
+package muster_test
+
+import (
+	"go/ast"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Who may import whom. A line is a folder and the folders of this module that
+// its files may import; tests may import anything. A folder without a line is a
+// fault, so that a new one begins with a decision. In a line, "examples/*" means
+// the folders right below it.
+const importPolicy = `
+rdma
+prof
+internal/dtype
+internal/pmi
+
+rdma/internal/ddp   rdma
+rdma/shm            rdma
+rdma/ofi            rdma
+rdma/rail           rdma
+rdma/rdmatest       rdma
+internal/regcache   rdma
+rdma/iwarp          rdma rdma/internal/ddp
+rdma/dgram          rdma rdma/internal/ddp
+
+internal/p2p        rdma internal/dtype
+internal/sched      internal/dtype
+internal/coll       internal/sched internal/dtype
+internal/engine     rdma prof internal/p2p internal/regcache internal/pmi internal/sched
+internal/rma        rdma internal/engine internal/dtype
+internal/launch     internal/pmi
+sim                 rdma internal/sched
+
+mpi                 rdma prof internal/dtype internal/pmi internal/regcache internal/p2p internal/sched internal/coll internal/engine internal/rma internal/launch sim
+mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/iwarp rdma/dgram
+
+mpitest             mpi sim rdma
+bench               mpi prof rdma
+bench/peers         bench
+apps/*              mpi
+examples/*          mpi
+cmd/muster          anything
+`
+
+// Pure folders hold state machines without I/O, clock or goroutine, so that
+// they can be scripted, fuzzed, explored and simulated. They have no use for
+// these packages and functions; time comes in as an argument.
+var (
+	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll"}
+	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
+	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+)
+
+// policy is importPolicy, read.
+func policy() map[string][]string {
+	rules := map[string][]string{}
+	for line := range strings.Lines(importPolicy) {
+		if words := strings.Fields(line); len(words) > 0 {
+			rules[words[0]] = words[1:]
+		}
+	}
+	return rules
+}
+
+// rule is the line of a folder, and whether it has one.
+func rule(folder string) (allowed []string, listed bool) {
+	rules := policy()
+	if allowed, listed = rules[folder]; !listed {
+		allowed, listed = rules[path.Dir(folder)+"/*"]
+	}
+	return allowed, listed
+}
+
+func (h *house) checkImports(folder string, files []*source) {
+	allowed, listed := rule(folder)
+	for _, s := range files {
+		if s.test {
+			continue
+		}
+		if !listed {
+			h.fault(folder, "has no line in the import rule (house_imports_test.go): decide what it may import")
+			return
+		}
+		mine := slices.Concat(allowed, policy()[s.path])
+		for _, imp := range s.file.Imports {
+			h.checkImport(s, imp, mine)
+		}
+		if slices.Contains(pureFolders, folder) {
+			h.checkPure(s)
+		}
+	}
+}
+
+func (h *house) checkImport(s *source, imp *ast.ImportSpec, allowed []string) {
+	name, err := strconv.Unquote(imp.Path.Value)
+	if err != nil {
+		h.fault(h.at(imp), "import path %s: %v", imp.Path.Value, err)
+		return
+	}
+	ours, isOurs := strings.CutPrefix(name, module+"/")
+	first, _, _ := strings.Cut(name, "/")
+	switch {
+	case name == "C":
+		if s.folder != "rdma/ofi" {
+			h.fault(h.at(imp), "uses cgo: that is for rdma/ofi alone")
+		}
+	case isOurs:
+		if !slices.Contains(allowed, ours) && !slices.Contains(allowed, "anything") {
+			h.fault(h.at(imp), "%s may not import %s (the import rule is in house_imports_test.go)", s.folder, ours)
+		}
+	case strings.Contains(first, ".") && !strings.HasPrefix(name, "golang.org/x/"):
+		if !strings.HasPrefix(s.folder, "cmd/") {
+			h.fault(h.at(imp), "imports %s: only commands use more than the standard library and golang.org/x", name)
+		}
+	}
+}
+
+func (h *house) checkPure(s *source) {
+	for _, imp := range s.file.Imports {
+		name := strings.Trim(imp.Path.Value, `"`)
+		for _, impure := range impureImports {
+			if name == impure || strings.HasPrefix(name, impure+"/") {
+				h.fault(h.at(imp), "%s is pure and does not import %s", s.folder, name)
+			}
+		}
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			h.fault(h.at(n), "%s is pure and starts no goroutine", s.folder)
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(impureTime, n.Sel.Name) {
+				h.fault(h.at(n), "%s is pure and does not call time.%s: take the time as an argument", s.folder, n.Sel.Name)
+			}
+		}
+		return true
+	})
+}

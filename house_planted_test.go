@@ -1,0 +1,82 @@
+package muster_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// TestHouseSeesFaults plants one fault at a time into a small tree and wants it
+// found, and nothing else.
+func TestHouseSeesFaults(t *testing.T) {
+	for _, c := range []struct {
+		name, file, text string
+		want             string // part of the fault; "": none
+	}{
+		{"nothing", "internal/p2p/match.go", "package p2p\n\nimport (\n\t\"errors\"\n\n\t\"" + module + "/rdma\"\n)\n\nvar errFull = errors.New(\"full\")\n\nvar _ rdma.Op\n", ""},
+		{"a forbidden import", "internal/p2p/match.go", "package p2p\n\nimport _ \"" + module + "/internal/engine\"\n", "internal/p2p may not import internal/engine"},
+		{"a forbidden import in a test", "internal/p2p/match_test.go", "package p2p\n\nimport _ \"" + module + "/internal/engine\"\n", ""},
+		{"a provider outside devices.go", "mpi/comm.go", "package mpi\n\nimport _ \"" + module + "/rdma/shm\"\n", "mpi may not import rdma/shm"},
+		{"a provider in devices.go", "mpi/devices.go", "package mpi\n\nimport _ \"" + module + "/rdma/shm\"\n", ""},
+		{"an example that looks inside", "examples/01-hello/main.go", "// Hello.\npackage main\n\nimport _ \"" + module + "/internal/engine\"\n\nfunc main() {}\n", "may not import internal/engine"},
+		{"an example", "examples/01-hello/main.go", "// Hello.\npackage main\n\nimport _ \"" + module + "/mpi\"\n\nfunc main() {}\n", ""},
+		{"the command", "cmd/muster/main.go", "// Muster.\npackage main\n\nimport _ \"" + module + "/internal/launch\"\nimport _ \"github.com/spf13/cobra\"\n\nfunc main() {}\n", ""},
+		{"a folder without a line", "internal/magic/doc.go", "// Package magic is new.\npackage magic\n", "has no line in the import rule"},
+		{"foreign code in the library", "mpi/comm.go", "package mpi\n\nimport _ \"github.com/spf13/cobra\"\n", "only commands use more"},
+		{"cgo", "rdma/shm/ring.go", "package shm\n\nimport \"C\"\n", "uses cgo"},
+
+		{"a lock in a pure folder", "internal/p2p/match.go", "package p2p\n\nimport _ \"sync\"\n", "is pure and does not import sync"},
+		{"atomics in a pure folder", "internal/p2p/match.go", "package p2p\n\nimport _ \"sync/atomic\"\n", "is pure and does not import sync/atomic"},
+		{"randomness in a pure folder", "internal/p2p/match.go", "package p2p\n\nimport _ \"math/rand/v2\"\n", "is pure and does not import math/rand/v2"},
+		{"a lock in a pure folder's test", "internal/p2p/match_test.go", "package p2p\n\nimport _ \"sync\"\n", ""},
+		{"the clock in a pure folder", "internal/p2p/match.go", "package p2p\n\nimport \"time\"\n\nfunc now() time.Time { return time.Now() }\n", "does not call time.Now"},
+		{"a goroutine in a pure folder", "internal/p2p/match.go", "package p2p\n\nfunc f() { go f() }\n", "starts no goroutine"},
+
+		{"unsafe in the wrong file", "rdma/shm/ring.go", "package shm\n\nimport _ \"unsafe\"\n", "imports unsafe"},
+		{"unsafe in the right file", "rdma/shm/ring_unsafe.go", "package shm\n\nimport _ \"unsafe\"\n", ""},
+		{"unsafe in the wrong test", "rdma/shm/ring_test.go", "package shm\n\nimport _ \"unsafe\"\n", "imports unsafe"},
+		{"a long file", "mpi/comm.go", "package mpi\n" + strings.Repeat("\n", maxLines), "the limit is 600"},
+		{"a long test", "mpi/comm_test.go", "package mpi\n" + strings.Repeat("\n", maxLines), ""},
+		{"a program without a comment", "examples/02-ring/main.go", "package main\n\nfunc main() {}\n", "no doc.go"},
+		{"init", "mpi/comm.go", "package mpi\n\nfunc init() {}\n", "has an init function"},
+		{"a method named init", "mpi/comm.go", "package mpi\n\ntype t int\n\nfunc (t) init() {}\n", ""},
+		{"a folder that says nothing", "internal/util/doc.go", "// Package util helps.\npackage util\n", "the name says nothing"},
+		{"a machine's path", "docs/notes.md", "See /" + "root/notes.\n", "somebody's machine"},
+		{"a file that does not parse", "mpi/comm.go", "package mpi\n\nfunc {\n", "does not parse"},
+
+		{"a counter", "mpi/comm.go", "package mpi\n\nvar count int\n\nfunc f() { count++ }\n", "changes count"},
+		{"a cache", "mpi/comm.go", "package mpi\n\nvar cache = map[int]int{}\n\nfunc f() { cache[1] = 2 }\n", "changes cache"},
+		{"a field", "mpi/comm.go", "package mpi\n\nvar state struct{ n int }\n\nfunc f() { state.n = 2 }\n", "changes state"},
+		{"an address", "mpi/comm.go", "package mpi\n\nvar n int\n\nfunc f() *int { return &n }\n", "changes n"},
+		{"a registry", "mpi/comm.go", "package mpi\n\nvar names = make(map[string]int)\n", "made empty (make)"},
+		{"a lock", "mpi/comm.go", "package mpi\n\nimport \"sync\"\n\nvar mu sync.Mutex\n", "made to be changed (sync.Mutex)"},
+		{"a channel", "mpi/comm.go", "package mpi\n\nvar done chan int\n", "has a channel"},
+		{"a table", "mpi/comm.go", "package mpi\n\nvar names = map[int]string{1: \"one\"}\n\nfunc f() string { return names[1] }\n", ""},
+		{"a local of the same name", "mpi/comm.go", "package mpi\n\nvar names = []string{\"one\"}\n\nfunc f() { var names []string; names = nil; _ = names }\n", ""},
+		{"a counter in a test", "mpi/comm_test.go", "package mpi\n\nvar count int\n\nfunc f() { count++ }\n", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tree := fstest.MapFS{c.file: {Data: []byte(c.text)}}
+			for _, folder := range []string{"rdma", "rdma/shm", "mpi", "internal/p2p"} {
+				tree[folder+"/doc.go"] = &fstest.MapFile{Data: []byte("// Package x.\npackage " + folder[strings.LastIndexByte(folder, '/')+1:] + "\n")}
+			}
+			faults := inspect(tree)
+			switch {
+			case c.want == "" && len(faults) > 0:
+				t.Errorf("a tree in order has faults: %q", faults)
+			case c.want != "" && !slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, c.want) }):
+				t.Errorf("no fault says %q: %q", c.want, faults)
+			}
+		})
+	}
+}
+
+// TestHouseWantsDocs shows that a folder without doc.go is seen.
+func TestHouseWantsDocs(t *testing.T) {
+	for text, want := range map[string]int{"package rdma\n": 1, "// Package rdma is a room.\npackage rdma\n": 0} {
+		if faults := inspect(fstest.MapFS{"rdma/doc.go": {Data: []byte(text)}}); len(faults) != want {
+			t.Errorf("doc.go with %q: %d faults instead of %d: %q", text, len(faults), want, faults)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package mpi_test
+
+// Looking before receiving (MPI-4.1 section 3.8).
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpitest"
+)
+
+// What Probe tells is what Recv gets, for every protocol and kind of wildcard.
+func TestProbeTellsWhatRecvGets(t *testing.T) {
+	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
+		next, prev := neighbours(c)
+		for round, size := range thresholds {
+			tag := 11 + round
+			s := mpi.Isend(c, pattern(size, 4), next, tag)
+			for _, look := range []struct{ src, tag int }{
+				{prev, tag}, {mpi.AnySource, tag}, {prev, mpi.AnyTag}, {mpi.AnySource, mpi.AnyTag},
+			} {
+				st, err := mpi.Probe(c, look.src, look.tag)
+				noError(t, err, "Probe")
+				if st.Source != prev || st.Tag != tag || st.Bytes != size {
+					t.Fatalf("Probe(%d, %d) of a message of %d bytes tells %+v", look.src, look.tag, size, st)
+				}
+			}
+			in := make([]byte, size)
+			_, err := mpi.Recv(c, in, prev, tag)
+			noError(t, err, "Recv after Probe")
+			wantPattern(t, in, 4, fmt.Sprintf("probed message of %d bytes", size))
+			noError(t, waitErr(s), "Isend")
+			if _, ok, err := mpi.Iprobe(c, prev, tag); ok || err != nil {
+				t.Fatalf("Iprobe after the message was received: %v, %v; want no message", ok, err)
+			}
+		}
+	})
+}
+
+// A message that Mprobe has set aside is seen by no other receive or probe.
+func TestMprobeSetsAside(t *testing.T) {
+	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
+		next, prev := neighbours(c)
+		for _, size := range thresholds {
+			reqs := []mpi.Request{
+				mpi.Isend(c, pattern(size, 1), next, 2),
+				mpi.Isend(c, pattern(size, 2), next, 2),
+				mpi.Isend(c, pattern(size, 3), next, 2),
+			}
+			m1, st, err := mpi.Mprobe(c, prev, mpi.AnyTag)
+			noError(t, err, "Mprobe")
+			if st.Bytes != size || st.Source != prev || st.Tag != 2 {
+				t.Fatalf("Mprobe of %d bytes tells %+v", size, st)
+			}
+			m2 := improbe(t, c, mpi.AnySource, 2)
+			in := make([]byte, size)
+			_, err = mpi.Recv(c, in, prev, 2)
+			noError(t, err, "Recv beside messages that were set aside")
+			wantPattern(t, in, 3, "the message that nobody had set aside")
+			_, err = mpi.Imrecv(m2, in).Wait()
+			noError(t, err, "Imrecv")
+			wantPattern(t, in, 2, "the message that was set aside second")
+			st, err = mpi.Mrecv(m1, in)
+			noError(t, err, "Mrecv")
+			wantPattern(t, in, 1, "the message that was set aside first")
+			if st.Bytes != size || st.Source != prev || st.Tag != 2 {
+				t.Fatalf("Mrecv of %d bytes tells %+v", size, st)
+			}
+			_, err = mpi.Mrecv(m1, in)
+			wantClass(t, err, mpi.ErrRequest, "Mrecv of a message that was received")
+			_, err = mpi.WaitAll(reqs)
+			noError(t, err, "WaitAll of the sends")
+		}
+	})
+}
+
+func improbe(t *testing.T, c *mpi.Comm, src, tag int) *mpi.Message {
+	t.Helper()
+	for range 1_000_000 {
+		m, _, ok, err := mpi.Improbe(c, src, tag)
+		noError(t, err, "Improbe")
+		if ok {
+			return m
+		}
+	}
+	t.Fatal("Improbe never sees a message that was sent")
+	return nil
+}
+
+// Mrecv into a buffer that is too short.
+func TestMrecvTruncates(t *testing.T) {
+	mpitest.Run(t, 1, func(t *testing.T, c *mpi.Comm) {
+		for _, size := range []int{8, 5000, 100000} {
+			s := mpi.Isend(c, pattern(size, 1), 0, 2)
+			m, _, err := mpi.Mprobe(c, 0, 2)
+			noError(t, err, "Mprobe")
+			whole, in := guarded(size / 2)
+			_, err = mpi.Mrecv(m, in)
+			wantClass(t, err, mpi.ErrTruncate, "Mrecv into half a buffer")
+			wantPattern(t, in, 1, "first half")
+			wantGuards(t, whole, size/2, "Mrecv into half a buffer")
+			noError(t, waitErr(s), "Isend")
+		}
+	})
+}
+
+// Many goroutines probe and receive: each gets what it found, whole, and no
+// message is lost or received twice.
+func TestManyGoroutinesMprobe(t *testing.T) {
+	mpitest.Sizes(t, []int{1, 2, 3}, func(t *testing.T, c *mpi.Comm) {
+		const workers, messages = 8, 200
+		total := messages * c.Size()
+		var sends []mpi.Request
+		for i := range messages {
+			for dst := range c.Size() {
+				size := 8 + []int{0, 100, 9000, 80000}[i%4] + i
+				buf := pattern(size, i)
+				sends = append(sends, mpi.Isend(c, buf, dst, i))
+			}
+		}
+		var (
+			mu   sync.Mutex
+			seen = map[[2]int]int{}
+			wg   sync.WaitGroup
+			left = make(chan struct{}, total)
+		)
+		for range total {
+			left <- struct{}{}
+		}
+		close(left)
+		for range workers {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for range left {
+					m, st, err := mpi.Mprobe(c, mpi.AnySource, mpi.AnyTag)
+					if err != nil {
+						t.Errorf("Mprobe: %v", err)
+						return
+					}
+					in := make([]byte, st.Bytes)
+					got, err := mpi.Mrecv(m, in)
+					if err != nil || got != st {
+						t.Errorf("Mrecv: %+v, %v; Mprobe had found %+v", got, err, st)
+						return
+					}
+					want := pattern(st.Bytes, st.Tag)
+					if string(want) != string(in) {
+						t.Errorf("message of %d bytes with tag %d is damaged", st.Bytes, st.Tag)
+					}
+					mu.Lock()
+					seen[[2]int{st.Source, st.Tag}]++
+					mu.Unlock()
+				}
+			}()
+		}
+		wg.Wait()
+		if len(seen) != total {
+			t.Errorf("%d different messages were received, want %d", len(seen), total)
+		}
+		noError(t, mpi.WaitAllInto(sends, nil), "WaitAll of the sends")
+	})
+}
+
+// Probe and a receive of another goroutine wait at the same time; neither keeps
+// the other from its message, whoever of them drives.
+func TestProbeBesideReceive(t *testing.T) {
+	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
+		for round := range 20 {
+			if c.Rank() == 0 {
+				time.Sleep(time.Duration(round%3) * 10 * time.Millisecond)
+				noError(t, mpi.Send(c, []byte{1}, 1, 1+round%2), "first message")
+				time.Sleep(time.Duration(round%4) * 5 * time.Millisecond)
+				noError(t, mpi.Send(c, []byte{1}, 1, 2-round%2), "second message")
+				continue
+			}
+			done := make(chan error, 1)
+			go func() {
+				_, err := mpi.Recv(c, make([]byte, 1), 0, 1)
+				done <- err
+			}()
+			_, err := mpi.Probe(c, 0, 2)
+			noError(t, err, "Probe beside a receive")
+			_, err = mpi.Recv(c, make([]byte, 1), 0, 2)
+			noError(t, err, "Recv of what Probe found")
+			noError(t, <-done, "Recv beside a probe")
+		}
+	})
+}
+
+func TestProbeContext(t *testing.T) {
+	mpitest.Sizes(t, []int{1, 2}, func(t *testing.T, c *mpi.Comm) {
+		peer := c.Size() - 1 - c.Rank()
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+		defer cancel()
+		_, err := mpi.ProbeContext(ctx, c, peer, 1)
+		wantClass(t, err, mpi.ErrPending, "ProbeContext without a message")
+		_, _, err = mpi.MprobeContext(ctx, c, peer, 1)
+		wantClass(t, err, mpi.ErrPending, "MprobeContext without a message")
+		barrier(t, c)
+		s := mpi.Isend(c, []byte{9}, peer, 1)
+		st, err := mpi.ProbeContext(context.Background(), c, peer, 1)
+		noError(t, err, "ProbeContext")
+		m, _, err := mpi.MprobeContext(context.Background(), c, peer, 1)
+		noError(t, err, "MprobeContext")
+		in := []byte{0}
+		_, err = mpi.Mrecv(m, in)
+		noError(t, err, "Mrecv")
+		if in[0] != 9 || st.Bytes != 1 {
+			t.Errorf("got %d and %+v", in[0], st)
+		}
+		noError(t, waitErr(s), "Isend")
+	})
+}

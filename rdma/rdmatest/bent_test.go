@@ -1,0 +1,193 @@
+package rdmatest
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// A bent device is the reference with one thing wrong. Each field replaces what
+// its name says, if it is set.
+type bend struct {
+	post       func(q rdma.QP, wrs []rdma.SendWR) (int, error)
+	recv       func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error)
+	poll       func(c rdma.CQ, out []rdma.Completion) int
+	wait       func(c rdma.CQ, d time.Duration) error
+	wake       func(c rdma.CQ)
+	register   func(d rdma.Device, mem []byte, acc rdma.Access) (rdma.MR, error)
+	deregister func(d rdma.Device, mr rdma.MR) error
+	resolve    func(d rdma.Device, a rdma.Addr) (rdma.PeerID, error)
+	close      func(d rdma.Device) error
+	closeQP    func(q rdma.QP) error
+}
+
+type bentDevice struct {
+	rdma.Device
+	b bend
+}
+
+type bentQP struct {
+	rdma.QP
+	b *bend
+}
+
+type bentCQ struct {
+	rdma.CQ
+	b *bend
+}
+
+type bentSRQ struct {
+	rdma.SRQ
+	b *bend
+}
+
+func (d *bentDevice) NewCQ(depth int) (rdma.CQ, error) {
+	c, err := d.Device.NewCQ(depth)
+	if err != nil {
+		return nil, err
+	}
+	return &bentCQ{c, &d.b}, nil
+}
+
+func (d *bentDevice) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
+	s, err := d.Device.NewSRQ(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &bentSRQ{s, &d.b}, nil
+}
+
+func (d *bentDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	cfg.SendCQ, cfg.RecvCQ = cfg.SendCQ.(*bentCQ).CQ, cfg.RecvCQ.(*bentCQ).CQ
+	if cfg.SRQ != nil {
+		cfg.SRQ = cfg.SRQ.(*bentSRQ).SRQ
+	}
+	q, err := d.Device.NewQP(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &bentQP{q, &d.b}, nil
+}
+
+func (d *bentDevice) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
+	if d.b.register != nil {
+		return d.b.register(d.Device, mem, acc)
+	}
+	return d.Device.Register(mem, acc)
+}
+
+func (d *bentDevice) Deregister(mr rdma.MR) error {
+	if d.b.deregister != nil {
+		return d.b.deregister(d.Device, mr)
+	}
+	return d.Device.Deregister(mr)
+}
+
+func (d *bentDevice) Resolve(a rdma.Addr) (rdma.PeerID, error) {
+	if d.b.resolve != nil {
+		return d.b.resolve(d.Device, a)
+	}
+	return d.Device.Resolve(a)
+}
+
+func (d *bentDevice) Close() error {
+	if d.b.close != nil {
+		return d.b.close(d.Device)
+	}
+	return d.Device.Close()
+}
+
+func (q *bentQP) PostSend(wrs []rdma.SendWR) (int, error) {
+	if q.b.post != nil {
+		return q.b.post(q.QP, wrs)
+	}
+	return q.QP.PostSend(wrs)
+}
+
+func (q *bentQP) Close() error {
+	if q.b.closeQP != nil {
+		return q.b.closeQP(q.QP)
+	}
+	return q.QP.Close()
+}
+
+func (s *bentSRQ) PostRecv(wrs []rdma.RecvWR) (int, error) {
+	if s.b.recv != nil {
+		return s.b.recv(s.SRQ, wrs)
+	}
+	return s.SRQ.PostRecv(wrs)
+}
+
+func (c *bentCQ) Poll(out []rdma.Completion) int {
+	if c.b.poll != nil {
+		return c.b.poll(c.CQ, out)
+	}
+	return c.CQ.Poll(out)
+}
+
+func (c *bentCQ) Wait(d time.Duration) error {
+	if c.b.wait != nil {
+		return c.b.wait(c.CQ, d)
+	}
+	return c.CQ.Wait(d)
+}
+
+func (c *bentCQ) Wake() {
+	if c.b.wake != nil {
+		c.b.wake(c.CQ)
+		return
+	}
+	c.CQ.Wake()
+}
+
+// recorder is a testing.TB whose failures are wanted.
+type recorder struct {
+	testing.TB
+	mu      sync.Mutex
+	failure string
+	skipped bool
+}
+
+func (r *recorder) fail(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failure == "" {
+		r.failure = text
+	}
+}
+
+func (r *recorder) Helper()                      {}
+func (r *recorder) Log(...any)                   {}
+func (r *recorder) Logf(string, ...any)          {}
+func (r *recorder) Error(args ...any)            { r.fail(fmt.Sprint(args...)) }
+func (r *recorder) Errorf(f string, args ...any) { r.fail(fmt.Sprintf(f, args...)) }
+func (r *recorder) Fatal(args ...any)            { r.fail(fmt.Sprint(args...)); runtime.Goexit() }
+func (r *recorder) Fatalf(f string, args ...any) { r.fail(fmt.Sprintf(f, args...)); runtime.Goexit() }
+func (r *recorder) Skip(...any)                  { r.skipped = true; runtime.Goexit() }
+func (r *recorder) Skipf(string, ...any)         { r.skipped = true; runtime.Goexit() }
+
+// tryCheck runs a check on bent devices and returns its first failure, or "".
+func tryCheck(t *testing.T, c check, bent func(rdma.Device) bend, patience time.Duration) *recorder {
+	rec := &recorder{TB: t}
+	attr := ReferenceAttr()
+	f := &Fixture{Name: "bent", patience: patience, Open: func(_ testing.TB, n int) []rdma.Device {
+		devs := NewReferenceOf(n, attr)
+		for i, d := range devs {
+			t.Cleanup(func() { d.Close() })
+			devs[i] = &bentDevice{d, bent(d)}
+		}
+		return devs
+	}}
+	var wg sync.WaitGroup
+	kind := rdma.RD
+	if c.on&kind == 0 {
+		kind = rdma.UD
+	}
+	wg.Go(func() { c.try(rec, f, kind, &attr) })
+	wg.Wait()
+	return rec
+}

@@ -1,0 +1,192 @@
+package rdmatest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Faults are put between a device and its user by Wrap. The road of a message:
+// faultyQP.PostSend draws its fate and holds it (faults_send.go), pump hands it
+// to the device when it is due, faultyCQ.Poll turns the device's completions
+// back into the user's (faults_poll.go). What peers that have disappeared still
+// send or complete is stopped there too.
+
+// Faults says what goes wrong. The zero value changes nothing.
+type Faults struct {
+	// Seed decides about everything that is left to chance. Each queue pair
+	// draws once for each message, so the fate of its k-th message depends on
+	// the seed and on nothing else.
+	Seed uint64
+	// Drop is the share of messages that get lost, from 0 to 1. It holds for UD
+	// queue pairs only, because the other transports promise that it is 0.
+	Drop float64
+	// Duplicate is the share of messages that come twice. UD only.
+	Duplicate float64
+	// Reorder is the share of messages that let up to three others pass. UD
+	// only.
+	Reorder float64
+	// Delay holds every message back for 0 to Delay turns, on all transports.
+	// A turn is a Poll of the sending device or a message that it takes. Time
+	// does not count, so that a slow machine sees what a fast one does, and so
+	// a sender that does not poll keeps its messages. Messages to the same peer
+	// stay in order unless the queue pair is UD.
+	Delay int
+}
+
+// Tally counts what was done to messages.
+type Tally struct{ Messages, Dropped, Duplicated, Reordered, Delayed int }
+
+// Faulty is a device with faults. Calls must be serialised as for any device,
+// except Kill and KillAfter.
+type Faulty struct {
+	rdma.Device
+	faults Faults
+	qps    []*faultyQP
+	turn   int
+	lastID uint64
+	works  map[uint64]*faultyWork // handed to the device under this ID
+	left   map[rdma.PeerID]int    // messages that a doomed peer has left; 0: it is gone
+	dying  []rdma.PeerID          // gone, but their work is not ended yet
+	tally  Tally
+	closed bool
+
+	mu    sync.Mutex // over what Kill touches
+	cqs   []*faultyCQ
+	kills []kill
+}
+
+type kill struct {
+	addr  rdma.Addr
+	after int
+}
+
+// Wrap puts faults between dev and its user.
+func Wrap(dev rdma.Device, faults Faults) *Faulty {
+	return &Faulty{Device: dev, faults: faults, works: map[uint64]*faultyWork{}, left: map[rdma.PeerID]int{}}
+}
+
+// Tally tells what was done so far.
+func (f *Faulty) Tally() Tally { return f.tally }
+
+// Kill makes the peer with this address disappear, as seen by this device: all
+// work for it completes with StatusPeerGone, and nothing arrives from it any
+// more. To end a rank for a whole job, kill it on every other device; that they
+// learn of it at different moments is what happens in life. Kill is for RD and
+// UD. Any goroutine may call it.
+func (f *Faulty) Kill(addr rdma.Addr) { f.KillAfter(addr, 0) }
+
+// KillAfter is Kill after so many more messages to or from the peer.
+func (f *Faulty) KillAfter(addr rdma.Addr, messages int) {
+	f.mu.Lock()
+	f.kills = append(f.kills, kill{addr, messages})
+	cqs := f.cqs
+	f.mu.Unlock()
+	for _, c := range cqs {
+		c.inner.Wake() // whoever sleeps must see it
+	}
+}
+
+// learn takes note of kills that were asked for since the last call.
+func (f *Faulty) learn() {
+	f.mu.Lock()
+	kills := f.kills
+	f.kills = nil
+	f.mu.Unlock()
+	for _, k := range kills {
+		peer, err := f.Device.Resolve(k.addr)
+		if err != nil {
+			panic(fmt.Sprintf("rdmatest: Kill of %q, which the device does not know: %v", k.addr, err))
+		}
+		f.left[peer] = k.after
+		if k.after == 0 {
+			f.dying = append(f.dying, peer)
+		}
+	}
+	f.bury()
+}
+
+func (f *Faulty) gone(peer rdma.PeerID) bool {
+	left, doomed := f.left[peer]
+	return doomed && left == 0
+}
+
+// passed counts a message to or from a peer, which may have been its last.
+func (f *Faulty) passed(peer rdma.PeerID) {
+	if left := f.left[peer]; left > 0 {
+		f.left[peer] = left - 1
+		if left == 1 {
+			f.dying = append(f.dying, peer)
+		}
+	}
+}
+
+// bury ends the work for peers that are gone. Work in which the device writes
+// into the user's memory waits for the device, which will not stop by itself;
+// only what needs the peer's CPU would never end.
+func (f *Faulty) bury() {
+	if len(f.dying) == 0 {
+		return
+	}
+	f.dying = nil
+	for _, id := range slices.Sorted(maps.Keys(f.works)) {
+		w := f.works[id]
+		writes := w.op == rdma.OpRead || w.op == rdma.OpPull
+		if w.q.named() && f.gone(w.peer) && !w.silent && (!writes || f.Device.Attr().RemoteCPU) {
+			w.fail(rdma.StatusPeerGone)
+		}
+	}
+	for _, q := range f.qps {
+		q.held = slices.DeleteFunc(q.held, func(h *heldMessage) bool {
+			dead := q.named() && f.gone(h.wr.Peer)
+			if dead {
+				h.work.fail(rdma.StatusPeerGone)
+			}
+			return dead
+		})
+	}
+}
+
+func (f *Faulty) NewCQ(depth int) (rdma.CQ, error) {
+	inner, err := f.Device.NewCQ(depth)
+	if err != nil {
+		return nil, err
+	}
+	c := &faultyCQ{f: f, inner: inner}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cqs = append(f.cqs, c)
+	return c, nil
+}
+
+func (f *Faulty) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	sendCQ, ok1 := cfg.SendCQ.(*faultyCQ)
+	recvCQ, ok2 := cfg.RecvCQ.(*faultyCQ)
+	if !ok1 || !ok2 {
+		return nil, fmt.Errorf("new queue pair on a device with faults: its completion queues must be of the same device")
+	}
+	cfg.SendCQ, cfg.RecvCQ = sendCQ.inner, recvCQ.inner
+	inner, err := f.Device.NewQP(cfg)
+	if err != nil {
+		return nil, err
+	}
+	q := &faultyQP{
+		QP: inner, f: f, kind: cfg.Type, sendCQ: sendCQ, lastDue: map[rdma.PeerID]int{},
+		random: generator(f.faults.Seed ^ uint64(len(f.qps))<<32),
+	}
+	f.qps = append(f.qps, q)
+	return q, nil
+}
+
+// Close sends what is held, as far as the device takes it, and closes the
+// device.
+func (f *Faulty) Close() error {
+	for _, q := range f.qps {
+		q.flush()
+	}
+	f.closed = true
+	return f.Device.Close()
+}

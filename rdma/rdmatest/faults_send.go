@@ -1,0 +1,198 @@
+package rdmatest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// faultyQP holds messages until they are due.
+type faultyQP struct {
+	rdma.QP
+	f       *Faulty
+	kind    rdma.Transport
+	sendCQ  *faultyCQ
+	random  generator
+	held    []*heldMessage
+	lastDue map[rdma.PeerID]int // by peer, to keep its messages in order
+	closed  bool
+}
+
+// maxHeld bounds the messages that a queue pair holds; more are ErrAgain.
+const maxHeld = 256
+
+// faultyWork is a request of the user's, known to the device by another ID.
+type faultyWork struct {
+	q        *faultyQP
+	id       uint64 // the user's
+	op       rdma.Op
+	peer     rdma.PeerID
+	silent   bool // sent inline: success makes no completion
+	copies   int  // how often the device has it still to complete
+	reported bool // the user has had his completion
+}
+
+func (w *faultyWork) completion(status rdma.Status, n uint64) rdma.Completion {
+	return rdma.Completion{ID: w.id, Op: w.op, Peer: w.peer, Status: status, Len: n}
+}
+
+// fail tells the user that the work came to nothing, unless he knows its end.
+func (w *faultyWork) fail(status rdma.Status) {
+	if !w.reported {
+		w.reported = true
+		w.q.report(w.completion(status, 0))
+	}
+}
+
+type heldMessage struct {
+	wr   rdma.SendWR
+	work *faultyWork
+	due  int // the turn
+	left int // copies still to be handed over
+}
+
+func (q *faultyQP) PostSend(wrs []rdma.SendWR) (int, error) {
+	q.f.learn()
+	defer q.f.pump()
+	for i := range wrs {
+		if err := q.take(&wrs[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(wrs), nil
+}
+
+// named tells whether the queue pair's work names its peer: RC has but one.
+func (q *faultyQP) named() bool { return q.kind != rdma.RC }
+
+func (q *faultyQP) take(wr *rdma.SendWR) error {
+	if q.closed || q.f.closed {
+		return fmt.Errorf("post %v on %s: %w", wr.Op, q.Addr(), rdma.ErrClosed)
+	}
+	attr := q.f.Device.Attr()
+	inline := wr.Flags&rdma.Inline != 0
+	w := &faultyWork{q: q, id: wr.ID, op: wr.Op, peer: wr.Peer, silent: inline, copies: 1}
+	if q.named() && q.f.gone(wr.Peer) {
+		w.fail(rdma.StatusPeerGone)
+		return nil
+	}
+	tooLong := int(wr.HeadLen)+wr.Body.Len() > attr.MaxSend || inline && wr.Body.Len() > attr.MaxInline
+	if wr.Op != rdma.OpSend || tooLong {
+		return q.hand(*wr, w) // not ours to change, or for the device to refuse
+	}
+	if len(q.held) >= maxHeld {
+		return rdma.ErrAgain
+	}
+	q.hold(wr, w)
+	return nil
+}
+
+// hold draws a message's fate.
+func (q *faultyQP) hold(wr *rdma.SendWR, w *faultyWork) {
+	f := q.f
+	f.turn++
+	f.tally.Messages++
+	drop, twice, late := q.draw(f.faults.Drop), q.draw(f.faults.Duplicate), q.draw(f.faults.Reorder)
+	behind := 1 + q.random.below(3)
+	delay := q.random.below(f.faults.Delay + 1)
+	h := &heldMessage{wr: *wr, work: w, due: f.turn + delay, left: 1}
+	if delay > 0 {
+		f.tally.Delayed++
+	}
+	if q.kind == rdma.UD {
+		if drop {
+			f.tally.Dropped++
+			if !w.silent {
+				q.report(w.completion(rdma.StatusOK, uint64(wr.HeadLen)+uint64(wr.Body.Len())))
+			}
+			return
+		}
+		if twice {
+			f.tally.Duplicated++
+			h.left, w.copies = 2, 2
+		}
+		if late {
+			f.tally.Reordered++
+			h.due += behind
+		}
+	} else {
+		h.due = max(h.due, q.lastDue[wr.Peer])
+		q.lastDue[wr.Peer] = h.due
+	}
+	if w.silent {
+		h.wr.Body = rdma.MemOf(slices.Clone(wr.Body.Bytes()))
+		if !f.Device.Attr().LocalKeys {
+			h.wr.Flags &^= rdma.Inline // so that it completes, and the work can be forgotten
+		}
+	}
+	q.held = append(q.held, h)
+}
+
+// draw is true with the given probability, and draws in any case: the number of
+// draws for a message must not depend on the faults.
+func (q *faultyQP) draw(p float64) bool { return float64(q.random.next()>>11)/(1<<53) < p }
+
+// hand gives a request to the device under an ID of its own.
+func (q *faultyQP) hand(wr rdma.SendWR, w *faultyWork) error {
+	q.f.lastID++
+	wr.ID = q.f.lastID
+	if _, err := q.QP.PostSend([]rdma.SendWR{wr}); err != nil {
+		return err
+	}
+	q.f.works[wr.ID] = w
+	return nil
+}
+
+// pump hands over the messages that are due.
+func (f *Faulty) pump() {
+	for _, q := range f.qps {
+		q.pump(f.turn)
+	}
+	f.bury()
+}
+
+func (q *faultyQP) pump(turn int) {
+	full := false
+	q.held = slices.DeleteFunc(q.held, func(h *heldMessage) bool {
+		for !full && h.due <= turn && h.left > 0 && !(q.named() && q.f.gone(h.wr.Peer)) {
+			if err := q.hand(h.wr, h.work); errors.Is(err, rdma.ErrAgain) {
+				full = true // what comes behind must not pass
+			} else if err != nil {
+				h.left = 0
+				h.work.fail(rdma.StatusFault)
+			} else if h.left--; h.left == 0 && q.named() {
+				q.f.passed(h.wr.Peer)
+			}
+		}
+		return h.left == 0
+	})
+}
+
+// report makes a completion that the device does not make.
+func (q *faultyQP) report(c rdma.Completion) {
+	q.sendCQ.ready = append(q.sendCQ.ready, c)
+	q.sendCQ.inner.Wake()
+}
+
+// flush hands over what is held, and completes the rest as flushed.
+func (q *faultyQP) flush() {
+	if q.closed {
+		return
+	}
+	q.pump(int(^uint(0) >> 1))
+	for _, h := range q.held {
+		h.work.copies -= h.left
+		if h.work.copies == 0 && !h.work.silent {
+			h.work.fail(rdma.StatusFlushed)
+		}
+	}
+	q.held = nil
+}
+
+func (q *faultyQP) Close() error {
+	q.flush()
+	q.closed = true
+	return q.QP.Close()
+}
