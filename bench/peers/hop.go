@@ -10,7 +10,7 @@ import (
 // cacheLineHop is the time in ns that one cache line takes from one CPU to the
 // other: two threads, one on each, count up a word in turn. Every latency in
 // shared memory is made of it, and on a virtual machine it changes from hour to
-// hour. It is the median of several short tries.
+// hour. It is the median of several short tries, or NaN if they did not end.
 func cacheLineHop(a, b int) float64 {
 	const tries, turns = 9, 20000
 	var line struct {
@@ -18,9 +18,9 @@ func cacheLineHop(a, b int) float64 {
 		word atomic.Int64
 		_    [128]byte
 	}
-	// A spin of this many looks takes about a second: the other side is not
-	// running, and to wait for it would be to hang.
-	const patience = 1 << 28
+	// If the other side does not run for this long, the machine is too busy to
+	// tell, and to go on waiting would be to hang.
+	const patience = 5 * time.Second
 	bound, begin, done := make(chan error), make(chan struct{}), make(chan bool)
 	play := func(cpu int, parity int64, took []float64) {
 		// The thread is not unlocked, and so ends with the goroutine: nobody
@@ -33,7 +33,7 @@ func cacheLineHop(a, b int) float64 {
 			for i := range int64(turns) {
 				looks := 0
 				for line.word.Load() != 2*(t*turns+i)+parity {
-					if looks++; looks > patience {
+					if looks++; looks%(1<<20) == 0 && time.Since(start) > patience {
 						done <- false
 						return
 					}

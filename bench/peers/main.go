@@ -1,16 +1,17 @@
 // Command peers measures Muster against Open MPI and MPICH on this machine and
 // writes what it finds into docs/results.md. `make bench-peers` starts it.
 //
-// It builds loops/peers.c with the compiler wrapper of each library, and the muster
-// command. Then, for each group of figures and for at least five rounds, it
-// measures how long a cache line takes from one core to the other, and runs
-// every contender once, beginning with another one each time. Figures of one
-// round are compared with each other only: the machine may have changed by the
-// next. Every run is bounded in time; one that hangs is killed and counted.
+// It builds loops/peers.c with the compiler wrapper of each library, and the
+// muster command. Then, for each group of figures and for at least five rounds,
+// it waits for a quiet machine, measures how long a cache line takes from one
+// core to the other, and runs every contender once, beginning with another one
+// each time. Figures of one round are compared with each other only: the machine
+// may have changed by the next. Every run is bounded in time; one that hangs is
+// killed and counted.
 //
 // The files: plan.go says what is measured, how it is started and what it must
-// show; run.go runs one command; hop.go measures the cache line; summary.go
-// makes medians and ratios; report.go prints them.
+// show; quiet.go and hop.go look at the machine; run.go runs one command;
+// summary.go makes medians and ratios; report.go prints them.
 package main
 
 import (
@@ -23,6 +24,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,6 +37,8 @@ type options struct {
 	quick     bool          // two rounds, and no results written: to see that everything runs
 	peersOnly bool          // without Muster, and no results written
 	limit     time.Duration // for one run
+	settle    time.Duration // for the machine to become quiet before a round
+	statistic string        // which figure of a run is compared
 	results   string        // the file to write, relative to the module
 }
 
@@ -45,6 +49,8 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "two rounds, to see that everything runs; results are not written")
 	flag.BoolVar(&o.peersOnly, "peers-only", false, "leave Muster out; results are not written")
 	flag.DurationVar(&o.limit, "limit", time.Minute, "kill a run that takes longer")
+	flag.DurationVar(&o.settle, "settle", 15*time.Second, "wait as long as this for a quiet machine before each round")
+	flag.StringVar(&o.statistic, "statistic", "value", "figure of a run: value (the mean, as OSU prints it), min, p50 or p99 (of its batches)")
 	flag.StringVar(&o.results, "results", "docs/results.md", "file whose sections are rewritten, relative to the module")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -58,6 +64,9 @@ func main() {
 func measure(ctx context.Context, o options) error {
 	if o.quick {
 		o.rounds = 2
+	}
+	if o.rounds < 1 || !slices.Contains([]string{"value", "min", "p50", "p99"}, o.statistic) {
+		return fmt.Errorf("%d rounds of %q: want at least 1, of value, min, p50 or p99", o.rounds, o.statistic)
 	}
 	groups, err := selectGroups(o)
 	if err != nil {
@@ -101,7 +110,7 @@ func selectGroups(o options) ([]*group, error) {
 		if o.only != "" && g.name != o.only {
 			continue
 		}
-		if o.peersOnly && (len(g.peers) == 0 || g.peers[0] == device) {
+		if o.peersOnly && len(g.peers) == 0 {
 			if o.only != "" {
 				return nil, fmt.Errorf("the group %q has no peers to measure: leave out --peers-only", o.only)
 			}

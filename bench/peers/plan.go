@@ -11,12 +11,11 @@ type contender int
 const (
 	openMPI contender = iota
 	mpich
-	device // the shared-memory device of Muster without anything above it
 	muster
 	contenderCount
 )
 
-var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "bare device", "Muster"}
+var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "Muster"}
 
 func (c contender) String() string { return contenderNames[c] }
 
@@ -31,9 +30,12 @@ type group struct {
 	peers []contender
 	args  string // for peers.c, and for `muster bench` in its own spelling
 	ours  string
-	unit  string
-	scale float64 // from unit to what is shown
-	shown string
+	// metric is which of the figures a run prints, in what unit, and how it is
+	// shown: multiplied by scale, in another unit.
+	metric string
+	unit   string
+	scale  float64
+	shown  string
 	// wallClock: the run itself is timed, not what it prints.
 	wallClock    bool
 	largerBetter bool
@@ -55,35 +57,36 @@ func plan() []*group {
 		{
 			name: "latency", title: "Half round trip, two ranks, shared memory", ranks: 2, peers: both,
 			args: "latency -s 8,1024,8192,65536,1048576,4194304", ours: "latency --sizes 8,1024,8192,65536,1048576,4194304",
-			unit: "us", scale: 1, shown: "µs",
+			metric: "latency", unit: "us", scale: 1, shown: "µs",
 			lines: []line{{"8 B", 8, 0.6}, {"1 KB", 1024, 0.75}, {"8 KB", 8192, 0.95}, {"64 KB", 65536, 1}, {"1 MB", 1 << 20, 0.9}, {"4 MB", 4 << 20, 0.7}},
 		},
 		{
 			name: "bw", title: "Bandwidth, window of 64, shared memory", ranks: 2, peers: both,
 			args: "bw -s 8192,65536,1048576,4194304", ours: "bw --sizes 8192,65536,1048576,4194304",
-			unit: "MB/s", scale: 1e-3, shown: "GB/s", largerBetter: true,
+			metric: "bandwidth", unit: "MB/s", scale: 1e-3, shown: "GB/s", largerBetter: true,
 			lines: []line{{"8 KB", 8192, 1}, {"64 KB", 65536, 1}, {"1 MB", 1 << 20, 1}, {"4 MB", 4 << 20, 1.3}},
 		},
 		{
 			name: "rate", title: "Message rate, window of 64, shared memory", ranks: 2, peers: both,
-			args: "rate -s 8", ours: "rate --sizes 8",
-			unit: "msg/s", scale: 1e-6, shown: "M/s", largerBetter: true,
+			args: "rate -s 8 -i 10000", ours: "rate --sizes 8 --iterations 10000",
+			metric: "rate", unit: "msg/s", scale: 1e-6, shown: "M/s", largerBetter: true,
 			lines: []line{{"8 B", 8, 1.3}},
 		},
 		{
-			name: "device", title: "Half round trip against the device run bare", ranks: 2, peers: []contender{device},
-			ours: "latency --sizes 8", unit: "us", scale: 1, shown: "µs",
+			name: "device", title: "Half round trip of messages against the device run bare, two ranks", ranks: 2,
+			note: "Both are taken in turns within one run.",
+			ours: "device-latency --sizes 8", metric: "mpi/device", unit: "ratio", scale: 1, shown: "ratio",
 			lines: []line{{"8 B", 8, 1.25}},
 		},
 		{
 			name: "barrier", title: "Barrier of 16 ranks on the cores there are", ranks: 16, peers: []contender{openMPI},
 			note: "Open MPI runs with mpi_yield_when_idle. MPICH is left out: it does not yield, and takes a thousand times as long when ranks outnumber cores.",
-			args: "barrier", ours: "barrier", unit: "us", scale: 1, shown: "µs",
+			args: "barrier", ours: "barrier", metric: "latency", unit: "us", scale: 1, shown: "µs",
 			lines: []line{{"16 ranks", 0, 0.5}},
 		},
 		{
 			name: "memory", title: "Memory of a rank (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both,
-			args: "memory-once", ours: "memory-once", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
+			args: "memory-once", ours: "memory-once", metric: "pss", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
 			lines: []line{{"64 ranks", 0, 1}},
 		},
 		{
@@ -93,7 +96,7 @@ func plan() []*group {
 		},
 		{
 			name: "idle", title: "CPU of a rank that waits for 10 s in Recv", ranks: 2,
-			ours: "idle", unit: "%", scale: 1, shown: "% of a core",
+			ours: "idle", metric: "cpu", unit: "%", scale: 1, shown: "% of a core",
 			lines: []line{{"waiting", 0, 2}},
 		},
 	}
@@ -134,11 +137,7 @@ func (g *group) argv(c contender, bin binaries) []string {
 		argv = append(argv, "--bind", "core")
 	}
 	argv = append(argv, bin.muster, "bench")
-	if c == device {
-		argv = append(argv, "device-latency", "--sizes", "8")
-	} else {
-		argv = append(argv, strings.Fields(g.ours)...)
-	}
+	argv = append(argv, strings.Fields(g.ours)...)
 	if g.wallClock {
 		return argv
 	}
@@ -151,5 +150,6 @@ var unitFactors = map[string]map[string]float64{
 	"MB/s":  {"MB/s": 1, "GB/s": 1e3},
 	"msg/s": {"msg/s": 1},
 	"KiB":   {"KiB": 1, "MiB": 1024, "B": 1.0 / 1024, "MB": 1e6 / 1024},
-	"%":     {"%": 1, "percent": 1},
+	"%":     {"%": 1},
+	"ratio": {"ratio": 1},
 }

@@ -76,8 +76,15 @@ func (s *summary) conditions() string {
 		b.WriteString("; the ratio is the median of the rounds' ratios")
 	}
 	b.WriteString(".")
+	if s.statistic != "value" {
+		fmt.Fprintf(&b, " Of each run the %s of its batches was taken.", s.statistic)
+	}
 	if s.hop.known() {
 		fmt.Fprintf(&b, " Cache line from core to core: %s ns.", s.hop.show(1))
+	}
+	if s.load.mid > quietShare {
+		fmt.Fprintf(&b, " The machine was not quiet: others used %.0f %% (%.0f–%.0f) of the cores, so take these figures for a rehearsal.",
+			s.load.mid*100, s.load.low*100, s.load.high*100)
 	}
 	fmt.Fprintf(&b, " %s.", s.versions)
 	if s.group.note != "" {
@@ -120,7 +127,7 @@ func (s *summary) markdown() string {
 			fmt.Fprintf(&b, "|%s\n", strings.Repeat(" --- |", len(row)))
 		}
 	}
-	fmt.Fprintf(&b, "\n%s Command: `go run ./bench/peers --only %s`.\n", s.conditions(), s.group.name)
+	fmt.Fprintf(&b, "\n%s Command: `make bench-peers`, or `go run ./bench/peers --only %s` for this table.\n", s.conditions(), s.group.name)
 	return b.String()
 }
 

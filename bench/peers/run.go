@@ -30,20 +30,36 @@ type record struct {
 	P99    float64 `json:"p99"`
 }
 
+// figure is one of the record's statistics.
+func (r *record) figure(statistic string) float64 {
+	switch statistic {
+	case "min":
+		return r.Min
+	case "p50":
+		return r.P50
+	case "p99":
+		return r.P99
+	}
+	return r.Value
+}
+
 // runs collects the figures of one group.
 type runs struct {
 	group      *group
 	contenders []contender
 	limit      time.Duration
 	rounds     int
+	settle     time.Duration
+	statistic  string
 	hops       []float64 // ns, one a round; NaN: not measured
+	loads      []float64 // share of the cores that others used, one a round
 	// values[c][i] are the figures of line i, one a round; NaN: the run failed.
 	values   [contenderCount][][]float64
 	failures [contenderCount][]error
 }
 
 func newRuns(g *group, o options) *runs {
-	r := &runs{group: g, limit: o.limit, rounds: o.rounds, contenders: g.peers}
+	r := &runs{group: g, limit: o.limit, settle: o.settle, statistic: o.statistic, rounds: o.rounds, contenders: g.peers}
 	if !o.peersOnly {
 		r.contenders = append(r.contenders[:len(g.peers):len(g.peers)], muster)
 	}
@@ -56,6 +72,8 @@ func newRuns(g *group, o options) *runs {
 // round runs every contender once. The one that begins changes, so that
 // whatever a run leaves behind in caches and clocks hits all alike.
 func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries) error {
+	load := awaitQuiet(ctx, r.settle)
+	r.loads = append(r.loads, load)
 	hop := math.NaN()
 	if len(cpus) == 2 {
 		hop = cacheLineHop(cpus[0], cpus[1])
@@ -73,7 +91,8 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries) e
 			outcome = err.Error()
 			r.failures[c] = append(r.failures[c], err)
 		}
-		fmt.Fprintf(os.Stderr, "%-8s round %d of %d  hand-over %3.0f ns  %-11s %s\n", r.group.name, round+1, r.rounds, hop, c, outcome)
+		fmt.Fprintf(os.Stderr, "%-8s round %d of %d  others %3.0f %%  hand-over %4.0f ns  %-11s %s\n",
+			r.group.name, round+1, r.rounds, load*100, hop, c, outcome)
 		for k := range r.group.lines {
 			v := math.NaN()
 			if err == nil {
@@ -95,12 +114,12 @@ func (r *runs) one(ctx context.Context, c contender, bin binaries) ([]float64, e
 	if r.group.wallClock {
 		return []float64{time.Since(start).Seconds()}, nil
 	}
-	return r.group.figures(out)
+	return r.group.figures(out, r.statistic)
 }
 
 // figures finds the value of each line in what a run printed. Launchers may
 // label or mix in lines of their own: a record is what begins with a brace.
-func (g *group) figures(out []byte) ([]float64, error) {
+func (g *group) figures(out []byte, statistic string) ([]float64, error) {
 	values := make([]float64, len(g.lines))
 	found := make([]bool, len(g.lines))
 	for text := range strings.Lines(string(out)) {
@@ -112,13 +131,16 @@ func (g *group) figures(out []byte) ([]float64, error) {
 		if err := json.Unmarshal([]byte(text[brace:]), &rec); err != nil {
 			return nil, fmt.Errorf("cannot read the line %q: %w", strings.TrimSpace(text), err)
 		}
+		if rec.Metric != g.metric {
+			continue
+		}
 		factor, ok := unitFactors[g.unit][rec.Unit]
 		if !ok {
 			return nil, fmt.Errorf("%s is given in %q, expected a unit like %q", g.name, rec.Unit, g.unit)
 		}
 		for i, l := range g.lines {
 			if l.size == 0 || l.size == rec.Size {
-				values[i], found[i] = rec.Value*factor, true
+				values[i], found[i] = rec.figure(statistic)*factor, true
 			}
 		}
 	}

@@ -35,6 +35,7 @@ type summary struct {
 	*runs
 	versions string
 	hop      spread
+	load     spread
 	lines    []lineSummary
 }
 
@@ -48,7 +49,7 @@ type lineSummary struct {
 }
 
 func (r *runs) summary(versions string) summary {
-	s := summary{runs: r, versions: versions, hop: spreadOf(r.hops)}
+	s := summary{runs: r, versions: versions, hop: spreadOf(r.hops), load: spreadOf(r.loads)}
 	for i, l := range r.group.lines {
 		ls := lineSummary{line: l, better: -1}
 		for _, c := range r.contenders {

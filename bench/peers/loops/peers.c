@@ -7,7 +7,7 @@
  *   latency      blocking ping-pong of two ranks; half of the round trip
  *   bw, bibw     a window of Isends one way, both ways; a short answer ends it
  *   rate         bw, counted in messages
- *   mt-latency   latency, several threads a rank, each pair with a tag of its own
+ *   mt-latency   latency of rank 0 with the threads of rank 1 in turn
  *   barrier      MPI_Barrier of all ranks
  *   memory-once  every rank sends 8 bytes to every other; then the PSS of each
  *   empty        Init and Finalize; timed from outside
@@ -15,7 +15,7 @@
  * The shape of the loops is that of the OSU micro-benchmarks: a warm-up, then a
  * timed loop over page-aligned buffers that were touched once and are not
  * touched again. -t writes to the buffer before each send and reads it after
- * each receive, so that the data is live in a cache. The clock is read once per
+ * each receive, so that the data is live. The clock is read once per
  * batch of iterations; min, p50 and p99 are those of the batches.
  *
  * Rank 0 prints one JSON object per line.
@@ -60,13 +60,27 @@ static void die(const char *why)
 	MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-/* Iterations that take a few tenths of a second at each size. */
-static long iterations(long size)
+/* The counts of `muster bench`: small up to 8 KB, then fewer, but not below large. */
+static long iterations(long size, long small, long large)
 {
 	long n = opt.iterations;
-	if (n == 0)
-		n = size <= 1024 ? 200000 : size <= 8192 ? 50000 : size <= 65536 ? 10000 : size <= 1048576 ? 1000 : 300;
-	return n < BATCHES ? BATCHES : n;
+	if (n == 0) {
+		n = small;
+		if (size > 8192)
+			n = small * 8192 / size > large ? small * 8192 / size : large;
+	}
+	return n;
+}
+
+static long warmup(long n)
+{
+	return n / 10 > 10 ? n / 10 : 10;
+}
+
+/* n iterations make at most BATCHES batches. */
+static int batches(long n)
+{
+	return n < BATCHES ? (int)n : BATCHES;
 }
 
 static char *buffer(long size)
@@ -135,73 +149,86 @@ static void ping_pong(char *s, char *r, int size, int tag, long from, long to)
 	}
 }
 
-/* Times n iterations in batches; samples are half round trips in us. Returns the mean. */
-static double timed_ping_pong(char *s, char *r, int size, int tag, long n, double *samples)
-{
-	double start = now(), last = start;
-	for (int b = 0; b < BATCHES; b++) {
-		long from = n * b / BATCHES, to = n * (b + 1) / BATCHES;
-		ping_pong(s, r, size, tag, from, to);
-		double t = now();
-		samples[b] = (t - last) * 1e6 / (2.0 * (to - from));
-		last = t;
-	}
-	return (last - start) * 1e6 / (2.0 * n);
-}
-
 static void latency(long size)
 {
 	double samples[BATCHES];
 	char *s = buffer(size), *r = buffer(size);
-	long n = iterations(size);
-	ping_pong(s, r, (int)size, TAG_DATA, 0, n / 10 + 10);
+	long n = iterations(size, 100000, 200);
+	int count = batches(n);
+	ping_pong(s, r, (int)size, TAG_DATA, 0, warmup(n));
 	MPI_Barrier(MPI_COMM_WORLD);
-	double mean = timed_ping_pong(s, r, (int)size, TAG_DATA, n, samples);
+	double start = now(), last = start;
+	for (int b = 0; b < count; b++) {
+		long from = n * b / count, to = n * (b + 1) / count;
+		ping_pong(s, r, (int)size, TAG_DATA, from, to);
+		double t = now();
+		samples[b] = (t - last) * 1e6 / (2.0 * (to - from));
+		last = t;
+	}
 	if (opt.rank == 0)
-		print_line(size, "latency", "us", mean, samples, BATCHES);
+		print_line(size, "latency", "us", (last - start) * 1e6 / (2.0 * n), samples, count);
 	free(s);
 	free(r);
 }
 
-/* ---- latency with threads ---- */
+/* ---- latency with threads: rank 0 plays with the threads of rank 1 in turn ---- */
 
 struct worker {
 	pthread_t thread;
 	int index;
-	long size;
-	double mean, samples[BATCHES];
+	long size, rounds;
 };
 
-static void *thread_latency(void *arg)
+static void *answer(void *arg)
 {
 	struct worker *w = arg;
 	char *s = buffer(w->size), *r = buffer(w->size);
-	long n = iterations(w->size) / 4 + BATCHES;
-	ping_pong(s, r, (int)w->size, TAG_THREAD + w->index, 0, n / 10 + 10);
-	w->mean = timed_ping_pong(s, r, (int)w->size, TAG_THREAD + w->index, n, w->samples);
+	ping_pong(s, r, (int)w->size, TAG_THREAD + w->index, 0, w->rounds);
 	free(s);
 	free(r);
 	return NULL;
 }
 
+static void turns(char *s, char *r, long size, long rounds)
+{
+	for (long i = 0; i < rounds; i++)
+		for (int k = 0; k < opt.threads; k++)
+			ping_pong(s, r, (int)size, TAG_THREAD + k, 0, 1);
+}
+
 static void mt_latency(long size)
 {
-	static struct worker w[MAX_THREADS];
-	static double all[MAX_THREADS * BATCHES];
-	double mean = 0;
-	for (int i = 0; i < opt.threads; i++) {
-		w[i].index = i;
-		w[i].size = size;
-		if (pthread_create(&w[i].thread, NULL, thread_latency, &w[i]) != 0)
-			die("cannot start a thread");
+	struct worker w[MAX_THREADS];
+	double samples[BATCHES];
+	long n = iterations(size, 10000, 200) / opt.threads;
+	if (n < 1)
+		n = 1;
+	int count = batches(n);
+	if (opt.rank == 1) {
+		for (int k = 0; k < opt.threads; k++) {
+			w[k].index = k;
+			w[k].size = size;
+			w[k].rounds = warmup(n) + n;
+			if (pthread_create(&w[k].thread, NULL, answer, &w[k]) != 0)
+				die("cannot start a thread");
+		}
+		for (int k = 0; k < opt.threads; k++)
+			pthread_join(w[k].thread, NULL);
+		return;
 	}
-	for (int i = 0; i < opt.threads; i++) {
-		pthread_join(w[i].thread, NULL);
-		mean += w[i].mean / opt.threads;
-		memcpy(all + i * BATCHES, w[i].samples, sizeof w[i].samples);
+	char *s = buffer(size), *r = buffer(size);
+	turns(s, r, size, warmup(n));
+	double start = now(), last = start;
+	for (int b = 0; b < count; b++) {
+		long from = n * b / count, to = n * (b + 1) / count;
+		turns(s, r, size, to - from);
+		double t = now();
+		samples[b] = (t - last) * 1e6 / (2.0 * (to - from) * opt.threads);
+		last = t;
 	}
-	if (opt.rank == 0)
-		print_line(size, "latency", "us", mean, all, opt.threads * BATCHES);
+	print_line(size, "latency", "us", (last - start) * 1e6 / (2.0 * n * opt.threads), samples, count);
+	free(s);
+	free(r);
 }
 
 /* ---- windows ---- */
@@ -234,15 +261,14 @@ static void windows(long size, int both, const char *metric, const char *unit, d
 	double samples[BATCHES];
 	char *s = buffer(size), *r = buffer(size);
 	MPI_Request *req = malloc(sizeof *req * 2 * (size_t)opt.window);
-	long n = iterations(size) / 16;
-	if (n < BATCHES)
-		n = BATCHES;
-	for (long i = 0; i < n / 10 + 2; i++)
+	long n = iterations(size, 2000, 10);
+	int count = batches(n);
+	for (long i = 0; i < warmup(n); i++)
 		window(s, r, (int)size, req, both, i);
 	MPI_Barrier(MPI_COMM_WORLD);
 	double start = now(), last = start;
-	for (int b = 0; b < BATCHES; b++) {
-		long from = n * b / BATCHES, to = n * (b + 1) / BATCHES;
+	for (int b = 0; b < count; b++) {
+		long from = n * b / count, to = n * (b + 1) / count;
 		for (long i = from; i < to; i++)
 			window(s, r, (int)size, req, both, i);
 		double t = now();
@@ -250,7 +276,7 @@ static void windows(long size, int both, const char *metric, const char *unit, d
 		last = t;
 	}
 	if (opt.rank == 0)
-		print_line(size, metric, unit, per_window * n / (last - start), samples, BATCHES);
+		print_line(size, metric, unit, per_window * n / (last - start), samples, count);
 	free(req);
 	free(s);
 	free(r);
@@ -261,12 +287,13 @@ static void windows(long size, int both, const char *metric, const char *unit, d
 static void barrier(void)
 {
 	double samples[BATCHES], mean, sum;
-	long n = opt.iterations ? iterations(0) : 5000;
-	for (long i = 0; i < n / 10 + 10; i++)
+	long n = iterations(0, 2000, 2000);
+	int count = batches(n);
+	for (long i = 0; i < warmup(n); i++)
 		MPI_Barrier(MPI_COMM_WORLD);
 	double start = now(), last = start;
-	for (int b = 0; b < BATCHES; b++) {
-		long from = n * b / BATCHES, to = n * (b + 1) / BATCHES;
+	for (int b = 0; b < count; b++) {
+		long from = n * b / count, to = n * (b + 1) / count;
 		for (long i = from; i < to; i++)
 			MPI_Barrier(MPI_COMM_WORLD);
 		double t = now();
@@ -276,7 +303,7 @@ static void barrier(void)
 	mean = (last - start) * 1e6 / n;
 	MPI_Reduce(&mean, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 	if (opt.rank == 0)
-		print_line(0, "latency", "us", sum / opt.ranks, samples, BATCHES);
+		print_line(0, "latency", "us", sum / opt.ranks, samples, count);
 }
 
 static double pss(void) /* KiB */
@@ -345,8 +372,8 @@ static void parse(int argc, char **argv)
 	}
 	if (opt.nsizes == 0)
 		opt.sizes[opt.nsizes++] = 8;
-	if (opt.window < 1 || opt.threads < 1 || opt.threads > MAX_THREADS) {
-		fprintf(stderr, "peers: the window is at least 1, the threads are 1 to %d\n", MAX_THREADS);
+	if (opt.window < 1 || opt.iterations < 0 || opt.threads < 1 || opt.threads > MAX_THREADS) {
+		fprintf(stderr, "peers: the window is at least 1, iterations are not negative, threads are 1 to %d\n", MAX_THREADS);
 		exit(2);
 	}
 }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+)
+
+// A round begins when the machine is quiet, or when it has not become so for a
+// while. What the others then used is kept beside the figures: on a machine
+// whose cores are busy, two ranks that hand a cache line to and fro wait for
+// the scheduler, and their figures say nothing about the library.
+
+const (
+	quietShare  = 0.05 // of all cores
+	quietWindow = 200 * time.Millisecond
+)
+
+// awaitQuiet returns the share of the cores that others used in the last look,
+// or NaN where it cannot be seen.
+func awaitQuiet(ctx context.Context, patience time.Duration) float64 {
+	deadline := time.Now().Add(patience)
+	for {
+		busy, total := cpuTicks()
+		select {
+		case <-ctx.Done():
+			return math.NaN()
+		case <-time.After(quietWindow):
+		}
+		busyNow, totalNow := cpuTicks()
+		if totalNow <= total {
+			return math.NaN()
+		}
+		share := (busyNow - busy) / (totalNow - total)
+		if share <= quietShare || time.Now().After(deadline) {
+			return share
+		}
+	}
+}
+
+// cpuTicks are the ticks that all CPUs spent, as /proc/stat counts them; both
+// are 0 where there is none.
+func cpuTicks() (busy, total float64) {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0
+	}
+	return parseTicks(string(stat))
+}
+
+// parseTicks reads the first line: user, nice, system, idle, iowait and more.
+func parseTicks(stat string) (busy, total float64) {
+	first, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(first)
+	if len(fields) < 6 || fields[0] != "cpu" {
+		return 0, 0
+	}
+	for i, f := range fields[1:min(len(fields), 9)] { // guest time is counted in user already
+		var v float64
+		if _, err := fmt.Sscan(f, &v); err != nil {
+			return 0, 0
+		}
+		total += v
+		if i != 3 && i != 4 {
+			busy += v
+		}
+	}
+	return busy, total
+}
