@@ -22,14 +22,14 @@ func Ibsend[T Elem](c *Comm, buf []T, dst, tag int) Request {
 func ibsend[T Elem](c *Comm, op string, buf []T, dst, tag int) Request {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
-		return Request{c: c, err: c.refuse(ErrType, op, "%w", err)}
+		return c.refused(c.refuse(ErrType, op, "%w", err))
 	}
 	return c.ibsend(op, b, dst, tag)
 }
 
 func (c *Comm) ibsend(op string, b []byte, dst, tag int) Request {
 	if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
-		return Request{c: c, err: err}
+		return c.refused(err)
 	}
 	limit := c.w.cfg.BufferedLimit
 	if limit == 0 {
@@ -38,9 +38,9 @@ func (c *Comm) ibsend(op string, b []byte, dst, tag int) Request {
 	n := int64(len(b))
 	if c.w.buffered.Add(n) > limit {
 		c.w.buffered.Add(-n)
-		return Request{c: c, err: c.refuse(ErrBuffer, op,
+		return c.refused(c.refuse(ErrBuffer, op,
 			"%d bytes to rank %d do not fit: the messages that wait may take %d bytes; raise Config.BufferedLimit (MUSTER_BUFFERED_LIMIT), or receive sooner",
-			n, dst, limit)}
+			n, dst, limit))
 	}
 	r := c.isend(op, append([]byte(nil), b...), dst, tag, p2p.Standard)
 	if !r.op.Active() {

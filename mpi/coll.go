@@ -30,14 +30,25 @@ func (c *Comm) crecv(op string, b []byte, src int) error {
 	return nil
 }
 
-func (c *Comm) cisend(op string, b []byte, dst int) Request {
+func (c *Comm) cisend(b []byte, dst int) Request {
 	o := c.e.Isend(&c.co, c.world(dst), collTag, b, p2p.Standard)
-	return Request{c: c, op: o, peer: int32(dst), tag: noTag, name: op}
+	return Request{c: c, op: o}
 }
 
-func (c *Comm) cirecv(op string, b []byte, src int) Request {
+func (c *Comm) cirecv(b []byte, src int) Request {
 	o := c.e.Irecv(&c.co, c.world(src), int32(src), collTag, b)
-	return Request{c: c, op: o, peer: int32(src), tag: noTag, name: op}
+	return Request{c: c, op: o}
+}
+
+// cwait waits for the messages of a collective.
+func (c *Comm) cwait(op string, reqs []Request) error {
+	var first error
+	for _, r := range reqs {
+		if st, err := c.e.Wait(nil, &c.co, op, r.op); err != nil && first == nil {
+			first = c.requestFailure(err, op, st.Bytes)
+		}
+	}
+	return first
 }
 
 func (c *Comm) checkRoot(op string, root int) error {
@@ -220,11 +231,11 @@ func gather[T Elem](c *Comm, name string, in, out []T, root int) error {
 	reqs := make([]Request, 0, c.size)
 	for r := range c.size {
 		if r != root {
-			reqs = append(reqs, c.cirecv(name, rawBytes(out[r*len(in):(r+1)*len(in)]), r))
+			reqs = append(reqs, c.cirecv(rawBytes(out[r*len(in):(r+1)*len(in)]), r))
 		}
 	}
 	copy(out[root*len(in):], in)
-	return WaitAllInto(reqs, nil)
+	return c.cwait(name, reqs)
 }
 
 // Allgather collects the in of all ranks in everybody's out, in the order of
@@ -262,11 +273,11 @@ func Scatter[T Elem](c *Comm, in, out []T, root int) error {
 	reqs := make([]Request, 0, c.size)
 	for r := range c.size {
 		if r != root {
-			reqs = append(reqs, c.cisend("Scatter", rawBytes(in[r*n:(r+1)*n]), r))
+			reqs = append(reqs, c.cisend(rawBytes(in[r*n:(r+1)*n]), r))
 		}
 	}
 	copy(out, in[root*n:(root+1)*n])
-	return WaitAllInto(reqs, nil)
+	return c.cwait("Scatter", reqs)
 }
 
 // Alltoall sends the r-th part of in to rank r and receives its part for us as
@@ -286,12 +297,12 @@ func Alltoall[T Elem](c *Comm, in, out []T) error {
 	reqs := make([]Request, 0, 2*c.size)
 	for d := 1; d < c.size; d++ {
 		from := (c.rank - d + c.size) % c.size
-		reqs = append(reqs, c.cirecv("Alltoall", part(out, from), from))
+		reqs = append(reqs, c.cirecv(part(out, from), from))
 	}
 	for d := 1; d < c.size; d++ {
 		to := (c.rank + d) % c.size
-		reqs = append(reqs, c.cisend("Alltoall", part(in, to), to))
+		reqs = append(reqs, c.cisend(part(in, to), to))
 	}
 	copy(part(out, c.rank), part(in, c.rank))
-	return WaitAllInto(reqs, nil)
+	return c.cwait("Alltoall", reqs)
 }

@@ -183,7 +183,7 @@ func SendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) error {
 func IsendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) Request {
 	b, err := outgoing(c, "IsendLayout", buf, l)
 	if err != nil {
-		return Request{c: c, err: err}
+		return c.refused(err)
 	}
 	return c.isend("IsendLayout", b, dst, tag, p2p.Standard)
 }
@@ -240,7 +240,7 @@ func IrecvLayout[T Elem](c *Comm, buf []T, l *Layout[T], src, tag int) Request {
 func irecvLayout[T Elem](c *Comm, op string, buf []T, l *Layout[T], src, tag int) Request {
 	v, err := l.view(c, op, buf)
 	if err != nil {
-		return Request{c: c, err: err}
+		return c.refused(err)
 	}
 	if flat, ok := v.Contiguous(); ok {
 		return c.irecv(op, flat, src, tag)
@@ -248,7 +248,7 @@ func irecvLayout[T Elem](c *Comm, op string, buf []T, l *Layout[T], src, tag int
 	packed := make([]byte, v.Len())
 	r := c.irecv(op, packed, src, tag)
 	if r.op.Active() {
-		r.landing = &landing{v, packed}
+		r.more = &requestMore{landing: &landing{v, packed}}
 	}
 	return r
 }

@@ -168,8 +168,8 @@ func (c *Comm) checkPeer(op string, peer, tag int) error {
 // ranks that do so wait for each other.
 func Sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
 	r := Irecv(c, rbuf, src, rtag)
-	if r.err != nil { // nothing is sent by a call that is refused
-		return Status{}, r.err
+	if err := r.refusal(); err != nil { // nothing is sent by a call that is refused
+		return Status{}, err
 	}
 	if err := send(c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
 		r.Cancel()

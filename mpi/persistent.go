@@ -66,7 +66,7 @@ func persistent[T Elem](c *Comm, op string, buf []T, peer, tag int, mode p2p.Mod
 func (p *Persistent) Start() Request {
 	switch {
 	case p.err != nil:
-		return Request{c: p.c, err: p.err}
+		return p.c.refused(p.err)
 	case p.recv:
 		return p.c.irecv(p.op, p.buf, p.peer, p.tag)
 	case p.buffered:

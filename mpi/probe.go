@@ -71,17 +71,17 @@ func Imrecv[T Elem](m *Message, buf []T) Request {
 	c := m.c
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
-		return Request{c: c, err: c.refuse(ErrType, "Mrecv", "%w", err)}
+		return c.refused(c.refuse(ErrType, "Mrecv", "%w", err))
 	}
 	if m.st.Source == ProcNull {
 		return Request{c: c}
 	}
 	if m.g == nil {
-		return Request{c: c, err: c.refuse(ErrRequest, "Mrecv", "the message has been received already")}
+		return c.refused(c.refuse(ErrRequest, "Mrecv", "the message has been received already"))
 	}
 	o := c.e.Mrecv(&c.pt, m.g, b)
 	m.g = nil
-	return Request{c: c, op: o, peer: int32(m.st.Source), tag: int32(m.st.Tag), name: "Mrecv"}
+	return Request{c: c, op: o}
 }
 
 func (c *Comm) probe(ctx context.Context, op string, src, tag int, take bool) (Status, *p2p.Msg, error) {

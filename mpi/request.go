@@ -19,13 +19,29 @@ import (
 type Request struct {
 	c    *Comm
 	op   engine.Op
-	err  error // why it could not be started
-	peer int32
-	tag  int32
-	name string // of the call that started it
-	// landing is where a message that was received packed goes; nil for all but
-	// receives with a layout.
-	landing *landing
+	more *requestMore // rarely needed; four words are returned in registers
+}
+
+// requestMore is what few requests have.
+type requestMore struct {
+	err     error    // why it could not be started
+	landing *landing // where a message that was received packed goes
+}
+
+// refused is the request of a call that could not be made.
+func (c *Comm) refused(err error) Request {
+	if err == nil {
+		return Request{c: c}
+	}
+	return Request{c: c, more: &requestMore{err: err}}
+}
+
+// refusal is why the request could not be started, or nil.
+func (r Request) refusal() error {
+	if r.more == nil {
+		return nil
+	}
+	return r.more.err
 }
 
 // Isend starts to send buf, which must not be changed until the request has been
@@ -48,7 +64,7 @@ func Irsend[T Elem](c *Comm, buf []T, dst, tag int) Request {
 func isend[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) Request {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
-		return Request{c: c, err: c.refuse(ErrType, op, "%w", err)}
+		return c.refused(c.refuse(ErrType, op, "%w", err))
 	}
 	return c.isend(op, b, dst, tag, mode)
 }
@@ -56,11 +72,11 @@ func isend[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) Req
 func (c *Comm) isend(op string, b []byte, dst, tag int, mode p2p.Mode) Request {
 	if uint(dst) >= uint(c.size) || uint(tag) > MaxTag {
 		if err := c.checkPeer(op, dst, tag); err != nil || dst == ProcNull {
-			return Request{c: c, err: err}
+			return c.refused(err)
 		}
 	}
 	o := c.e.Isend(&c.pt, c.world(dst), int32(tag), b, mode)
-	return Request{c: c, op: o, peer: int32(dst), tag: int32(tag), name: op}
+	return Request{c: c, op: o}
 }
 
 // Irecv starts to receive into buf, which must not be used until the request has
@@ -68,7 +84,7 @@ func (c *Comm) isend(op string, b []byte, dst, tag int, mode p2p.Mode) Request {
 func Irecv[T Elem](c *Comm, buf []T, src, tag int) Request {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
-		return Request{c: c, err: c.refuse(ErrType, "Irecv", "%w", err)}
+		return c.refused(c.refuse(ErrType, "Irecv", "%w", err))
 	}
 	return c.irecv("Irecv", b, src, tag)
 }
@@ -76,10 +92,10 @@ func Irecv[T Elem](c *Comm, buf []T, src, tag int) Request {
 func (c *Comm) irecv(op string, b []byte, src, tag int) Request {
 	from, err := c.source(op, src, tag)
 	if err != nil || src == ProcNull {
-		return Request{c: c, err: err}
+		return c.refused(err)
 	}
 	o := c.e.Irecv(&c.pt, from, int32(src), int32(tag), b)
-	return Request{c: c, op: o, peer: int32(src), tag: int32(tag), name: op}
+	return Request{c: c, op: o}
 }
 
 // Wait waits until the operation has ended and says what came of it.
@@ -91,7 +107,7 @@ func (r Request) WaitContext(ctx context.Context) (Status, error) { return r.wai
 
 func (r Request) wait(ctx context.Context) (Status, error) {
 	if !r.op.Active() {
-		return noStatus, r.err
+		return noStatus, r.refusal()
 	}
 	st, err := r.c.e.Wait(ctx, &r.c.pt, "Wait", r.op)
 	return r.result(st, err)
@@ -101,7 +117,7 @@ func (r Request) wait(ctx context.Context) (Status, error) {
 // as by Wait.
 func (r Request) Test() (st Status, done bool, err error) {
 	if !r.op.Active() {
-		return noStatus, true, r.err
+		return noStatus, true, r.refusal()
 	}
 	est, done, err := r.c.e.Test(r.op)
 	if !done {
@@ -112,16 +128,37 @@ func (r Request) Test() (st Status, done bool, err error) {
 }
 
 func (r Request) result(st engine.Status, err error) (Status, error) {
-	if r.landing != nil && (err == nil || errors.Is(err, p2p.ErrTruncated)) {
-		r.landing.unpack(st.Bytes)
+	if r.more != nil && r.more.landing != nil && (err == nil || errors.Is(err, p2p.ErrTruncated)) {
+		r.more.landing.unpack(st.Bytes)
 	}
 	if err == nil {
 		return st, nil
 	}
+	return st, r.c.requestFailure(err, "", st.Bytes)
+}
+
+// requestFailure adds to the error of a request what it was doing. op is the
+// call that it was part of, if that is not the one that started it.
+func (c *Comm) requestFailure(err error, op string, bytes int) error {
 	if errors.Is(err, engine.ErrStale) || errors.Is(err, engine.ErrShared) {
-		return Status{}, r.c.refuse(ErrRequest, "Wait", "%w", err)
+		return c.refuse(ErrRequest, "Wait", "%w", err)
 	}
-	return st, r.c.failure(err, r.name, int(r.peer), int(r.tag), st.Bytes)
+	peer, tag := ProcNull, noTag
+	name := "Wait"
+	var f *engine.Failure
+	if errors.As(err, &f) {
+		err, peer, tag, name = f.Err, AnySource, f.Tag, "Irecv"
+		if f.Peer != engine.Anyone {
+			peer = c.Group().indexOf(f.Peer)
+		}
+		if f.Send {
+			name = "Isend"
+		}
+	}
+	if op != "" {
+		name, tag = op, noTag
+	}
+	return c.failure(err, name, peer, tag, bytes)
 }
 
 // Done asks whether the operation has ended, and leaves the request as it is
@@ -170,17 +207,46 @@ func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 		}
 	}
 	var errs []error
-	for i, r := range reqs {
-		st, err := r.Wait()
-		reqs[i] = Request{}
-		if out != nil {
-			out[i] = st
+	for i := 0; i < len(reqs); {
+		r := reqs[i]
+		if !r.op.Active() {
+			errs = finish(reqs, out, i, noStatus, r.refusal(), errs)
+			i++
+			continue
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("request %d: %w", i, err))
+		// All requests of a rank are waited for under one lock.
+		e := r.c.e
+		e.Lock()
+		for ; i < len(reqs) && reqs[i].op.Active() && reqs[i].c.e == e; i++ {
+			r := reqs[i]
+			st, err := e.WaitHeld(&r.c.pt, "Wait", r.op)
+			if err != nil || r.more != nil {
+				e.Unlock()
+				st, err = r.result(st, err)
+				errs = finish(reqs, out, i, st, err, errs)
+				e.Lock()
+				continue
+			}
+			if out != nil {
+				out[i] = st
+			}
+			reqs[i] = Request{}
 		}
+		e.Unlock()
 	}
 	return errors.Join(errs...)
+}
+
+// finish notes what came of one of several requests.
+func finish(reqs []Request, out []Status, i int, st Status, err error, errs []error) []error {
+	reqs[i] = Request{}
+	if out != nil {
+		out[i] = st
+	}
+	if err != nil {
+		errs = append(errs, fmt.Errorf("request %d: %w", i, err))
+	}
+	return errs
 }
 
 // waitSome waits until need of the requests have ended and completes none.

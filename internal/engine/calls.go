@@ -169,10 +169,13 @@ func (e *Engine) received(x *p2p.Xfer) (Status, error) {
 // Irecv starts a receive.
 func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 	e.lock()
-	if e.driver == nil {
-		e.poll() // what has come is found now, and a rendezvous begins inside this call (T1 4.2)
-	}
 	x := e.post1(c.Ctx, from, src, tag, buf)
+	if e.driver == nil && !x.Done() {
+		// What has come is found now, and a rendezvous begins inside this call
+		// (T1 4.2). One is enough: more would overtake the receives still to come
+		// and have to be kept.
+		e.work(e.cq.Poll(e.comps[:1]))
+	}
 	op := Op{x, x.Handle()}
 	e.unlock()
 	return op
@@ -199,9 +202,31 @@ func statusOf(x *p2p.Xfer) Status {
 	return Status{Source: int(x.Source), Tag: int(x.Tag), Bytes: x.Len, Cancelled: x.Cancelled}
 }
 
+// Failure is the error of an operation that was started by a non-blocking call,
+// with what it was.
+type Failure struct {
+	Send bool
+	Peer int // rank in the world, or Anyone
+	Tag  int
+	Err  error
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap gives the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
 // collect frees an operation that has ended and says what came of it.
 func (e *Engine) collect(o Op) (Status, error) {
-	st, err := statusOf(o.x), o.x.Err
+	st := statusOf(o.x)
+	var err error
+	if o.x.Err != nil {
+		f := &Failure{Send: o.x.Send, Peer: Anyone, Tag: st.Tag, Err: o.x.Err}
+		if o.x.Link != nil {
+			f.Peer = o.x.Link.Rank
+		}
+		err = f
+	}
 	e.m.Free(o.x)
 	return st, err
 }
@@ -217,22 +242,52 @@ func (e *Engine) Wait(ctx context.Context, c *Comm, op string, o Op) (Status, er
 	}
 	e.lock()
 	defer e.unlock()
-	if o.stale() {
-		return Status{}, ErrStale
-	}
-	if o.x.Owner != nil {
-		return Status{}, ErrShared
-	}
 	if ctx == nil {
-		e.waitOne(o.x, c, op)
-	} else if err := e.waitSlow(ctx, c, op, o.x); err != nil {
+		return e.WaitHeld(c, op, o)
+	}
+	if err := o.check(); err != nil {
 		return Status{}, err
 	}
-	if o.stale() { // another goroutine has completed it by Test
+	if err := e.waitSlow(ctx, c, op, o.x); err != nil {
+		return Status{}, err
+	}
+	if o.stale() {
 		return Status{}, ErrStale
 	}
 	return e.collect(o)
 }
+
+// check says why an operation cannot be waited for.
+func (o Op) check() error {
+	if o.stale() {
+		return ErrStale
+	}
+	if o.x.Owner != nil {
+		return ErrShared
+	}
+	return nil
+}
+
+// WaitHeld is Wait for a caller that has the lock, to wait for several operations
+// in turn. The operation is active.
+func (e *Engine) WaitHeld(c *Comm, op string, o Op) (Status, error) {
+	if err := o.check(); err != nil {
+		return Status{}, err
+	}
+	if !o.x.Done() {
+		e.waitOne(o.x, c, op)
+		if o.stale() { // another goroutine has completed it by Test
+			return Status{}, ErrStale
+		}
+	}
+	return e.collect(o)
+}
+
+// Lock and Unlock are for WaitHeld.
+func (e *Engine) Lock() { e.lock() }
+
+// Unlock gives the lock back.
+func (e *Engine) Unlock() { e.unlock() }
 
 // Test asks whether an operation has ended, and completes it if so.
 func (e *Engine) Test(o Op) (Status, bool, error) {
