@@ -76,6 +76,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		rank: cfg.Client.Rank(), size: cfg.Client.Size(),
 		spin: cfg.Spin, yields: cfg.Yield, links: make(map[int]*p2p.Link),
 	}
+	e.mu.shared = !canBias()
 	if e.spin == 0 {
 		e.spin = 1000
 		if cfg.Device.Attr().Crowded {

@@ -1,10 +1,27 @@
 package engine
 
-// The lock of a rank. A program with one goroutine takes and gives it twice for
-// every message, with nobody else there, so that must cost as little as it can:
-// one compare-and-swap to take it and, where the architecture allows it, a plain
-// store to give it (sync.Mutex needs a locked instruction for that too, some
-// 8 ns). Those who find it taken spin, then let other goroutines run: it is held
+// The lock of a rank. A program with one goroutine takes and gives it for every
+// message, with nobody else there, so that must cost next to nothing. An atomic
+// instruction is not that: besides its own 8 ns it waits until all earlier stores
+// have left the core, and the last of them is the message before, on its way to
+// a line that the other core is looking at.
+//
+// So the lock is biased. The goroutine that has taken it often in a row becomes
+// its owner and from then on takes it by a plain store and a plain load
+// (lock_amd64.s):
+//
+//	owner        inside = 1; is bias still me?
+//	contender    bias = nobody; membarrier; wait until inside = 0
+//
+// Either the owner's load sees that the bias is gone, or the contender sees the
+// owner inside: that takes a full barrier between the two steps on both sides,
+// and membarrier(2) executes one on every core that runs this process, at the
+// contender's expense. The bias is lost for ever at the first contention; a
+// lock that several goroutines use is an ordinary one. It is never given to a
+// second goroutine, because an owner that was stopped between its two steps may
+// still write inside, much later.
+//
+// Those who find the lock taken spin, then let other goroutines run: it is held
 // for less than a microsecond, except by a driver that polls, and that one looks
 // at wanted.
 
@@ -15,29 +32,81 @@ import (
 )
 
 type spinLock struct {
-	state  atomic.Uint32
-	wanted atomic.Int32 // callers that wait for it
+	bias   uintptr // the owner, 0 for nobody; lock_amd64.s knows these offsets
+	inside uint64  // the owner has it, or is about to look whether it may
+	held   uint64  // the owner has it; written by the owner alone, while inside
+
+	state  atomic.Uint32 // 1: somebody has it in the ordinary way
+	wanted atomic.Int32  // callers that wait for it
+
+	// Of the holder:
+	last   uintptr // who took it last
+	streak int     // how many times in a row
+	shared bool    // it was contended once, or cannot be biased
 }
+
+// biasAfter is how often in a row a goroutine must have taken the lock to own it.
+// A job's start is done by other goroutines than its work in some programs.
+const biasAfter = 256
 
 func (s *spinLock) lock() {
-	if s.state.CompareAndSwap(0, 1) {
+	if takeBiased(s) {
 		return
 	}
-	s.lockSlow()
+	s.lockShared()
 }
 
-func (s *spinLock) lockSlow() {
-	s.wanted.Add(1)
-	for i := 0; !s.state.CompareAndSwap(0, 1); i++ {
-		switch {
-		case i < 20:
-		case i < 2000:
-			runtime.Gosched()
-		default:
-			time.Sleep(20 * time.Microsecond) // its owner does not run: do not take its core
+func (s *spinLock) lockShared() {
+	if !s.state.CompareAndSwap(0, 1) {
+		s.wanted.Add(1)
+		for i := 0; !s.state.CompareAndSwap(0, 1); i++ {
+			backOff(i)
 		}
+		s.wanted.Add(-1)
+	}
+	if s.shared {
+		return
+	}
+	g := goroutine()
+	if atomic.LoadUintptr(&s.bias) != 0 {
+		s.revoke()
+		return
+	}
+	if s.last != g {
+		s.last, s.streak = g, 0
+	}
+	if s.streak++; s.streak == biasAfter {
+		// From the next time on.
+		atomic.StoreUintptr(&s.bias, g)
+	}
+}
+
+// revoke ends the bias. The caller has the lock in the ordinary way, so only the
+// owner can be inside.
+func (s *spinLock) revoke() {
+	s.shared = true
+	s.wanted.Add(1)
+	atomic.StoreUintptr(&s.bias, 0)
+	barrierEverywhere()
+	for i := 0; atomic.LoadUint64(&s.inside) != 0; i++ {
+		backOff(i)
 	}
 	s.wanted.Add(-1)
 }
 
-func (s *spinLock) unlock() { release(&s.state) }
+func backOff(i int) {
+	switch {
+	case i < 20:
+	case i < 2000:
+		runtime.Gosched()
+	default:
+		time.Sleep(20 * time.Microsecond) // its holder does not run: do not take its core
+	}
+}
+
+// unlock gives the lock.
+func (s *spinLock) unlock() {
+	if !giveBiased(s) {
+		s.state.Store(0)
+	}
+}
