@@ -91,10 +91,12 @@ type script struct {
 	ops   []*Xfer // by number - 1
 	ranks []int   // whose they are
 	taken map[int]*Msg
-	out   strings.Builder
-	args  map[string]string
-	words []string
-	seen  func(x *Xfer, ev Event)
+
+	credit bool // status shows it
+	out    strings.Builder
+	args   map[string]string
+	words  []string
+	seen   func(x *Xfer, ev Event)
 }
 
 func (sc *script) printf(format string, args ...any) { fmt.Fprintf(&sc.out, format+"\n", args...) }
@@ -190,7 +192,7 @@ func (sc *script) makeRanks() {
 	sc.w.slow = sc.has("slow")
 	sc.w.done = func(_ int, x *Xfer) { sc.ended(x) }
 	sc.w.log = sc.printf
-	sc.ops, sc.ranks, sc.taken = nil, nil, map[int]*Msg{}
+	sc.ops, sc.ranks, sc.taken, sc.credit = nil, nil, map[int]*Msg{}, cfg.Credit != 0
 	for _, n := range sc.w.nodes {
 		n.m.observe = sc.seen
 	}
@@ -388,11 +390,11 @@ func (sc *script) status() {
 	for r, n := range sc.w.nodes {
 		line := fmt.Sprintf("rank %d: %d messages wait, %d regions registered", r, n.m.Unexpected(), len(n.mem.regs))
 		for p, l := range n.links {
-			if l.credit != n.m.cfg.Credit || l.consumed != 0 || l.Err != nil {
-				line += fmt.Sprintf(", with rank %d: credit %d, owes %d", p, l.credit, l.consumed)
-				if l.Err != nil {
-					line += fmt.Sprintf(", %v", l.Err)
-				}
+			if sc.credit && (l.credit != n.m.cfg.Credit || l.consumed != 0) {
+				line += fmt.Sprintf("; with rank %d: credit %d, owes %d", p, l.credit, l.consumed)
+			}
+			if l.Err != nil {
+				line += fmt.Sprintf("; with rank %d: %v", p, l.Err)
 			}
 		}
 		sc.printf("%s", line)

@@ -100,6 +100,12 @@ func (w *world) settle(r int) {
 			}
 		}
 	}
+	for i := 0; i < len(n.work); i++ { // a push ends with its region
+		if wr := &n.work[i].wr; wr.Op == rdma.OpPush && !n.mem.registeredAs(wr.RKey) {
+			w.failWork(r, i, rdma.StatusRemoteAccess)
+			return // it has settled
+		}
+	}
 	for i := 0; i < len(o.Done); i++ {
 		if w.done != nil {
 			w.done(r, o.Done[i])
@@ -387,6 +393,15 @@ func (mem *memory) finish(key uint64) {
 			mem.regs[i].pulled = true
 		}
 	}
+}
+
+func (mem *memory) registeredAs(key uint64) bool {
+	for _, r := range mem.regs {
+		if uint64(r.off+1) == key {
+			return true
+		}
+	}
+	return false
 }
 
 func (mem *memory) pulled(key uint64) bool {
