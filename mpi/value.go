@@ -89,20 +89,23 @@ func BcastValue[T any](c *Comm, v T, root int) (T, error) {
 	return out, err
 }
 
-// encodeValue takes a pointer, so that a T that is an interface is encoded as
-// one. gob panics on a nil pointer; here that is an error like others.
+// encodeValue gives gob a pointer if T is an interface, since only so is it
+// encoded as one. gob panics on a nil pointer; here that is an error like others.
 func encodeValue[T any](c *Comm, op string, v *T) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = c.refuse(ErrType, op, "%v cannot be encoded: %v", reflect.TypeFor[T](), p)
 		}
 	}()
-	var buf bytes.Buffer
-	if err := gob.NewEncoder(&buf).Encode(v); err != nil {
-		hint := "export the fields that should travel, or give the type a MarshalBinary method"
-		if reflect.TypeFor[T]().Kind() == reflect.Interface {
-			hint = "make the concrete types known with gob.Register in every rank"
-		}
+	var (
+		buf  bytes.Buffer
+		what any = *v
+		hint     = "export the fields that should travel, or give the type a MarshalBinary method"
+	)
+	if reflect.TypeFor[T]().Kind() == reflect.Interface {
+		what, hint = v, "make the concrete types known with gob.Register in every rank"
+	}
+	if err := gob.NewEncoder(&buf).Encode(what); err != nil {
 		return nil, c.refuse(ErrType, op, "%v cannot be encoded: %w; %s", reflect.TypeFor[T](), err, hint)
 	}
 	return buf.Bytes(), nil

@@ -227,7 +227,6 @@ func TestRegistrationRefused(t *testing.T) {
 					if j.nodes[0].links[1].Err != nil || j.nodes[1].links[0].Err != nil {
 						t.Fatal("the link is still good")
 					}
-					j.nodes[0].work = nil // a push ends with its region, without anybody asking
 					j.clean()
 				})
 			}

@@ -18,6 +18,8 @@ package p2p
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
 )
 
 type packetKind uint8
@@ -127,6 +129,9 @@ func FormatPacket(pkt []byte) string {
 		s += fmt.Sprintf(" of=#%d off=%d data=%d", get32(pkt[offFirst:]), get64(pkt[offTotal:]), len(pkt)-headLen)
 	case kindCTS, kindFIN:
 		s += fmt.Sprintf(" len=%d", get64(pkt[offTotal:]))
+		if status := statusOf(pkt); k == kindFIN && status != rdma.StatusOK {
+			s += fmt.Sprintf(" status=%q", status)
+		}
 	case kindCredit:
 		s += fmt.Sprintf(" bytes=%d", get64(pkt[offTotal:]))
 	}

@@ -22,6 +22,8 @@ type world struct {
 	slow bool
 	// done hears of operations that have ended; nil: nobody cares.
 	done func(rank int, x *Xfer)
+	// log hears what goes on; nil: nobody listens.
+	log func(format string, args ...any)
 	// fault is the first thing a device saw that must never happen.
 	fault string
 	heap  []byte // packets are cut from it
@@ -84,6 +86,9 @@ func (w *world) settle(r int) {
 	for i := range o.WR {
 		wi := w.wire(r, o.Link[i].Rank)
 		wi.wait = append(wi.wait, o.WR[i])
+		if w.slow && w.log != nil {
+			w.log("%d->%d waits: %s", r, o.Link[i].Rank, w.describe(&o.WR[i]))
+		}
 		o.WR[i] = rdma.SendWR{ID: ^uint64(0), Remote: ^uint64(0), RKey: ^uint64(0), LKey: ^uint32(0), Flags: 0xff,
 			HeadLen: 0xffff, Op: 0xff} // a slot that is not set again will be noticed
 	}
@@ -93,6 +98,12 @@ func (w *world) settle(r int) {
 			for len(w.wire(r, p).wait) > 0 {
 				w.take(r, p)
 			}
+		}
+	}
+	for i := 0; i < len(n.work); i++ { // a push ends with its region
+		if wr := &n.work[i].wr; wr.Op == rdma.OpPush && !n.mem.registeredAs(wr.RKey) {
+			w.failWork(r, i, rdma.StatusRemoteAccess)
+			return // it has settled
 		}
 	}
 	for i := 0; i < len(o.Done); i++ {
@@ -116,7 +127,11 @@ func (w *world) take(from, to int) {
 		if wr.Op > rdma.OpPush || !w.attr.Ops.Has(wr.Op) || wr.Flags != 0 || wr.HeadLen != 0 {
 			w.fail("a bad request from %d to %d: %v, flags %d, head %d", from, to, wr.Op, wr.Flags, wr.HeadLen)
 		}
-		n.work = append(n.work, work{wr: wr, to: to})
+		copied := wr.Op == rdma.OpPush && n.mem.pulled(wr.RKey)
+		n.work = append(n.work, work{wr: wr, to: to, copied: copied})
+		if w.log != nil {
+			w.log("%d->%d %s", from, to, w.describe(&wr))
+		}
 		return
 	}
 	if wr.Flags != rdma.Inline || wr.HeadLen > rdma.HeadMax || wr.Remote != 0 || wr.RKey != 0 || wr.LKey != 0 ||
@@ -124,9 +139,20 @@ func (w *world) take(from, to int) {
 		w.fail("a bad packet from %d to %d: %+v", from, to, wr)
 	}
 	wi.flight = append(wi.flight, w.pack(&wr))
+	if w.log != nil {
+		w.log("%d->%d %s", from, to, w.describe(&wr))
+	}
 	if wr.ID != 0 {
 		n.m.Taken(wr.ID)
 	}
+}
+
+// describe makes a request readable.
+func (w *world) describe(wr *rdma.SendWR) string {
+	if wr.Op == rdma.OpSend {
+		return FormatPacket(w.pack(wr))
+	}
+	return fmt.Sprintf("%s of %d bytes", wr.Op, wr.Body.Len())
 }
 
 // pack makes a packet of head and body.
@@ -146,6 +172,9 @@ func (w *world) deliver(from, to, i int) {
 	pkt := wi.flight[i]
 	wi.flight = append(wi.flight[:i], wi.flight[i+1:]...)
 	n := w.nodes[to]
+	if w.log != nil {
+		w.log("%d gets: %s", to, FormatPacket(pkt))
+	}
 	n.m.Arrived(n.links[from], pkt)
 	w.settle(to)
 }
@@ -175,6 +204,9 @@ func (w *world) complete(r, i int) rdma.Status {
 	n := w.nodes[r]
 	status := w.perform(r, i)
 	wr := n.work[i].wr
+	if w.log != nil {
+		w.log("%d completes: %s", r, w.describe(&wr))
+	}
 	n.work = append(n.work[:i], n.work[i+1:]...)
 	n.m.Completed(wr.ID, status, wr.Body.Len())
 	w.settle(r)
@@ -228,6 +260,8 @@ func (w *world) perform(r, i int) rdma.Status {
 		copy(body, mem)
 		if other != nil {
 			other.copied = true
+		} else {
+			owner.finish(pull.wr.RKey) // its push is not posted yet
 		}
 	}
 	return rdma.StatusOK
@@ -283,6 +317,7 @@ type memory struct {
 type region struct {
 	off, n int
 	acc    rdma.Access
+	pulled bool // a cooperative copy has moved everything
 }
 
 const (
@@ -324,7 +359,7 @@ func (mem *memory) Register(_ *Link, b []byte, acc rdma.Access) (rdma.MR, error)
 		return rdma.MR{}, errNoMemory
 	}
 	off := mem.offset(b)
-	mem.regs = append(mem.regs, region{off, len(b), acc})
+	mem.regs = append(mem.regs, region{off: off, n: len(b), acc: acc})
 	mem.registered++
 	return rdma.MR{Base: mem.base() + uint64(off), Len: uint64(len(b)), RKey: uint64(off + 1), LKey: uint32(off + 1)}, nil
 }
@@ -349,6 +384,33 @@ func (mem *memory) reach(key, addr uint64, n int, acc rdma.Access) []byte {
 		}
 	}
 	return nil
+}
+
+// finish notes, and pulled asks, whether a region was copied by the peer alone.
+func (mem *memory) finish(key uint64) {
+	for i := range mem.regs {
+		if uint64(mem.regs[i].off+1) == key {
+			mem.regs[i].pulled = true
+		}
+	}
+}
+
+func (mem *memory) registeredAs(key uint64) bool {
+	for _, r := range mem.regs {
+		if uint64(r.off+1) == key {
+			return true
+		}
+	}
+	return false
+}
+
+func (mem *memory) pulled(key uint64) bool {
+	for _, r := range mem.regs {
+		if uint64(r.off+1) == key {
+			return r.pulled
+		}
+	}
+	return false
 }
 
 func (mem *memory) holds(b []byte, lkey uint32) bool {

@@ -14,7 +14,7 @@ import (
 // proportions that were found on several machines; only ratios matter to those
 // who use them.
 func (d *Device) measure() {
-	const n = 64 << 10
+	const n = 16 << 10 // little, since Go keeps the garbage for a while
 	from, to := make([]byte, n), make([]byte, n)
 	perByte := perByteOf(n, func() { copy(to, from) })
 

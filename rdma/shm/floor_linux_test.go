@@ -10,7 +10,7 @@ import (
 // playFloor hands one line back and forth without any protocol: what no message
 // can beat. It uses the slots of the segments, which nothing else touches here.
 func playFloor(r *rank, p *part) error {
-	mine, theirs := &r.dev.seg.slots[100].base, &r.dev.peer(rdma.PeerID(1-p.Index)).seg.slots[100].base
+	mine, theirs := &r.dev.seg.slots[100].base, &r.dev.peer(rdma.PeerID(1 - p.Index)).seg.slots[100].base
 	best := time.Duration(1 << 62)
 	n := uint64(0)
 	for range p.Count / stretch {

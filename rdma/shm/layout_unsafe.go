@@ -23,7 +23,7 @@ const (
 	queueInline = 48
 	ringInline  = 56
 
-	smallBlockBytes = 2 << 10
+	smallBlockBytes = 1 << 10
 	largeBlockBytes = (maxSend + lineBytes - 1) / lineBytes * lineBytes
 
 	maxRings      = 64 // one word of claims

@@ -17,6 +17,7 @@ type rank struct {
 	srq rdma.SRQ
 	qp  rdma.QP
 	out []rdma.Completion
+	wrs []rdma.SendWR     // one
 	got []rdma.Completion // polled and not yet asked for; lent data was copied
 }
 
@@ -25,7 +26,7 @@ func openRank(cfg Config, srq rdma.SRQConfig) (*rank, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rank{dev: d, out: make([]rdma.Completion, 16)}
+	r := &rank{dev: d, out: make([]rdma.Completion, 16), wrs: make([]rdma.SendWR, 1)}
 	if r.cq, err = d.NewCQ(0); err != nil {
 		return nil, err
 	}
@@ -67,8 +68,9 @@ func heapRanks(t testing.TB, n int, cfg Config) []*rank {
 
 // post offers a request until it is taken.
 func (r *rank) post(wr rdma.SendWR) error {
+	r.wrs[0] = wr
 	for end := time.Now().Add(20 * time.Second); ; {
-		_, err := r.qp.PostSend([]rdma.SendWR{wr})
+		_, err := r.qp.PostSend(r.wrs)
 		if !errors.Is(err, rdma.ErrAgain) {
 			return err
 		}

@@ -14,6 +14,12 @@ var scenarios = map[string]func(*rank, *part) error{
 	"pingpong": playPingPong,
 	"stream":   playStream,
 	"floor":    playFloor,
+	"flood":    playFlood,
+	"sleepers": playSleepers,
+	"crowd":    playCrowd,
+	"killed":   playKilled,
+	"copies":   playCopies,
+	"pull":     playPull,
 }
 
 // stretch is how many round trips are timed together.

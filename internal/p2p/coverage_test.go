@@ -1,0 +1,77 @@
+package p2p
+
+// Which events meet which stages. The table says what can happen; the scripts
+// must show all of it and nothing else. What is not in the table cannot happen:
+//
+//   - taken, ACK: only eager sends bear a handle in inline packets.
+//   - CTS: only a put asks for it, and only the sender waits for it, in rts.
+//   - FIN: goes to a sender in rts (get; coop and put only if the receiver
+//     refuses, or a coop message is empty) or to a put's receiver in cts.
+//   - matched: only right after an RTS met a receive, in matched.
+//   - done: ends a request that moves memory, so in move, or in rts for the push
+//     of a coop; of eager packets only the failure is told.
+//   - nothing reaches an operation in idle or done: handles of the past find
+//     nothing. In idle an operation can fail to start.
+//
+// A packet that brings such an event breaks the link (order_test.go).
+
+import (
+	"fmt"
+	"path/filepath"
+	"sort"
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+var possible = []string{
+	"eager idle failed",    // started on a link that is gone
+	"eager posted failed",  // receive that waits for anything
+	"eager partial failed", // receive that waits for segments
+	"eager post taken", "eager post ACK", "eager post done bad", "eager post failed",
+	"eager ack ACK", "eager ack done bad", "eager ack failed",
+	"eager acked taken", "eager acked done bad", "eager acked failed",
+
+	"rndv_get idle failed", // registration refused
+	"rndv_get rts FIN", "rndv_get rts FIN bad", "rndv_get rts failed",
+	"rndv_get matched matched", "rndv_get matched failed",
+	"rndv_get move done", "rndv_get move done bad", "rndv_get move failed",
+
+	"rndv_put rts CTS", "rndv_put rts FIN bad", "rndv_put rts failed",
+	"rndv_put move done", "rndv_put move done bad", "rndv_put move failed",
+	"rndv_put matched matched", "rndv_put matched failed",
+	"rndv_put cts FIN", "rndv_put cts FIN bad", "rndv_put cts failed",
+
+	"rndv_coop idle failed", // registration refused
+	"rndv_coop rts done", "rndv_coop rts done bad", "rndv_coop rts FIN", "rndv_coop rts FIN bad", "rndv_coop rts failed",
+	"rndv_coop matched matched", "rndv_coop matched failed",
+	"rndv_coop move done", "rndv_coop move done bad", "rndv_coop move failed",
+}
+
+func TestScriptsMeetEveryEventInEveryStage(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*.txt")
+	count := map[string]int{}
+	for _, file := range files {
+		runScript(t, file, func(x *Xfer, ev Event) {
+			bad := ""
+			if ev.Status != rdma.StatusOK {
+				bad = " bad"
+			}
+			count[fmt.Sprintf("%s %s %s%s", x.Protocol(), x.Stage(), ev.Kind, bad)]++
+		})
+	}
+	for _, p := range possible {
+		if count[p] == 0 {
+			t.Errorf("no script shows: %s", p)
+		}
+		delete(count, p)
+	}
+	var rest []string
+	for p := range count {
+		rest = append(rest, p)
+	}
+	sort.Strings(rest)
+	for _, p := range rest {
+		t.Errorf("a script shows what the table calls impossible: %s", p)
+	}
+}

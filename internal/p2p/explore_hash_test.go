@@ -1,0 +1,205 @@
+package p2p
+
+// The whole state of a run as one number, so that the explorer goes on from
+// equal states once. What differs between two histories without a difference for
+// the future is left out: handles are replaced by the operations they name,
+// places in tables by what stands there.
+
+import (
+	"math/bits"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+type hasher uint64
+
+func (h *hasher) word(v uint64) {
+	hi, lo := bits.Mul64(uint64(*h)^v^0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93+uint64(*h)<<1)
+	*h = hasher(hi ^ lo)
+}
+
+func (h *hasher) bytes(b []byte) {
+	h.word(uint64(len(b)))
+	for ; len(b) >= 8; b = b[8:] {
+		h.word(get64(b))
+	}
+	var last uint64
+	for i, c := range b {
+		last |= uint64(c) << (8 * i)
+	}
+	h.word(last)
+}
+
+func (h *hasher) flags(bits ...bool) {
+	v := uint64(1)
+	for _, b := range bits {
+		v <<= 1
+		if b {
+			v |= 1
+		}
+	}
+	h.word(v)
+}
+
+// hash is the state of the run.
+func (r *run) hash() uint64 {
+	h := hasher(1)
+	h.word(uint64(r.got))
+	h.word(uint64(r.doubled))
+	for rank, n := range r.w.nodes {
+		pr := &r.ranks[rank]
+		h.word(uint64(pr.pc))
+		h.flags(pr.done[:]...)
+		h.bytes(n.mem.arena)
+		h.word(sumOf(n.mem.regs, func(g region, h *hasher) {
+			h.word(uint64(g.off))
+			h.word(uint64(g.n)<<8 | uint64(g.acc))
+			h.flags(g.pulled)
+		}))
+		h.word(sumOf(n.work, func(k work, h *hasher) {
+			r.hashRequest(h, rank, &k.wr)
+			h.flags(k.copied)
+		}))
+		r.hashOperations(&h, rank, n.m)
+		r.hashMatcher(&h, rank, n)
+		for _, l := range n.links {
+			r.hashLink(&h, rank, n.m, l)
+		}
+	}
+	for i := range r.w.wires {
+		from, to := i/len(r.w.nodes), i%len(r.w.nodes)
+		wi := &r.w.wires[i]
+		h.word(uint64(len(wi.wait))<<32 | uint64(len(wi.flight)))
+		for k := range wi.wait {
+			r.hashRequest(&h, from, &wi.wait[k])
+			if wr := &wi.wait[k]; wr.Op == rdma.OpSend {
+				r.hashPacket(&h, from, to, wr.Head[:wr.HeadLen])
+				h.bytes(wr.Body.Bytes())
+			}
+		}
+		// With reordering, the order of what is on its way means nothing.
+		if r.reorder {
+			h.word(sumOf(wi.flight, func(pkt []byte, h *hasher) { r.hashPacket(h, from, to, pkt) }))
+			continue
+		}
+		for _, pkt := range wi.flight {
+			r.hashPacket(&h, from, to, pkt)
+		}
+	}
+	return uint64(h)
+}
+
+// sumOf hashes a set.
+func sumOf[T any](items []T, each func(T, *hasher)) uint64 {
+	var sum uint64
+	for _, it := range items {
+		h := hasher(7)
+		each(it, &h)
+		sum += uint64(h)
+	}
+	return sum
+}
+
+// named hashes the operation that a handle names.
+func (r *run) named(h *hasher, rank int, handle uint64) {
+	h.word(uint64(r.operation(rank, handle) + 2))
+}
+
+func (r *run) hashRequest(h *hasher, rank int, wr *rdma.SendWR) {
+	r.named(h, rank, wr.ID)
+	h.word(wr.Remote)
+	h.word(wr.RKey)
+	h.word(uint64(wr.LKey)<<32 | uint64(wr.Op)<<8 | uint64(wr.Flags))
+	h.word(uint64(wr.Body.Len()))
+}
+
+func (r *run) hashOperations(h *hasher, rank int, m *Machine) {
+	for k := range r.ranks[rank].pc {
+		var x *Xfer
+		for i, y := range m.slab {
+			if y.stage != stageIdle && int(r.ranks[rank].opOf[i]) == k {
+				x = y
+			}
+		}
+		if x == nil {
+			h.word(0)
+			continue
+		}
+		h.word(1 | uint64(x.stage)<<8 | uint64(x.proto)<<16 | uint64(uint32(x.Source))<<32)
+		h.word(uint64(uint32(x.Tag))<<32 | uint64(x.total))
+		h.word(x.remote)
+		h.word(x.rkey)
+		h.flags(x.hasMR, x.Send)
+		if x.Link != nil {
+			h.word(uint64(x.Link.Rank) + 1)
+			r.named(h, x.Link.Rank, x.peer)
+		}
+	}
+}
+
+func (r *run) hashMatcher(h *hasher, rank int, n *node) {
+	t := &n.m.match
+	h.flags(t.wild)
+	h.word(uint64(t.wildcards)<<32 | uint64(t.waiting))
+	// Receives were posted in the order of the program, and operations are
+	// hashed in that order with their stage: nothing to add for them.
+	for g := t.arrived.head; g != nil; g = g.nodes[listArrived].next {
+		h.word(uint64(g.Link.Rank)<<32 | uint64(uint32(g.Source)))
+		h.word(uint64(uint32(g.Tag))<<32 | uint64(g.Ctx))
+		h.word(uint64(g.Total))
+		h.flags(g.sync, g.rts)
+		h.word(uint64(g.proto))
+		h.word(g.remote)
+		h.word(g.rkey)
+		r.named(h, g.Link.Rank, g.peer)
+		h.bytes(g.data)
+	}
+}
+
+func (r *run) hashLink(h *hasher, rank int, m *Machine, l *Link) {
+	h.word(uint64(l.sendSeq)<<32 | uint64(l.recvSeq))
+	h.word(uint64(l.credit))
+	h.word(uint64(l.consumed)<<16 | uint64(len(l.held))<<8 | uint64(len(l.partial)))
+	for _, p := range l.held {
+		r.hashPacket(h, l.Rank, rank, p.pkt)
+	}
+	for _, p := range l.partial {
+		h.word(uint64(p.first)<<32 | uint64(p.filled)<<16 | uint64(p.total))
+		if p.x != nil {
+			r.named(h, rank, p.x.handle)
+		}
+		at := 0 // place of its message among those that wait
+		for g := m.match.arrived.head; g != nil && p.msg != nil; g = g.nodes[listArrived].next {
+			at++
+			if g == p.msg {
+				h.word(uint64(at))
+			}
+		}
+	}
+}
+
+func (r *run) hashPacket(h *hasher, from, to int, pkt []byte) {
+	kind := packetKind(pkt[offKind])
+	h.word(get64(pkt[offKind:]))
+	h.word(get64(pkt[offTotal:]))
+	switch kind {
+	case kindEager, kindRTS:
+		h.word(get64(pkt[offContext:]))
+		h.word(get64(pkt[offTag:]))
+		rest := pkt[headLen:]
+		if kind == kindRTS || pkt[offFlags]&flagSync != 0 {
+			r.named(h, from, get64(pkt[offExtra:]))
+			rest = pkt[headSync:]
+		}
+		h.bytes(rest)
+	case kindSeg:
+		h.word(get64(pkt[offFirst:]))
+		h.bytes(pkt[headLen:])
+	case kindCTS:
+		r.named(h, to, get64(pkt[offHandle:]))
+		r.named(h, from, get64(pkt[offPeer:]))
+		h.bytes(pkt[headLen:])
+	case kindFIN, kindACK:
+		r.named(h, to, get64(pkt[offHandle:]))
+	}
+}

@@ -1,0 +1,189 @@
+package p2p
+
+// What MPI allows, worked out from the rules alone, without packets, protocols or
+// hash tables: a message that is sent arrives some time later, after those that
+// the same rank sent before to the same place; it goes to the first posted
+// receive that accepts it, or waits in a list; a receive takes the first message
+// of the list that it accepts (MPI-4.1 section 3.5). A standard send may end at
+// once or when it is matched (section 3.4); both are tried.
+
+// outcome says for every receive which message it got: 4 bits for each operation,
+// 15 for none.
+type outcome uint64
+
+func (o outcome) of(rank, i int) int { return int(o >> (4 * message(rank, i)) & 15) }
+func (o *outcome) set(rank, i, msg int) {
+	shift := 4 * message(rank, i)
+	*o = *o&^(15<<shift) | outcome(msg)<<shift
+}
+
+const nothing = 15
+
+// oracleState is a moment of a run in the oracle's world.
+type oracleState struct {
+	pc        [maxRanks]int8
+	delivered [maxRanks][maxRanks]int8 // messages, from and to
+	list      [maxRanks][8]int8        // messages that wait, in order; 0 ends
+	got       outcome
+	ended     uint16 // sends that have ended
+	matched   uint16 // messages that were received
+}
+
+type oracle struct {
+	p       program
+	seen    map[oracleState]bool
+	allowed map[outcome]bool
+	stuck   bool // some run ends before the program does
+}
+
+// ask works out how a program may end. It is safe if it never gets stuck.
+func ask(p program) *oracle {
+	o := &oracle{p: p, seen: map[oracleState]bool{}, allowed: map[outcome]bool{}}
+	o.visit(oracleState{got: ^outcome(0)})
+	return o
+}
+
+func (o *oracle) safe() bool { return !o.stuck }
+
+func (o *oracle) visit(s oracleState) {
+	if o.stuck || o.seen[s] {
+		return
+	}
+	o.seen[s] = true
+	moved := false
+	for r := range o.p {
+		if o.free(&s, r) {
+			moved = true
+			o.issue(s, r)
+		}
+		for d := range o.p {
+			if msg := o.next(&s, r, d); msg >= 0 {
+				moved = true
+				o.deliver(s, msg, r, d)
+			}
+		}
+	}
+	if moved {
+		return
+	}
+	for r, ops := range o.p {
+		if int(s.pc[r]) < len(ops) {
+			o.stuck = true
+		}
+		for i, op := range ops {
+			if !op.send && s.got.of(r, i) == nothing || op.send && s.matched>>message(r, i)&1 == 0 {
+				o.stuck = true
+			}
+		}
+	}
+	o.allowed[s.got] = true
+}
+
+// free tells whether a rank can go on with its program.
+func (o *oracle) free(s *oracleState, r int) bool {
+	pc := int(s.pc[r])
+	if pc == len(o.p[r]) {
+		return false
+	}
+	if pc == 0 || !o.p[r][pc-1].block {
+		return true
+	}
+	if o.p[r][pc-1].send {
+		return s.ended>>message(r, pc-1)&1 != 0
+	}
+	return s.got.of(r, pc-1) != nothing
+}
+
+// issue lets a rank do its next operation.
+func (o *oracle) issue(s oracleState, r int) {
+	i := int(s.pc[r])
+	op := o.p[r][i]
+	s.pc[r]++
+	if op.send {
+		if !op.sync && op.block { // it may end at once
+			early := s
+			early.ended |= 1 << message(r, i)
+			o.visit(early)
+		}
+		o.visit(s)
+		return
+	}
+	for k, m := range s.list[r] {
+		if m == 0 {
+			break
+		}
+		if o.p.fits(r, i, int(m-1)) {
+			copy(s.list[r][k:], s.list[r][k+1:])
+			s.list[r][len(s.list[r])-1] = 0
+			o.match(&s, r, i, int(m-1))
+			break
+		}
+	}
+	o.visit(s)
+}
+
+// next is the message that comes next from r to d, -1 for none.
+func (o *oracle) next(s *oracleState, r, d int) int {
+	n := int8(0)
+	for i := range int(s.pc[r]) {
+		if op := o.p[r][i]; op.send && int(op.peer) == d {
+			if n == s.delivered[r][d] {
+				return message(r, i)
+			}
+			n++
+		}
+	}
+	return -1
+}
+
+func (o *oracle) deliver(s oracleState, msg, r, d int) {
+	s.delivered[r][d]++
+	for i := range int(s.pc[d]) {
+		if !o.p[d][i].send && s.got.of(d, i) == nothing && o.p.fits(d, i, msg) {
+			o.match(&s, d, i, msg)
+			o.visit(s)
+			return
+		}
+	}
+	for k := range s.list[d] {
+		if s.list[d][k] == 0 {
+			s.list[d][k] = int8(msg + 1)
+			break
+		}
+	}
+	o.visit(s)
+}
+
+func (o *oracle) match(s *oracleState, rank, i, msg int) {
+	s.got.set(rank, i, msg)
+	s.matched |= 1 << msg
+	s.ended |= 1 << msg
+}
+
+// overtakes checks an outcome against the rule as MPI words it: if a receive got
+// a message although it accepts an earlier one of the same sender, then that one
+// went to a receive that was posted before.
+func (p program) overtakes(got outcome) bool {
+	for rank, ops := range p {
+		for i, op := range ops {
+			if op.send {
+				continue
+			}
+			msg := got.of(rank, i)
+			from := msg / maxOps
+			for earlier := message(from, 0); earlier < msg; earlier++ {
+				if !p.fits(rank, i, earlier) {
+					continue
+				}
+				fair := false
+				for before := range i {
+					fair = fair || !ops[before].send && got.of(rank, before) == earlier
+				}
+				if !fair {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,444 @@
+package p2p
+
+// One run of a program on a world: the events that can happen next, and what
+// must hold after each.
+
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// event is something that can happen next.
+type event struct {
+	kind eventKind
+	a, b int8 // step: rank · take, deliver: from, to · complete: rank, operation
+	i    int8 // deliver: which packet
+}
+
+type eventKind uint8
+
+const (
+	evStep eventKind = iota
+	evTake
+	evDeliver
+	evDouble // a packet is delivered and stays on its way
+	evComplete
+)
+
+func (e event) String() string {
+	switch e.kind {
+	case evStep:
+		return fmt.Sprintf("rank %d goes on", e.a)
+	case evTake:
+		return fmt.Sprintf("the device of rank %d takes a request to rank %d", e.a, e.b)
+	case evDeliver:
+		return fmt.Sprintf("packet %d from rank %d to rank %d is delivered", e.i, e.a, e.b)
+	case evDouble:
+		return fmt.Sprintf("packet %d from rank %d to rank %d is delivered, and will come again", e.i, e.a, e.b)
+	}
+	return fmt.Sprintf("the work of rank %d's operation %d completes", e.a, e.b)
+}
+
+// setting is what a program is run on.
+type setting struct {
+	rendezvous string
+	reorder    bool // packets of a link may be delivered in any order
+	slow       bool // devices take requests late
+	double     bool // the network may double one packet
+	localKeys  bool
+	credit     int64
+	// plain sends go by Send, as calls with a context do; the others by SendNow.
+	plain bool
+}
+
+func (s setting) String() string {
+	out := s.rendezvous
+	for _, f := range []struct {
+		on   bool
+		name string
+	}{{s.reorder, "reorder"}, {s.slow, "slow"}, {s.double, "double"}, {s.localKeys, "localkeys"}, {s.credit != 0, fmt.Sprint("credit=", s.credit)}, {s.plain, "plain"}} {
+		if f.on {
+			out += " " + f.name
+		}
+	}
+	return out
+}
+
+// run is a program under way.
+type run struct {
+	setting
+	p     program
+	w     *world
+	ranks [maxRanks]progress
+	// template is a link before its first use.
+	template [maxRanks][maxRanks]Link
+	got      outcome
+	doubled  int    // packets that the network has doubled
+	fault    string // the first thing that was wrong
+	owner    Waiter
+	plant    bug // for tests of the explorer
+}
+
+// progress is how far a rank has come.
+type progress struct {
+	pc    int
+	done  [maxOps]bool
+	opOf  [2 * maxOps]int8 // operation of each Xfer, by its place in the slab
+	spots [maxOps][]byte   // buffers
+	met   [maxOps]int8     // message of a rendezvous that a receive has met, plus 1
+}
+
+// Buffers stand at fixed places in a rank's arena.
+const (
+	spotLen   = roomFull + guardLen
+	arenaLen  = guardLen + maxOps*spotLen
+	poison    = 0xDD // what a rank writes into a send buffer that is its own again
+	untouched = 0
+)
+
+func newRun(p program, s setting) *run {
+	cfg := Config{EagerLimit: sizeSegment, Rendezvous: s.rendezvous, Credit: s.credit}
+	attr := testAttr(sizeSegment / 2)
+	attr.LocalKeys = s.localKeys
+	r := &run{setting: s, p: p, w: newWorld(len(p), cfg, attr, arenaLen)}
+	r.w.slow = s.slow
+	r.w.done = r.ended
+	for i, n := range r.w.nodes {
+		for k, l := range n.links {
+			r.template[i][k] = *l
+		}
+		n.m.observe = func(x *Xfer, ev Event) {
+			if ev.Kind == EvMatched {
+				from := int(x.Source)
+				r.ranks[i].met[r.operation(i, x.handle)] = int8(message(from, r.operation(from, x.peer)) + 1)
+			}
+		}
+		for k := range maxOps {
+			at := guardLen + k*spotLen
+			r.ranks[i].spots[k] = n.mem.arena[at : at+roomFull]
+		}
+	}
+	r.reset(p)
+	return r
+}
+
+// reset goes back to the beginning, with all memory that was made.
+func (r *run) reset(p program) {
+	r.p, r.got, r.doubled, r.fault = p, ^outcome(0), 0, ""
+	r.w.fault, r.w.heap = "", r.w.heap[:0]
+	for i := range r.w.wires {
+		wi := &r.w.wires[i]
+		wi.wait, wi.flight = wi.wait[:0], wi.flight[:0]
+	}
+	for i, n := range r.w.nodes {
+		recycle(n.m)
+		for k, l := range n.links {
+			held, partial := l.held[:0], l.partial[:0]
+			*l = r.template[i][k]
+			l.held, l.partial = held, partial
+		}
+		n.work = n.work[:0]
+		n.mem.reset()
+		pr := &r.ranks[i]
+		pr.pc, pr.done, pr.met = 0, [maxOps]bool{}, [maxOps]int8{}
+		for k, op := range p[i] {
+			clear(pr.spots[k][:op.size])
+		}
+	}
+}
+
+// recycle makes a machine as new.
+func recycle(m *Machine) {
+	for g := m.match.arrived.head; g != nil; {
+		next := g.nodes[listArrived].next
+		m.putMsg(g)
+		g = next
+	}
+	t := &m.match
+	for b, e := range t.buckets {
+		for e != nil {
+			next := e.chain
+			e.chain, t.free = t.free, e
+			e = next
+		}
+		t.buckets[b] = nil
+	}
+	m.match = matcher{buckets: t.buckets, shift: t.shift, free: t.free}
+	m.free = m.free[:0]
+	for i := len(m.slab) - 1; i >= 0; i-- {
+		*m.slab[i] = Xfer{handle: uint64(i) + 1}
+		m.free = append(m.free, m.slab[i])
+	}
+	m.Out.WR, m.Out.Link, m.Out.Done = m.Out.WR[:0], m.Out.Link[:0], m.Out.Done[:0]
+}
+
+// events lists what can happen next.
+func (r *run) events(out []event) []event {
+	w := r.w
+	for i := range w.nodes {
+		if r.free(i) {
+			out = append(out, event{kind: evStep, a: int8(i)})
+		}
+		for k := range w.nodes {
+			wi := w.wire(i, k)
+			if len(wi.wait) > 0 {
+				out = append(out, event{kind: evTake, a: int8(i), b: int8(k)})
+			}
+			for f := range wi.flight {
+				if f > 0 && !r.reorder {
+					break
+				}
+				out = append(out, event{kind: evDeliver, a: int8(i), b: int8(k), i: int8(f)})
+				if r.double && r.doubled == 0 {
+					out = append(out, event{kind: evDouble, a: int8(i), b: int8(k), i: int8(f)})
+				}
+			}
+		}
+		for k := range w.nodes[i].work {
+			if w.ready(i, k) {
+				out = append(out, event{kind: evComplete, a: int8(i), b: int8(r.operation(i, w.nodes[i].work[k].wr.ID))})
+			}
+		}
+	}
+	return out
+}
+
+// free tells whether a rank can go on with its program.
+func (r *run) free(i int) bool {
+	pr := &r.ranks[i]
+	return pr.pc < len(r.p[i]) && (pr.pc == 0 || !r.p[i][pr.pc-1].block || pr.done[pr.pc-1])
+}
+
+// operation is the operation that a handle of a rank names.
+func (r *run) operation(rank int, handle uint64) int {
+	if r.w.nodes[rank].m.find(handle) == nil {
+		return -1
+	}
+	return int(r.ranks[rank].opOf[handle&(1<<32-1)-1])
+}
+
+// happen lets an event happen and checks what follows from it.
+func (r *run) happen(e event) {
+	w := r.w
+	switch e.kind {
+	case evStep:
+		r.issue(int(e.a))
+	case evTake:
+		w.take(int(e.a), int(e.b))
+		w.settle(int(e.a))
+	case evDeliver:
+		r.misdeliver(e)
+		w.deliver(int(e.a), int(e.b), int(e.i))
+	case evDouble:
+		r.doubled++
+		wi := w.wire(int(e.a), int(e.b))
+		wi.flight = append(wi.flight, wi.flight[e.i])
+		w.deliver(int(e.a), int(e.b), int(e.i))
+	case evComplete:
+		n := w.nodes[e.a]
+		for k := range n.work {
+			if r.operation(int(e.a), n.work[k].wr.ID) == int(e.b) {
+				if s := w.complete(int(e.a), k); s != rdma.StatusOK {
+					r.wrong("the work of rank %d's operation %d ended with: %s", e.a, e.b, s)
+				}
+				break
+			}
+		}
+	}
+	if r.plant != bugNone {
+		r.meddle()
+	}
+	if w.fault != "" {
+		r.wrong("the device saw: %s", w.fault)
+	}
+	for i, n := range w.nodes {
+		for _, l := range n.links {
+			if l.Err != nil {
+				r.wrong("rank %d gives rank %d up: %v", i, l.Rank, l.Err)
+			}
+			if l.credit < 0 {
+				r.wrong("rank %d has used %d more credit with rank %d than it had", i, -l.credit, l.Rank)
+			}
+		}
+	}
+}
+
+func (r *run) wrong(format string, args ...any) {
+	if r.fault == "" {
+		r.fault = fmt.Sprintf(format, args...)
+	}
+}
+
+// issue starts a rank's next operation, as the engine does.
+func (r *run) issue(rank int) {
+	n, pr := r.w.nodes[rank], &r.ranks[rank]
+	i := pr.pc
+	op := r.p[rank][i]
+	pr.pc++
+	buf := pr.spots[i][:op.size]
+	if !op.send {
+		x := n.m.New()
+		x.Buf, x.Source, x.Tag, x.Owner = buf, int32(op.peer), int32(op.tag), &r.owner
+		if op.peer != AnySource {
+			x.Link = n.links[op.peer]
+		}
+		r.name(rank, i, x)
+		n.m.Recv(x)
+		r.w.settle(rank)
+		return
+	}
+	for k := range buf {
+		buf[k] = payload(message(rank, i), k)
+	}
+	l := n.links[op.peer]
+	if !op.sync && !r.plain && n.m.SendNow(l, 0, int32(rank), int32(op.tag), buf) {
+		r.w.settle(rank)
+		wait := r.w.wire(rank, int(op.peer)).wait
+		if len(wait) == 0 {
+			r.finish(rank, i)
+			return
+		}
+		x := n.m.Adopt(l)
+		x.Owner = &r.owner
+		r.name(rank, i, x)
+		wait[len(wait)-1].ID = x.Handle()
+		return
+	}
+	x := n.m.New()
+	x.Buf, x.Link, x.Source, x.Tag, x.Owner = buf, l, int32(rank), int32(op.tag), &r.owner
+	if op.sync {
+		x.Mode = Synchronous
+	}
+	r.name(rank, i, x)
+	n.m.Send(x)
+	r.w.settle(rank)
+}
+
+// name remembers which operation an Xfer carries out.
+func (r *run) name(rank, i int, x *Xfer) { r.ranks[rank].opOf[x.handle&(1<<32-1)-1] = int8(i) }
+
+// ended is told of the end of operations.
+func (r *run) ended(rank int, x *Xfer) {
+	i := r.operation(rank, x.handle)
+	op := r.p[rank][i]
+	if r.ranks[rank].done[i] {
+		r.wrong("rank %d's operation %d ended twice", rank, i)
+	}
+	if op.send {
+		if x.Err != nil {
+			r.wrong("rank %d's send %d ended with: %v", rank, i, x.Err)
+		}
+		r.finish(rank, i)
+	} else {
+		r.received(rank, i, x)
+	}
+	r.w.nodes[rank].m.Free(x)
+}
+
+// finish ends a send: the buffer is the rank's own again, and it writes into it.
+func (r *run) finish(rank, i int) {
+	pr := &r.ranks[rank]
+	pr.done[i] = true
+	buf := pr.spots[i][:r.p[rank][i].size]
+	for k := range buf {
+		buf[k] = poison
+	}
+}
+
+// received finds out which message a receive got.
+func (r *run) received(rank, i int, x *Xfer) {
+	r.ranks[rank].done[i] = true
+	from, msg := int(x.Source), -1
+	if from < 0 || from >= len(r.p) {
+		r.wrong("rank %d's receive %d names source %d", rank, i, from)
+		return
+	}
+	for k, op := range r.p[from] { // by envelope and length, then by data or sender's handle
+		m := message(from, k)
+		if !r.p.fits(rank, i, m) || r.taken(m, rank, i) || int32(op.tag) != x.Tag ||
+			int(op.size) != x.total || min(op.size, r.p[rank][i].size) != int8(x.Len) {
+			continue
+		}
+		if met := r.ranks[rank].met[i]; met != 0 && int(met) != m+1 {
+			continue
+		}
+		if x.Len == 0 || messageOf(x.Buf[0]) == m {
+			msg = m
+			break
+		}
+	}
+	if msg < 0 {
+		r.wrong("rank %d's receive %d got source %d, tag %d, data %x, error %v, which is no message that is to come",
+			rank, i, x.Source, x.Tag, x.Buf[:x.Len], x.Err)
+		return
+	}
+	if long := r.p[from][msg%maxOps].size > r.p[rank][i].size; long != (x.Err == ErrTruncated) || !long && x.Err != nil {
+		r.wrong("rank %d's receive %d of %d bytes ended with: %v", rank, i, x.Len, x.Err)
+	}
+	r.got.set(rank, i, msg)
+}
+
+// taken tells whether a message has gone to some receive other than the given.
+func (r *run) taken(msg, rank, i int) bool {
+	to := int(r.p[msg/maxOps][msg%maxOps].peer)
+	for k, op := range r.p[to] {
+		if !op.send && (to != rank || k != i) && (r.got.of(to, k) == msg || int(r.ranks[to].met[k]) == msg+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// final checks what must hold when nothing can happen any more.
+func (r *run) final() {
+	for rank, n := range r.w.nodes {
+		pr := &r.ranks[rank]
+		for i := range r.p[rank] {
+			if i >= pr.pc || !pr.done[i] {
+				r.wrong("stuck: rank %d's operation %d has not ended and nothing can happen", rank, i)
+				return
+			}
+		}
+		if len(n.mem.regs) > 0 || len(n.work) > 0 || n.m.Unexpected() > 0 {
+			r.wrong("rank %d leaves %d regions, %d requests, %d messages", rank, len(n.mem.regs), len(n.work), n.m.Unexpected())
+		}
+		for p, l := range n.links {
+			back := r.w.nodes[p].links[rank]
+			if len(l.held) > 0 || len(l.partial) > 0 || l.credit+back.consumed != n.m.cfg.Credit {
+				r.wrong("rank %d has with rank %d: %d packets held, %d partial messages, credit %d and %d of %d",
+					rank, p, len(l.held), len(l.partial), l.credit, back.consumed, n.m.cfg.Credit)
+			}
+		}
+		r.memory(rank, n.mem)
+	}
+}
+
+// memory checks every byte of a rank: buffers hold what they must, nothing else
+// was written.
+func (r *run) memory(rank int, mem *memory) {
+	var want [arenaLen]byte
+	for i := range want {
+		want[i] = guardByte
+	}
+	for i, op := range r.p[rank] {
+		spot := want[guardLen+i*spotLen:][:op.size]
+		msg := r.got.of(rank, i)
+		for k := range spot {
+			switch {
+			case op.send:
+				spot[k] = poison
+			case k < int(r.p[msg/maxOps][msg%maxOps].size):
+				spot[k] = payload(msg, k)
+			default:
+				spot[k] = untouched
+			}
+		}
+	}
+	for i := range want {
+		if mem.arena[i] != want[i] {
+			r.wrong("rank %d has %#x at byte %d of its memory, want %#x", rank, mem.arena[i], i, want[i])
+			return
+		}
+	}
+}

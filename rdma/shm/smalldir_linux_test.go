@@ -1,0 +1,93 @@
+package shm
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+	"golang.org/x/sys/unix"
+)
+
+// Segments as files, where there is little room.
+
+// smallDir mounts a file system of so many bytes.
+func smallDir(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("muster-test", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("cannot mount a small tmpfs (that needs root): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	return dir
+}
+
+func TestSmallShmDirIsNoBusError(t *testing.T) {
+	dir := smallDir(t, "2m")
+	c := start(t, part{Scenario: "flood", N: 4, Count: 300, Config: Config{NoMemfd: true, ShmDir: dir}}, false)
+	c.finish(60 * time.Second)
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("segments are left behind: %v, %v", left, err)
+	}
+}
+
+func TestTooSmallShmDirIsASentence(t *testing.T) {
+	dir := smallDir(t, "64k")
+	_, err := Open(Config{NoMemfd: true, ShmDir: dir, Peers: 4})
+	if err == nil || !strings.Contains(err.Error(), "--shm-size") {
+		t.Errorf("64 KB for four ranks cannot do, and the error should say what helps; got: %v", err)
+	}
+}
+
+func TestFitKeepsWithinItsShare(t *testing.T) {
+	for _, peers := range []int{2, 4, 64} {
+		cfg := Config{Peers: peers}
+		for bytes := int64(200 << 10); bytes < 64<<20; bytes = bytes * 3 / 2 {
+			g, ok := cfg.size().fit(bytes)
+			if !ok || int64(g.parts(false).end) > bytes || !g.valid() {
+				t.Errorf("%d ranks: a segment for %d KB takes %d KB (ok %v, %+v)", peers, bytes>>10, g.parts(false).end>>10, ok, g)
+			}
+		}
+	}
+	if g, ok := (&Config{}).size().fit(50 << 10); ok {
+		t.Errorf("50 KB are not enough for any segment, but fit made %+v", g)
+	}
+}
+
+func TestOrphanedSegmentsAreSwept(t *testing.T) {
+	dir := t.TempDir()
+	orphan := filepath.Join(dir, filePrefix+"1-0123456789abcdef")
+	if err := os.WriteFile(orphan, make([]byte, 100), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(orphan, long, long); err != nil {
+		t.Fatal(err)
+	}
+	live, err := openRank(Config{NoMemfd: true, ShmDir: dir}, rdma.SRQConfig{Lend: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.dev.Close()
+	if err := os.Chtimes(live.dev.owner.path, long, long); err != nil {
+		t.Fatal(err)
+	}
+	other, err := openRank(Config{NoMemfd: true, ShmDir: dir, Index: 1}, rdma.SRQConfig{Lend: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.dev.Close()
+	if _, err := os.Stat(orphan); !os.IsNotExist(err) {
+		t.Errorf("a segment whose owner is dead should be removed by the next Open: %v", err)
+	}
+	if _, err := os.Stat(live.dev.owner.path); err != nil {
+		t.Errorf("a segment whose owner lives should be left alone, however old: %v", err)
+	}
+}
