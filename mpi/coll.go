@@ -41,8 +41,8 @@ func (c *Comm) cirecv(op string, b []byte, src int) Request {
 }
 
 func (c *Comm) checkRoot(op string, root int) error {
-	if c.freed {
-		return c.refuse(ErrComm, op, "the communicator has been freed")
+	if err := c.usable(op); err != nil {
+		return err
 	}
 	if root < 0 || root >= c.size {
 		return c.refuse(ErrRoot, op, "there is no rank %d: %s has ranks 0 to %d", root, c.name, c.size-1)
@@ -51,7 +51,12 @@ func (c *Comm) checkRoot(op string, root int) error {
 }
 
 // Barrier returns when every rank has called it.
-func Barrier(c *Comm) error { return c.barrier("Barrier") }
+func Barrier(c *Comm) error {
+	if err := c.usable("Barrier"); err != nil {
+		return err
+	}
+	return c.barrier("Barrier")
+}
 
 // barrier: with a core for every rank, dissemination, ⌈log₂ n⌉ steps. When ranks
 // share cores a step costs a context switch, so the flat form, where a rank is
@@ -181,11 +186,11 @@ func reduce[T Elem](c *Comm, name string, in, out []T, op Op[T], root int) error
 // Allreduce combines the in of all ranks into everybody's out, which may be the
 // same slice as in.
 func Allreduce[T Elem](c *Comm, in, out []T, op Op[T]) error {
+	if err := c.usable("Allreduce"); err != nil {
+		return err
+	}
 	if len(out) != len(in) {
 		return c.refuse(ErrCount, "Allreduce", "in has %d elements, out %d", len(in), len(out))
-	}
-	if c.freed {
-		return c.refuse(ErrComm, "Allreduce", "the communicator has been freed")
 	}
 	return allreduce(c, "Allreduce", in, out, op)
 }
@@ -230,6 +235,9 @@ func gather[T Elem](c *Comm, name string, in, out []T, root int) error {
 // Allgather collects the in of all ranks in everybody's out, in the order of
 // ranks.
 func Allgather[T Elem](c *Comm, in, out []T) error {
+	if err := c.usable("Allgather"); err != nil {
+		return err
+	}
 	if len(out) != len(in)*c.size {
 		return c.refuse(ErrCount, "Allgather", "out has %d elements; %d ranks with %d each need %d", len(out), c.size, len(in), len(in)*c.size)
 	}
@@ -272,8 +280,8 @@ func Scatter[T Elem](c *Comm, in, out []T, root int) error {
 // Alltoall sends the r-th part of in to rank r and receives its part for us as
 // the r-th of out.
 func Alltoall[T Elem](c *Comm, in, out []T) error {
-	if c.freed {
-		return c.refuse(ErrComm, "Alltoall", "the communicator has been freed")
+	if err := c.usable("Alltoall"); err != nil {
+		return err
 	}
 	if len(in) != len(out) || len(in)%c.size != 0 {
 		return c.refuse(ErrCount, "Alltoall", "in has %d elements and out %d; they must be equal and a multiple of %d ranks", len(in), len(out), c.size)
