@@ -25,7 +25,7 @@ func (c *Comm) crecv(op string, b []byte, src int) error {
 		return c.failure(err, op, src, noTag, st.Bytes)
 	}
 	if st.Bytes != len(b) {
-		return c.refuse(ErrTruncate, op, "rank %d sent %d bytes where this rank expects %d: the counts differ between ranks", src, st.Bytes, len(b))
+		return c.countsDiffer(op, src, st.Bytes, len(b))
 	}
 	return nil
 }
@@ -38,6 +38,25 @@ func (c *Comm) cisend(op string, b []byte, dst int) Request {
 func (c *Comm) cirecv(op string, b []byte, src int) Request {
 	o := c.e.Irecv(&c.co, c.world(src), int32(src), collTag, b)
 	return Request{c: c, op: o, peer: int32(src), tag: noTag, name: op}
+}
+
+// receivedAll completes the requests of a collective, of which the first n are
+// receives of so many bytes.
+func (c *Comm) receivedAll(op string, reqs []Request, n, bytes int) error {
+	sts := make([]Status, len(reqs))
+	if err := WaitAllInto(reqs, sts); err != nil {
+		return err
+	}
+	for _, st := range sts[:n] {
+		if st.Bytes != bytes {
+			return c.countsDiffer(op, st.Source, st.Bytes, bytes)
+		}
+	}
+	return nil
+}
+
+func (c *Comm) countsDiffer(op string, src, got, want int) error {
+	return c.refuse(ErrTruncate, op, "rank %d sent %d bytes where this rank expects %d: the counts differ between ranks", src, got, want)
 }
 
 func (c *Comm) checkRoot(op string, root int) error {
@@ -229,7 +248,7 @@ func gather[T Elem](c *Comm, name string, in, out []T, root int) error {
 		}
 	}
 	copy(out[root*len(in):], in)
-	return WaitAllInto(reqs, nil)
+	return c.receivedAll(name, reqs, len(reqs), len(b))
 }
 
 // Allgather collects the in of all ranks in everybody's out, in the order of
@@ -301,5 +320,5 @@ func Alltoall[T Elem](c *Comm, in, out []T) error {
 		reqs = append(reqs, c.cisend("Alltoall", part(in, to), to))
 	}
 	copy(part(out, c.rank), part(in, c.rank))
-	return WaitAllInto(reqs, nil)
+	return c.receivedAll("Alltoall", reqs, c.size-1, len(part(out, 0)))
 }
