@@ -25,7 +25,7 @@ func (c *Comm) crecv(op string, b []byte, src int) error {
 		return c.failure(err, op, src, noTag, st.Bytes)
 	}
 	if st.Bytes != len(b) {
-		return c.refuse(ErrTruncate, op, "rank %d sent %d bytes where this rank expects %d: the counts differ between ranks", src, st.Bytes, len(b))
+		return c.countsDiffer(op, src, st.Bytes, len(b))
 	}
 	return nil
 }
@@ -40,20 +40,30 @@ func (c *Comm) cirecv(b []byte, src int) Request {
 	return Request{c: c, op: o}
 }
 
-// cwait waits for the messages of a collective.
-func (c *Comm) cwait(op string, reqs []Request) error {
+// receivedAll completes the requests of a collective, of which the first n are
+// receives of so many bytes.
+func (c *Comm) receivedAll(op string, reqs []Request, n, bytes int) error {
 	var first error
-	for _, r := range reqs {
-		if st, err := c.e.Wait(nil, &c.co, op, r.op); err != nil && first == nil {
+	for i, r := range reqs {
+		st, err := c.e.Wait(nil, &c.co, op, r.op)
+		switch {
+		case first != nil:
+		case err != nil:
 			first = c.requestFailure(err, op, st.Bytes)
+		case i < n && st.Bytes != bytes:
+			first = c.countsDiffer(op, st.Source, st.Bytes, bytes)
 		}
 	}
 	return first
 }
 
+func (c *Comm) countsDiffer(op string, src, got, want int) error {
+	return c.refuse(ErrTruncate, op, "rank %d sent %d bytes where this rank expects %d: the counts differ between ranks", src, got, want)
+}
+
 func (c *Comm) checkRoot(op string, root int) error {
-	if c.freed {
-		return c.refuse(ErrComm, op, "the communicator has been freed")
+	if err := c.usable(op); err != nil {
+		return err
 	}
 	if root < 0 || root >= c.size {
 		return c.refuse(ErrRoot, op, "there is no rank %d: %s has ranks 0 to %d", root, c.name, c.size-1)
@@ -62,7 +72,12 @@ func (c *Comm) checkRoot(op string, root int) error {
 }
 
 // Barrier returns when every rank has called it.
-func Barrier(c *Comm) error { return c.barrier("Barrier") }
+func Barrier(c *Comm) error {
+	if err := c.usable("Barrier"); err != nil {
+		return err
+	}
+	return c.barrier("Barrier")
+}
 
 // barrier: with a core for every rank, dissemination, ⌈log₂ n⌉ steps. When ranks
 // share cores a step costs a context switch, so the flat form, where a rank is
@@ -192,11 +207,11 @@ func reduce[T Elem](c *Comm, name string, in, out []T, op Op[T], root int) error
 // Allreduce combines the in of all ranks into everybody's out, which may be the
 // same slice as in.
 func Allreduce[T Elem](c *Comm, in, out []T, op Op[T]) error {
+	if err := c.usable("Allreduce"); err != nil {
+		return err
+	}
 	if len(out) != len(in) {
 		return c.refuse(ErrCount, "Allreduce", "in has %d elements, out %d", len(in), len(out))
-	}
-	if c.freed {
-		return c.refuse(ErrComm, "Allreduce", "the communicator has been freed")
 	}
 	return allreduce(c, "Allreduce", in, out, op)
 }
@@ -235,12 +250,15 @@ func gather[T Elem](c *Comm, name string, in, out []T, root int) error {
 		}
 	}
 	copy(out[root*len(in):], in)
-	return c.cwait(name, reqs)
+	return c.receivedAll(name, reqs, len(reqs), len(b))
 }
 
 // Allgather collects the in of all ranks in everybody's out, in the order of
 // ranks.
 func Allgather[T Elem](c *Comm, in, out []T) error {
+	if err := c.usable("Allgather"); err != nil {
+		return err
+	}
 	if len(out) != len(in)*c.size {
 		return c.refuse(ErrCount, "Allgather", "out has %d elements; %d ranks with %d each need %d", len(out), c.size, len(in), len(in)*c.size)
 	}
@@ -277,14 +295,14 @@ func Scatter[T Elem](c *Comm, in, out []T, root int) error {
 		}
 	}
 	copy(out, in[root*n:(root+1)*n])
-	return c.cwait("Scatter", reqs)
+	return c.receivedAll("Scatter", reqs, 0, 0)
 }
 
 // Alltoall sends the r-th part of in to rank r and receives its part for us as
 // the r-th of out.
 func Alltoall[T Elem](c *Comm, in, out []T) error {
-	if c.freed {
-		return c.refuse(ErrComm, "Alltoall", "the communicator has been freed")
+	if err := c.usable("Alltoall"); err != nil {
+		return err
 	}
 	if len(in) != len(out) || len(in)%c.size != 0 {
 		return c.refuse(ErrCount, "Alltoall", "in has %d elements and out %d; they must be equal and a multiple of %d ranks", len(in), len(out), c.size)
@@ -304,5 +322,5 @@ func Alltoall[T Elem](c *Comm, in, out []T) error {
 		reqs = append(reqs, c.cisend(part(in, to), to))
 	}
 	copy(part(out, c.rank), part(in, c.rank))
-	return c.cwait("Alltoall", reqs)
+	return c.receivedAll("Alltoall", reqs, c.size-1, len(part(out, 0)))
 }

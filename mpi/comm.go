@@ -128,6 +128,9 @@ func (t *contextIDs) release(id uint32) {
 // time on different communicators can want the same; then those who lose try
 // again.
 func (c *Comm) agree(op string) (uint32, error) {
+	if err := c.usable(op); err != nil {
+		return 0, err
+	}
 	floor := uint32(0)
 	for range 1000 {
 		in := []uint32{max(c.w.ids.propose(), floor)}
@@ -231,6 +234,9 @@ func (c *Comm) Create(g *Group) (*Comm, error) {
 	if g == nil {
 		return nil, c.refuse(ErrGroup, "Create", "the group is nil")
 	}
+	if err := c.usable("Create"); err != nil {
+		return nil, err
+	}
 	members := make([]int, g.Size())
 	mine := c.Group()
 	for i := range members {
@@ -289,11 +295,24 @@ func (c *Comm) Compare(d *Comm) int {
 	return Unequal
 }
 
-// Free says that the communicator will not be used any more.
+// Free says that the communicator will not be used any more. Requests on it that
+// are under way go on; new calls are refused.
 func (c *Comm) Free() error {
 	if c == c.w.comm {
 		return c.refuse(ErrComm, "Free", "the world cannot be freed")
 	}
+	if err := c.usable("Free"); err != nil {
+		return err
+	}
 	c.freed = true
+	c.size = 0 // no rank is in range: the check of the rank, which every call makes, finds out
+	return nil
+}
+
+// usable says no for a communicator that has been freed.
+func (c *Comm) usable(op string) error {
+	if c.freed {
+		return c.refuse(ErrComm, op, "the communicator has been freed")
+	}
 	return nil
 }

@@ -152,8 +152,8 @@ func (c *Comm) source(op string, src, tag int) (int, error) {
 
 // checkPeer says what is wrong with a rank or tag.
 func (c *Comm) checkPeer(op string, peer, tag int) error {
-	if c.freed {
-		return c.refuse(ErrComm, op, "the communicator has been freed")
+	if err := c.usable(op); err != nil {
+		return err
 	}
 	if peer != ProcNull && (peer < 0 || peer >= c.size) {
 		return c.refuse(ErrRank, op, "there is no rank %d: %s has ranks 0 to %d", peer, c.name, c.size-1)

@@ -62,7 +62,12 @@ func libraryStacks() string {
 	return strings.Join(out, "\n\n")
 }
 
+// isShared leaves out the launcher's board, which a process keeps to its end, so
+// that the launcher can read there how it ended.
 func isShared(name string) bool {
+	if strings.Contains(name, "muster-board") {
+		return false
+	}
 	return strings.Contains(name, "memfd:") || strings.HasPrefix(name, "/dev/shm/")
 }
 

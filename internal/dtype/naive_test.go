@@ -120,7 +120,7 @@ func (s *source) layout(depth int) (*Layout, naive, error) {
 		return l, naiveBasic(size, align), err
 	}
 	base, model, err := s.layout(depth - 1)
-	if err != nil || len(model.entries) > 2000 {
+	if err != nil || len(model.entries) > 300 {
 		return base, model, err
 	}
 	var l *Layout

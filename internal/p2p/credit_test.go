@@ -83,6 +83,13 @@ func TestSendNowNeedsCredit(t *testing.T) {
 	if n.m.SendNow(n.links[1], 0, 0, 5, n.mem.buffer(65)) {
 		t.Fatal("SendNow takes a message beyond the eager limit")
 	}
+	if n.m.SendOne(n.links[1], 0, 0, 5, buf) != nil {
+		t.Fatal("SendOne takes a message without credit")
+	}
+	j = newJob(t, 2, Config{EagerLimit: 64}, 16)
+	if m, l := j.nodes[0].m, j.nodes[0].links[1]; m.SendOne(l, 0, 0, 5, make([]byte, 17)) != nil || m.SendOne(l, 0, 0, 5, make([]byte, 16)) == nil {
+		t.Fatal("SendOne takes what fits into a segment of 16 bytes, and no more")
+	}
 }
 
 // On a device that can only send there is no rendezvous to fall back to: eager

@@ -23,13 +23,15 @@
 //	rndv_put.go   RTS, CTS; the sender writes the data; FIN
 //	rndv_coop.go  RTS; both sides copy pieces of the data
 //	wire.go       what the packets look like
+//	emit.go       packets and work requests out
 //	arrive.go     packets in: order, then the protocol they belong to
 //	match.go      which receive gets which message
 //	xfer.go       the state of one operation; pools and handles
 //	link.go       the state kept for one peer
+//	failure.go    operations that end badly
 //
 // Two protocols are still to come, each as one file: a receiver that starts the
-// rendezvous itself (RTR, packet kind reserved in wire.go; its counter per
-// envelope has a place in every header and in match.go's entry), and eager
-// messages by RDMA Write into a ring that the receiver polls.
+// rendezvous itself (RTR: its packet kind, and the counter per envelope that RTS
+// and EAGER need for it, have their places in wire.go), and eager messages by
+// RDMA Write into a ring that the receiver polls.
 package p2p

@@ -48,7 +48,8 @@ type setting struct {
 	double     bool // the network may double one packet
 	localKeys  bool
 	credit     int64
-	// plain sends go by Send, as calls with a context do; the others by SendNow.
+	// plain sends go by Send, as calls with a context do; the others by SendOne or
+	// SendNow if they can.
 	plain bool
 }
 
@@ -292,8 +293,7 @@ func (r *run) issue(rank int) {
 		buf[k] = payload(message(rank, i), k)
 	}
 	l := n.links[op.peer]
-	if !op.sync && !r.plain && n.m.SendNow(l, 0, int32(rank), int32(op.tag), buf) {
-		r.w.settle(rank)
+	if !op.sync && !r.plain && r.w.sendNow(rank, l, int32(op.tag), buf) {
 		wait := r.w.wire(rank, int(op.peer)).wait
 		if len(wait) == 0 {
 			r.finish(rank, i)

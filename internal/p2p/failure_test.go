@@ -280,6 +280,13 @@ func TestMessagesOfAPeerThatIsGone(t *testing.T) {
 		if j.nodes[1].m.SendNow(j.nodes[1].links[0], 0, 1, 5, nil) {
 			t.Fatal("SendNow to a peer that is gone")
 		}
+		late := &Link{Attr: &j.attr, Err: errGone}
+		for _, l := range []*Link{j.nodes[1].links[0], late} {
+			m.SetUp(late)
+			if m.SendNow(l, 0, 1, 5, nil) || m.SendOne(l, 0, 1, 5, nil) != nil {
+				t.Fatal("a fast path to a peer that is gone")
+			}
+		}
 	}
 }
 

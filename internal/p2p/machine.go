@@ -96,7 +96,8 @@ func (m *Machine) Free(x *Xfer) { m.put(x) }
 // SendOne is the fast path of Send and Isend, for a standard-mode message that
 // fits into one packet and needs no state: it returns the link's own work request
 // with the packet in it, and the send is over when the device has taken that. nil
-// means that SendNow or Send must serve.
+// means that SendNow or Send must serve. Out must be empty, as it is between
+// calls: what is in it was to go before.
 func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]rdma.SendWR {
 	n := len(buf)
 	if n > l.oneMax || l.credit < int64(n)+eagerCharge {

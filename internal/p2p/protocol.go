@@ -231,4 +231,7 @@ func (l *Link) setUp(m *Machine) {
 	l.oneMax = min(l.eagerMax, l.segment)
 	l.one[0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: l.Peer, HeadLen: headLen}
 	l.credit = m.cfg.Credit
+	if l.Err != nil { // made for a peer that is gone already
+		l.fail(l.Err)
+	}
 }

@@ -114,6 +114,19 @@ func (w *world) settle(r int) {
 	o.Done = o.Done[:0]
 }
 
+// sendNow sends a message that needs no state, as the shell does.
+func (w *world) sendNow(r int, l *Link, tag int32, buf []byte) bool {
+	m := w.nodes[r].m
+	if wr := m.SendOne(l, 0, int32(r), tag, buf); wr != nil {
+		wi := w.wire(r, l.Rank)
+		wi.wait = append(wi.wait, wr[0])
+	} else if !m.SendNow(l, 0, int32(r), tag, buf) {
+		return false
+	}
+	w.settle(r)
+	return true
+}
+
 // take lets the device take the first request that waits from one rank to
 // another.
 func (w *world) take(from, to int) {
