@@ -140,11 +140,11 @@ func unknownVariable(name string) error {
 	t := reflect.TypeFor[Config]()
 	for i := range t.NumField() {
 		known := t.Field(i).Tag.Get("env")
-		if d := editDistance(name, known); d < dist {
+		if d := editDistance(name[len("MUSTER_"):], known[len("MUSTER_"):]); d < dist {
 			best, dist = known, d
 		}
 	}
-	if dist <= len(name)/2 {
+	if dist <= len(name)/4 {
 		return fmt.Errorf("mpi: environment: there is no setting %s; did you mean %s? Unset it or correct it", name, best)
 	}
 	return fmt.Errorf("mpi: environment: there is no setting %s; the settings are the fields of mpi.Config (go doc mpi.Config)", name)

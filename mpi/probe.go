@@ -98,7 +98,7 @@ func (c *Comm) probe(ctx context.Context, op string, src, tag int, take bool) (S
 		if src >= 0 {
 			peer = c.world(src)
 		}
-		c.e.Park(ctx, &c.pt, op, tries, int32(peer), int32(tag))
+		c.e.Park(ctx, &c.pt, op, tries, int32(src), int32(peer), int32(tag))
 	}
 }
 

@@ -407,19 +407,36 @@ func (e *Engine) find(ctx uint32, src, tag int32, take bool) *p2p.Msg {
 	return e.m.Look(ctx, src, tag)
 }
 
-// Park waits for anything at all to happen, for callers that probe.
-func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, peer, tag int32) {
+// Park waits for anything at all to happen, for callers that probe for a message
+// from src, which is peer in the world.
+func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, src, peer, tag int32) {
+	var done <-chan struct{}
+	if ctx != nil {
+		done = ctx.Done()
+	}
 	e.lock()
 	defer e.unlock()
-	if tries < e.spin+e.yields || e.driver != nil || (ctx != nil && ended(ctx.Done())) {
+	switch {
+	case ended(done) || e.failed != nil || e.m.Look(c.Ctx, src, tag) != nil:
+		return // another goroutine has polled since the caller looked
+	case tries < e.spin+e.yields:
 		e.unlock()
 		e.giveWay(tries)
 		e.lock()
 		return
 	}
 	w := e.getWaiter()
+	if e.driver != nil { // it wakes us when something has come
+		w.Pending = probing
+		e.probers++
+		e.sleep(w, done)
+		e.probers--
+		e.putWaiter(w)
+		e.handOver()
+		return
+	}
 	e.driver = w
-	e.board.Waiting(e.rank, e.probing(c, op, peer, tag))
+	e.board.Waiting(e.rank, e.describeProbe(c, op, peer, tag))
 	if ctx != nil {
 		stop := context.AfterFunc(ctx, e.cq.Wake)
 		defer stop()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -56,6 +57,7 @@ type Engine struct {
 	driver   *p2p.Waiter // the goroutine that polls for all, if any
 	parked   bool        // it is parked in the device
 	sleepers *p2p.Waiter // those who wait for it
+	probers  int         // sleepers that probe
 	waiters  *p2p.Waiter // free ones
 }
 
@@ -167,6 +169,8 @@ func (e *Engine) Drain(timeout time.Duration) {
 	}
 }
 
+var errLeft = errors.New("this rank has left the job: Finalize was called")
+
 // Close ends the rank. Nothing may be under way.
 func (e *Engine) Close() error {
 	e.lock()
@@ -175,6 +179,7 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
+	e.fail(errLeft)
 	e.unlock()
 	e.qp.Close()
 	e.srq.Close()

@@ -69,6 +69,7 @@ func (e *Engine) fail(err error) {
 	}
 	e.m.Fail(err)
 	e.settle()
+	e.wakeProbers()
 }
 
 // Failed is the reason why the rank can no longer communicate, or nil.

@@ -39,6 +39,9 @@ func (e *Engine) work(n int) int {
 	if len(e.m.Out.Done) > 0 {
 		e.deliver()
 	}
+	if e.probers > 0 && n > 0 {
+		e.wakeProbers()
+	}
 	return n
 }
 

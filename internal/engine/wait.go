@@ -148,6 +148,18 @@ func (e *Engine) sleep(w *p2p.Waiter, done <-chan struct{}) {
 	w.Next = nil
 }
 
+// probing is the Pending of a sleeper that waits for any message at all.
+const probing = -1
+
+// wakeProbers lets those who probe look at what has come.
+func (e *Engine) wakeProbers() {
+	for w := e.sleepers; w != nil; w = w.Next {
+		if w.Pending == probing {
+			e.signal(w)
+		}
+	}
+}
+
 // drive polls for everybody until our own operations have ended: first with the
 // lock held, then yielding between polls, then parked in the device.
 func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, xs []*p2p.Xfer) {
@@ -251,7 +263,7 @@ func (e *Engine) putWaiter(w *p2p.Waiter) {
 	w.Next, e.waiters = e.waiters, w
 }
 
-// probing is describe for a probe.
-func (e *Engine) probing(c *Comm, op string, peer, tag int32) pmi.WaitState {
+// describeProbe is describe for a probe.
+func (e *Engine) describeProbe(c *Comm, op string, peer, tag int32) pmi.WaitState {
 	return pmi.WaitState{Op: op, Comm: c.Name, Context: c.Ctx, Peer: peer, Tag: tag}
 }
