@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-mpi/muster/bench"
-	"github.com/muster-mpi/muster/internal/launch"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 )
@@ -86,21 +85,7 @@ func startBenchmark(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 	if err := b.Check(f.ranks); err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	result, err := launch.Run(cmd.Context(), launch.Config{
-		Ranks: f.ranks, Prog: self, Args: os.Args[1:], Env: os.Environ(),
-		Stdout: os.Stdout, Stderr: os.Stderr, Label: launch.LabelNever,
-	})
-	if err != nil {
-		return err
-	}
-	if result.Status != 0 {
-		return exitStatus(result.Status)
-	}
-	return nil
+	return startSelf(cmd, f.ranks)
 }
 
 // runBenchmark is one rank.

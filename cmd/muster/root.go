@@ -31,6 +31,7 @@ other through muster and then send messages to each other directly.`,
 	root.AddCommand(
 		newRunCommand(),
 		newBenchCommand(),
+		newExplainCommand(),
 		newVersionCommand(),
 	)
 	return root

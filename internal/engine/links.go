@@ -98,3 +98,10 @@ func (e *Engine) open(l *p2p.Link) error {
 	l.Open = true
 	return nil
 }
+
+// Choices is the link's table of protocols by size.
+func (e *Engine) Choices(rank int) []p2p.Choice {
+	e.lock()
+	defer e.unlock()
+	return e.link(rank).Choices()
+}

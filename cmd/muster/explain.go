@@ -1,0 +1,76 @@
+package main
+
+// muster explain: which protocol carries which message, and why.
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-mpi/muster/internal/launch"
+	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/mpi"
+)
+
+func newExplainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain",
+		Short: "Tell which protocol carries messages of which size, and why",
+		Long: `explain starts two ranks on this machine and prints what they would do: for each
+range of message sizes the protocol with the lowest cost, from the costs that the
+device measured when it was opened.`,
+		Example: `  muster explain
+  MUSTER_RENDEZVOUS=get muster explain     what a setting changes
+  muster run -n 16 muster explain          when ranks share cores`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
+				return startSelf(cmd, 2)
+			}
+			mpi.Main(explain)
+			return nil
+		},
+	}
+}
+
+// startSelf runs this command again as the ranks of a job.
+func startSelf(cmd *cobra.Command, ranks int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	result, err := launch.Run(cmd.Context(), launch.Config{
+		Ranks: ranks, Prog: self, Args: os.Args[1:], Env: os.Environ(),
+		Stdout: os.Stdout, Stderr: os.Stderr, Label: launch.LabelNever,
+	})
+	if err != nil {
+		return err
+	}
+	if result.Status != 0 {
+		return exitStatus(result.Status)
+	}
+	return nil
+}
+
+func explain(c *mpi.Comm) error {
+	if c.Rank() != 0 {
+		return nil
+	}
+	peer := min(1, c.Size()-1)
+	choices, err := mpi.Explain(c, peer)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("messages from rank 0 to rank %d of %d, over %s\n\n", peer, c.Size(), mpi.DeviceName(c))
+	fmt.Printf("%12s %12s  %-10s  %s\n", "from bytes", "to", "protocol", "cost: ns + ns/KiB")
+	for _, ch := range choices {
+		hi := "any"
+		if ch.Hi != mpi.MaxBytes {
+			hi = strconv.Itoa(ch.Hi)
+		}
+		fmt.Printf("%12d %12s  %-10s  %.0f + %.1f\n", ch.Lo, hi, ch.Protocol, ch.Fixed, ch.PerByte*1024)
+	}
+	return nil
+}
