@@ -139,7 +139,10 @@ func (r *run) hashOperations(h *hasher, rank int, m *Machine) {
 
 func (r *run) hashMatcher(h *hasher, rank int, n *node) {
 	t := &n.m.match
-	h.flags(t.wild)
+	h.flags(t.wild, t.last != nil)
+	if e := t.last; e != nil { // it decides whether the short way is tried
+		h.word(uint64(uint32(e.src))<<32 | uint64(uint32(e.tag)))
+	}
 	h.word(uint64(t.wildcards)<<32 | uint64(t.waiting))
 	// Receives were posted in the order of the program, and operations are
 	// hashed in that order with their stage: nothing to add for them.

@@ -46,9 +46,7 @@ type search struct {
 	seen    map[uint64]float64 // orders that lead on from a state
 	allowed map[outcome]bool
 	ends    map[outcome]bool
-	dirty   bool // the run is not at the state of path
-	// check, if set, replaces the checks of a run's end: for tests of the explorer.
-	failure string
+	failure string // the order that went wrong
 }
 
 // searcher keeps what can be used for the next program of a setting.
@@ -68,14 +66,11 @@ func (s *searcher) explore(p program, set setting, allowed map[outcome]bool) (ta
 	}
 	clear(s.seen)
 	clear(s.ends)
-	s.tally, s.path, s.failure, s.search.allowed, s.dirty = tally{programs: 1}, s.path[:0], "", allowed, false
+	s.tally, s.path, s.failure, s.search.allowed = tally{programs: 1}, s.path[:0], "", allowed
 	s.run.reset(p)
 	s.orders = s.visit()
 	s.states, s.outcomes, s.tally.allowed = len(s.seen), len(s.ends), len(allowed)
-	if s.failure != "" {
-		return s.tally, s.failure
-	}
-	return s.tally, ""
+	return s.tally, s.failure
 }
 
 // visit searches on from the current state and returns the number of orders.
@@ -120,9 +115,11 @@ func (s *search) visit() float64 {
 // replay brings the run to the state at the end of path.
 func (s *search) replay() {
 	s.run.reset(s.run.p)
+	s.run.replaying = true
 	for _, e := range s.path {
 		s.run.happen(e)
 	}
+	s.run.replaying = false
 }
 
 // end checks a complete order.

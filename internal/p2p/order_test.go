@@ -67,7 +67,6 @@ func TestReorderedAndDoubledPackets(t *testing.T) {
 	}
 }
 
-// breaks checks that a packet makes the receiver give the peer up.
 func TestForeignPacketsBreakTheLink(t *testing.T) {
 	seg := func(first uint32, off, n int) []byte {
 		pkt := make([]byte, headLen+n)
@@ -146,6 +145,29 @@ func TestForeignPacketsBreakTheLink(t *testing.T) {
 				t.Fatalf("%d messages wait: a peer that was given up is not listened to", m.Unexpected())
 			}
 		})
+	}
+}
+
+// An answer that does not belong to the protocol of a send in stage rts.
+func TestWrongAnswersBreakTheLink(t *testing.T) {
+	for _, c := range []struct {
+		rendezvous string
+		kind       packetKind
+		n          uint64
+	}{
+		{"get", kindCTS, 20}, {"get", kindACK, 0},
+		{"put", kindACK, 0}, {"put", kindFIN, 20}, {"put", kindCTS, 21},
+		{"coop", kindCTS, 20}, {"coop", kindACK, 0}, {"coop", kindFIN, 20},
+	} {
+		j := newJob(t, 2, Config{EagerLimit: 8, Rendezvous: c.rendezvous}, 4)
+		s := j.send(0, 1, 5, 20, Standard)
+		pkt := append(controlPacket(c.kind, s.Handle()), make([]byte, headCTS-headLen)...)
+		put64(pkt[offTotal:], c.n)
+		m, l := j.nodes[0].m, j.nodes[0].links[1]
+		m.Arrived(l, pkt)
+		if !errors.Is(l.Err, ErrProtocol) || !errors.Is(s.Err, ErrProtocol) || len(j.nodes[0].mem.regs) != 0 {
+			t.Errorf("%s: %s to a send in rts: link %v, send %v, %d regions", c.rendezvous, FormatPacket(pkt), l.Err, s.Err, len(j.nodes[0].mem.regs))
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package p2p
 // line by line, the explorer in every order.
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -319,7 +320,7 @@ func (w *world) drain() {
 // place in the arena, so that they are the same in every run.
 type memory struct {
 	rank         int
-	arena        []byte
+	arena, fresh []byte // fresh: as it is at first
 	used         int
 	regs         []region
 	registered   int
@@ -347,9 +348,10 @@ func newMemory(rank, size int) *memory {
 }
 
 func (mem *memory) reset() {
-	for i := range mem.arena {
-		mem.arena[i] = guardByte
+	if mem.fresh == nil {
+		mem.fresh = bytes.Repeat([]byte{guardByte}, len(mem.arena))
 	}
+	copy(mem.arena, mem.fresh)
 	mem.used, mem.regs, mem.registered, mem.deregistered = guardLen, mem.regs[:0], 0, 0
 }
 

@@ -1,0 +1,204 @@
+package mpi_test
+
+// Many goroutines of one rank: every call may be made from any of them.
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpitest"
+)
+
+// Eight goroutines wait; one drives for all. The messages come in any order,
+// some after a while, when the driver sleeps: the turn to drive passes on, and
+// everybody gets the message.
+func TestTurnToDrivePassesOn(t *testing.T) {
+	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
+		const waiters, rounds = 8, 30
+		rng := rand.New(rand.NewPCG(1, 2))
+		for round := range rounds {
+			order := rng.Perm(waiters)
+			pause := []time.Duration{0, 0, 50 * time.Microsecond, 3 * time.Millisecond}[round%4]
+			if c.Rank() == 0 {
+				for _, w := range order {
+					time.Sleep(pause)
+					noError(t, mpi.Send(c, []int{w, round}, 1, w), "Send")
+				}
+				barrier(t, c)
+				continue
+			}
+			var wg sync.WaitGroup
+			for w := range waiters {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					in := make([]int, 2)
+					var err error
+					switch w % 4 {
+					case 0:
+						_, err = mpi.Recv(c, in, 0, w)
+					case 1:
+						err = waitErr(mpi.Irecv(c, in, 0, w))
+					case 2:
+						_, _, err = mpi.WaitAny([]mpi.Request{mpi.Irecv(c, in, 0, w)})
+					case 3:
+						_, err = mpi.RecvContext(context.Background(), c, in, mpi.AnySource, w)
+					}
+					if err != nil || in[0] != w || in[1] != round {
+						t.Errorf("waiter %d in round %d: %v, %v", w, round, in, err)
+					}
+				}()
+			}
+			wg.Wait()
+			barrier(t, c)
+		}
+	})
+}
+
+// A rank that waits must not burn its core: two ranks sleep for a while, one in
+// Recv, one in Probe beside a Recv.
+func TestWaitingIsCheap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a second")
+	}
+	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
+		if c.Rank() == 0 {
+			before, ok := cpuTime()
+			time.Sleep(500 * time.Millisecond)
+			after, _ := cpuTime()
+			if used := after - before; ok && used > 200*time.Millisecond {
+				t.Errorf("waiting for 500 ms in Recv and Probe took %v of CPU time", used)
+			}
+			noError(t, mpi.Send(c, []int{1}, 1, 1), "Send")
+			noError(t, mpi.Send(c, []int{1}, 1, 2), "Send")
+			return
+		}
+		done := make(chan error, 1)
+		go func() { done <- second(mpi.Recv(c, []int{0}, 0, 1)) }()
+		noError(t, second(mpi.Probe(c, 0, 2)), "Probe")
+		noError(t, second(mpi.Recv(c, []int{0}, 0, 2)), "Recv")
+		noError(t, <-done, "Recv of the other goroutine")
+	})
+}
+
+// traffic lets goroutines of all ranks send to each other at random: sizes,
+// modes and ways to receive differ, every byte is checked. Goroutine g of one
+// rank talks to goroutine g of another; both know who is next, since they draw
+// from the same numbers.
+func traffic(t *testing.T, c *mpi.Comm, goroutines, rounds int, sizes []int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			shared := rand.New(rand.NewPCG(uint64(g), 7))
+			own := rand.New(rand.NewPCG(uint64(g), uint64(100+c.Rank())))
+			for round := range rounds {
+				shift, size := shared.IntN(c.Size()), sizes[shared.IntN(len(sizes))]
+				dst, src := (c.Rank()+shift)%c.Size(), (c.Rank()-shift+c.Size())%c.Size()
+				tag, seed := g<<16|round, 1+g+3*round
+				var s mpi.Request
+				for mode := own.IntN(len(nonBlocking)); ; mode = own.IntN(len(nonBlocking)) {
+					if !nonBlocking[mode].ready {
+						s = nonBlocking[mode].start(c, pattern(size, seed+dst), dst, tag)
+						break
+					}
+				}
+				in := make([]byte, size)
+				st, err := receiveSomehow(c, own.IntN(7), in, src, tag)
+				if err != nil || st.Source != src || st.Bytes != size || st.Tag != tag {
+					t.Errorf("goroutine %d of rank %d, round %d: %+v, %v; want %d bytes from %d", g, c.Rank(), round, st, err, size, src)
+					return
+				}
+				if string(in) != string(cut(size, seed+c.Rank())) {
+					t.Errorf("goroutine %d of rank %d, round %d: message of %d bytes from %d is damaged", g, c.Rank(), round, size, src)
+					return
+				}
+				if err := waitErr(s); err != nil {
+					t.Errorf("goroutine %d of rank %d, round %d: send to %d: %v", g, c.Rank(), round, dst, err)
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+}
+
+func receiveSomehow(c *mpi.Comm, how int, in []byte, src, tag int) (mpi.Status, error) {
+	switch how {
+	case 0:
+		return mpi.Recv(c, in, src, tag)
+	case 1:
+		return mpi.Recv(c, in, mpi.AnySource, tag)
+	case 2:
+		return mpi.Irecv(c, in, src, tag).Wait()
+	case 3:
+		r := mpi.Irecv(c, in, mpi.AnySource, tag)
+		for {
+			if st, done, err := r.Test(); done {
+				return st, err
+			}
+		}
+	case 4:
+		if st, err := mpi.Probe(c, src, tag); err != nil {
+			return st, err
+		}
+		return mpi.Recv(c, in, src, tag)
+	case 5:
+		m, st, err := mpi.Mprobe(c, mpi.AnySource, tag)
+		if err != nil {
+			return st, err
+		}
+		return mpi.Mrecv(m, in)
+	}
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Microsecond)
+		st, err := mpi.RecvContext(ctx, c, in, src, tag)
+		cancel()
+		if err == nil || ctx.Err() == nil {
+			return st, err
+		}
+		runtime.Gosched()
+	}
+}
+
+var trafficSizes = []int{0, 1, 8, 24, 48, 64, 500, 4096, 8192, 20000, 65536, 65537, 150000}
+
+func TestTraffic(t *testing.T) {
+	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
+		traffic(t, c, 8, 60, trafficSizes)
+	})
+}
+
+// The same with every way to move large messages, with and without the help of
+// the kernel, and with limits so tight that every queue runs full.
+func TestTrafficInEveryWay(t *testing.T) {
+	for name, cfg := range map[string]mpi.Config{
+		"get":                     {Rendezvous: "get"},
+		"put":                     {Rendezvous: "put"},
+		"coop":                    {Rendezvous: "coop"},
+		"without the kernel":      {NoProcessVM: true},
+		"get without the kernel":  {NoProcessVM: true, Rendezvous: "get"},
+		"put without the kernel":  {NoProcessVM: true, Rendezvous: "put"},
+		"coop without the kernel": {NoProcessVM: true, Rendezvous: "coop"},
+		"all by get":              {EagerLimit: 1, Rendezvous: "get"},
+		"all by put":              {EagerLimit: 1, Rendezvous: "put"},
+		"all by coop":             {EagerLimit: 1, Rendezvous: "coop"},
+		"all eager":               {EagerLimit: 1 << 20},
+		"little credit":           {Credit: 2000},
+		"small rings":             {RingBytes: 4096, Rings: 1},
+		"sleep at once":           {Spin: 1, Yield: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mpitest.RunConfig(t, 3, &cfg, func(t *testing.T, c *mpi.Comm) {
+				traffic(t, c, 4, 40, trafficSizes)
+			})
+		})
+	}
+}
