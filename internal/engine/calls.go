@@ -333,8 +333,9 @@ func (e *Engine) look() {
 	}
 	if e.vain++; e.vain&15 == 0 || e.parked {
 		e.watch()
+		vain := e.vain
 		e.unlock()
-		e.giveWay(e.vain)
+		e.giveWay(vain)
 		e.lock()
 	}
 }
