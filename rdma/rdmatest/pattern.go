@@ -10,9 +10,14 @@ import (
 // on every machine and in every release of Go.
 type generator uint64
 
+const golden = 0x9E3779B97F4A7C15
+
 func (g *generator) next() uint64 {
-	*g += 0x9E3779B97F4A7C15
-	z := uint64(*g)
+	*g += golden
+	return scramble(uint64(*g))
+}
+
+func scramble(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
 	z = (z ^ z>>27) * 0x94D049BB133111EB
 	return z ^ z>>31
@@ -24,12 +29,11 @@ func (g *generator) below(n int) int { return int(g.next() % uint64(n)) }
 // fill writes bytes that depend on the seed alone. No two places of a pattern
 // look alike, so a piece that is missing, doubled or moved is seen.
 func fill(b []byte, seed uint64) {
-	g := generator(seed)
-	for len(b) >= 8 {
-		binary.LittleEndian.PutUint64(b, g.next())
-		b = b[8:]
+	for ; len(b) >= 8; b = b[8:] {
+		seed += golden
+		binary.LittleEndian.PutUint64(b, scramble(seed))
 	}
-	last := g.next()
+	last := scramble(seed + golden)
 	for i := range b {
 		b[i] = byte(last >> (8 * i))
 	}
