@@ -6,15 +6,39 @@ package mpi_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/muster-mpi/muster/mpi"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-func TestMain(m *testing.M) { mpitest.Main(m) }
+// programVar makes a test binary run a program instead of the tests, for tests
+// that start jobs.
+const programVar = "MPI_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVar) == "die" {
+		mpi.Main(dieProgram)
+		return
+	}
+	mpitest.Main(m)
+}
+
+// dieProgram: rank 1 dies while the others wait for a message.
+func dieProgram(world *mpi.Comm) error {
+	if world.Rank() == 1 {
+		time.Sleep(100 * time.Millisecond)
+		os.Exit(3)
+	}
+	_, err := mpi.Recv(world, make([]int, 1), mpi.AnySource, 0)
+	fmt.Printf("rank %d was told: %v\n", world.Rank(), err)
+	return err
+}
 
 // oneToFive is the numbers of ranks that calls are tested with.
 var oneToFive = []int{1, 2, 3, 4, 5}

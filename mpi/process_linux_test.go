@@ -1,0 +1,99 @@
+package mpi_test
+
+// A process that dies, and jobs with other configurations: the test binary is
+// started as a job by muster run. TestMain runs the program that programVar
+// names instead of the tests.
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/mpitest"
+)
+
+// launcher builds muster run, once for a test.
+func launcher(t *testing.T) string {
+	t.Helper()
+	if mpitest.Launched() {
+		t.Skip("a rank starts no jobs")
+	}
+	if testing.Short() {
+		t.Skip("builds and starts programs")
+	}
+	path := filepath.Join(t.TempDir(), "muster")
+	build := exec.Command("go", "build", "-o", path, "github.com/muster-mpi/muster/cmd/muster")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Skipf("muster cannot be built here: %v\n%s", err, out)
+	}
+	return path
+}
+
+func job(t *testing.T, muster string, ranks int, env []string, args ...string) (output string, status int, took time.Duration) {
+	t.Helper()
+	self, err := os.Executable()
+	noError(t, err, "find the test binary")
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, muster, append([]string{"run", "-n", fmt.Sprint(ranks), self}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	begin := time.Now()
+	out, err := cmd.CombinedOutput()
+	took = time.Since(begin)
+	if ctx.Err() != nil {
+		t.Fatalf("the job has not ended after %v:\n%s", took, out)
+	}
+	if cmd.ProcessState == nil {
+		t.Fatalf("start the job: %v", err)
+	}
+	return string(out), cmd.ProcessState.ExitCode(), took
+}
+
+// Rank 1 exits with status 3 while the others wait for a message of rank 0, who
+// waits too: all are told of rank 1, and the job ends with its status.
+func TestProcessDies(t *testing.T) {
+	muster := launcher(t)
+	out, status, took := job(t, muster, 3, []string{programVar + "=die"})
+	for _, rank := range []string{"0", "2"} {
+		if !strings.Contains(out, "rank "+rank+" was told: mpi: Recv") {
+			t.Errorf("rank %s was not told, or not in time", rank)
+		}
+	}
+	if strings.Count(out, "rank 1 on ") < 2 || status != 3 {
+		t.Errorf("the job ended with status %d, want 3, and the errors should name rank 1", status)
+	}
+	if took > 5*time.Second {
+		t.Errorf("the job took %v to end", took)
+	}
+	if t.Failed() {
+		t.Logf("output:\n%s", out)
+	}
+}
+
+// The traffic of TestTraffic between processes, with every way to move large
+// messages.
+func TestTrafficBetweenProcesses(t *testing.T) {
+	if raceDetector {
+		t.Skip("the ranks are processes, which the detector cannot see")
+	}
+	muster := launcher(t)
+	for _, env := range []string{
+		"MUSTER_NO_PROCESS_VM=0", "MUSTER_NO_PROCESS_VM=1", "MUSTER_NO_MEMFD=1",
+		"MUSTER_RENDEZVOUS=get", "MUSTER_RENDEZVOUS=put", "MUSTER_RENDEZVOUS=coop",
+		"MUSTER_RENDEZVOUS=get MUSTER_NO_PROCESS_VM=1", "MUSTER_RENDEZVOUS=put MUSTER_NO_PROCESS_VM=1",
+		"MUSTER_RENDEZVOUS=coop MUSTER_NO_PROCESS_VM=1", "MUSTER_CREDIT=2000", "MUSTER_RING_BYTES=4096 MUSTER_RINGS=1",
+	} {
+		t.Run(env, func(t *testing.T) {
+			out, status, _ := job(t, muster, 3, strings.Fields(env), "-test.run=^(TestTraffic|TestModes.*)$")
+			if status != 0 || strings.Count(out, "PASS") != 3 {
+				t.Errorf("with %s the job ended with status %d:\n%s", env, status, out)
+			}
+		})
+	}
+}
