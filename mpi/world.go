@@ -157,6 +157,7 @@ func (w *World) Finalize() error {
 		return w.comm.refuse(ErrOther, "Finalize", "the rank has left the job already")
 	}
 	w.bsends.Wait()
+	w.e.Leaving()
 	err := w.comm.barrier("Finalize")
 	w.e.Drain(time.Second)
 	if err != nil {

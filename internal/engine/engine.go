@@ -50,6 +50,7 @@ type Engine struct {
 	deaths  uint32      // deaths on the board that we know of
 	failed  error
 	closed  bool
+	leaving bool
 	comps   [pollBatch]rdma.Completion
 	vain    int         // looks without result since the last one with
 	scratch []*p2p.Xfer // for WaitSome

@@ -35,7 +35,7 @@ func (e *Engine) watch() {
 		}
 		return
 	}
-	if e.board != nil {
+	if e.board != nil || e.leaving {
 		return
 	}
 	alive, ok := e.dev.(interface{ Alive(rdma.PeerID) bool })
@@ -48,6 +48,15 @@ func (e *Engine) watch() {
 			return
 		}
 	}
+}
+
+// Leaving says that this rank has entered the last barrier. From now on the end
+// of a peer's process is no sign of its death: it may have left the barrier
+// before us.
+func (e *Engine) Leaving() {
+	e.lock()
+	e.leaving = true
+	e.unlock()
 }
 
 // Fail ends all calls of this rank with an error.

@@ -127,12 +127,15 @@ func (e *Engine) retry() int {
 			n = e.offer(l, l.Wait)
 		}
 		moved += n
-		if n == len(l.Wait) || l.Err != nil {
+		if l.Err != nil {
 			l.Wait = nil
 			continue
 		}
-		l.Wait = append(l.Wait[:0], l.Wait[n:]...)
-		keep = append(keep, l)
+		left := copy(l.Wait, l.Wait[n:])
+		clear(l.Wait[left:]) // or they would keep the users' buffers alive
+		if l.Wait = l.Wait[:left]; left > 0 {
+			keep = append(keep, l)
+		}
 	}
 	clear(e.blocked[len(keep):])
 	e.blocked = keep
