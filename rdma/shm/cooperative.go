@@ -30,7 +30,7 @@ const (
 	epochShift = 48
 	epochValue = 1<<epochShift - 1 // mask of what is below the epoch
 
-	// Pieces: an eighth of what is left, so that both end at about the same time,
+	// Pieces: a quarter of what is left, so that both end at about the same time,
 	// within bounds that keep the claim cheap and the poll short.
 	minPiece = 32 << 10
 	maxPiece = 256 << 10
@@ -94,7 +94,7 @@ func (ps *pullState) claim(epoch, length uint64) (off, n uint64) {
 			return 0, 0
 		}
 		left := length - off
-		n = min(max(left/8&^(gavePage-1), minPiece), maxPiece, left)
+		n = min(max(left/4&^(gavePage-1), minPiece), maxPiece, left)
 		if ps.cursor.cas(c, c+n) {
 			return off, n
 		}

@@ -66,7 +66,9 @@ type Device struct {
 	done     completionFIFO
 	copies   transferTable
 	nextRing int
-	skipped  int // polls that passed over the shared queue
+	sent     uint64      // messages of this rank
+	closing  *ringReader // its sender has closed: drop it at the next poll
+	skipped  int         // polls that passed over the shared queue
 	closed   bool
 
 	seg   *segment

@@ -22,6 +22,9 @@ func (d *Device) poll(out []rdma.Completion) int {
 	if d.recv.low {
 		n += d.pollLowWater(out[n:])
 	}
+	if d.closing != nil {
+		d.dropRing(d.closing)
+	}
 	for range d.rings {
 		// The next poll begins with the next ring, so that no sender starves
 		// when out is too short for all.
@@ -29,18 +32,20 @@ func (d *Device) poll(out []rdma.Completion) int {
 			d.nextRing = 0
 		}
 		r := d.rings[d.nextRing]
-		if r.closing {
-			d.dropRing(r)
-			break
-		}
 		r.release()
-		n += d.pollRing(r, out[n:])
+		if r.due() {
+			k := d.pollRing(r, out[n:])
+			r.saw(k, d.sent)
+			n += k
+		}
 	}
 	// Who has a ring sends much: as long as rings have something, the shared queue
 	// is looked at only now and then.
 	if d.skipped++; n == 0 || d.skipped >= 8 {
 		d.skipped = 0
-		n += d.pollShared(out[n:])
+		if d.queue.ready() {
+			n += d.pollShared(out[n:])
+		}
 	}
 	if d.copies.busy() {
 		d.copies.progress(d)
@@ -51,24 +56,22 @@ func (d *Device) poll(out []rdma.Completion) int {
 
 func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 	n := 0
-	for n < len(out) {
-		c, tag := r.peek()
-		if c == nil {
-			break
-		}
-		switch k := kind(tag >> 24); {
+	for n < len(out) && r.ready() {
+		switch k := r.kind(); {
 		case k == kindData:
 			if !d.recv.open() {
 				return n
 			}
-			d.recv.place(&out[n], r.source, r.pop(c, tag))
+			d.recv.place(&out[n], r.source, r.pop())
 			n++
 		case k == kindRingClose:
-			r.pop(c, tag)
-			r.closing = true
+			if d.closing == nil { // else at a later poll, after the other one
+				r.pop()
+				d.closing = r
+			}
 			return n
 		default:
-			d.answer(k, r.source, r.pop(c, tag))
+			d.answer(k, r.source, r.pop())
 		}
 	}
 	return n
@@ -76,12 +79,8 @@ func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 
 func (d *Device) pollShared(out []rdma.Completion) int {
 	n := 0
-	for n < len(out) {
-		c := d.queue.peek()
-		if c == nil {
-			break
-		}
-		source, k, data := d.queue.message(c)
+	for n < len(out) && d.queue.ready() {
+		source, k, data := d.queue.message()
 		switch {
 		case k == kindRingOpen:
 			d.rings = append(d.rings, openRingReader(d.seg, int(data[0]), source))
@@ -93,7 +92,7 @@ func (d *Device) pollShared(out []rdma.Completion) int {
 			d.recv.place(&out[n], source, data)
 			n++
 		}
-		d.queue.pos++
+		d.queue.advance()
 	}
 	return n
 }
@@ -104,6 +103,7 @@ func (d *Device) dropRing(r *ringReader) {
 	clearBit(&d.seg.head.ringUsed, r.number)
 	i := slices.Index(d.rings, r)
 	d.rings = slices.Delete(d.rings, i, i+1)
+	d.closing = nil
 	d.nextRing = 0
 }
 
@@ -119,21 +119,20 @@ func (d *Device) pollLowWater(out []rdma.Completion) int {
 // pending tells whether poll would find something.
 func (d *Device) pending() bool {
 	d.mu.Lock()
-	local := !d.done.empty() || d.recv.low || d.copies.ready(d)
+	local := d.closing != nil || !d.done.empty() || d.recv.low || d.copies.ready(d)
 	d.mu.Unlock()
 	if local {
 		return true
 	}
 	open := d.recv.open()
 	for _, r := range d.rings {
-		if c, tag := r.peek(); r.closing || c != nil && (open || kind(tag>>24) != kindData) {
+		if r.ready() && (open || r.kind() != kindData) {
 			return true
 		}
 	}
-	c := d.queue.peek()
-	if c == nil {
+	if !d.queue.ready() {
 		return false
 	}
-	_, _, k, _ := unpackMeta(c.meta)
+	_, k, _ := d.queue.message()
 	return open || k != kindData
 }

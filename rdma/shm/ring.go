@@ -20,18 +20,19 @@ func ringTag(lap uint32, k kind, n int) uint64 {
 
 // ringWriter is the producer's end.
 type ringWriter struct {
-	mem       *ringMemory
-	shift     int
+	cells     []ringCell
+	bytes     []byte
 	pos, at   uint64 // next cell, next byte
 	cellsSeen uint64 // what the consumer had consumed when last asked
 	bytesSeen uint64
-	number    int
+	head      *ringHead
+	shift     uint8 // positions to laps
 }
 
 // openRingWriter continues where the last user of ring number i stopped.
 func openRingWriter(s *segment, i int) *ringWriter {
 	m := s.ring(i)
-	w := &ringWriter{mem: m, shift: bits.TrailingZeros32(s.geo.ringCells), number: i}
+	w := &ringWriter{cells: m.cells, bytes: m.bytes, head: m.head, shift: uint8(bits.TrailingZeros32(s.geo.ringCells))}
 	w.pos, w.at = m.head.cells.load(), m.head.bytes.load()
 	w.cellsSeen, w.bytesSeen = w.pos, w.at
 	return w
@@ -39,31 +40,30 @@ func openRingWriter(s *segment, i int) *ringWriter {
 
 // push appends a message and reports whether there was room.
 func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
-	cells := w.mem.cells
-	if w.pos-w.cellsSeen >= uint64(len(cells)) {
-		w.cellsSeen = w.mem.head.cells.load()
-		if w.pos-w.cellsSeen >= uint64(len(cells)) {
+	if w.pos-w.cellsSeen >= uint64(len(w.cells)) {
+		w.cellsSeen = w.head.cells.load()
+		if w.pos-w.cellsSeen >= uint64(len(w.cells)) {
 			return false
 		}
 	}
-	c := &cells[w.pos&uint64(len(cells)-1)]
+	c := &w.cells[w.pos&uint64(len(w.cells)-1)]
 	n := int(wr.HeadLen) + wr.Body.Len()
 	if n <= ringInline {
 		// What is too much of Head is overwritten by Body or lies behind the length.
 		copyHead(&c.data, &wr.Head)
 		copy(c.data[wr.HeadLen:], wr.Body.Bytes())
 	} else {
-		from, next := span(w.at, n, len(w.mem.bytes))
-		if next-w.bytesSeen > uint64(len(w.mem.bytes)) {
-			w.bytesSeen = w.mem.head.bytes.load()
-			if next-w.bytesSeen > uint64(len(w.mem.bytes)) {
+		from, next := span(w.at, n, len(w.bytes))
+		if next-w.bytesSeen > uint64(len(w.bytes)) {
+			w.bytesSeen = w.head.bytes.load()
+			if next-w.bytesSeen > uint64(len(w.bytes)) {
 				return false
 			}
 		}
-		fill(w.mem.bytes[from:from+n], wr)
+		fill(w.bytes[from:from+n], wr)
 		w.at = next
 	}
-	tag := ringTag(uint32(w.pos>>w.shift)+1, k, n)
+	tag := ringTag(uint32(w.pos>>(w.shift&63))+1, k, n)
 	if fenced {
 		c.tag.publishFenced(tag)
 	} else {
@@ -89,45 +89,89 @@ func span(at uint64, n, size int) (from int, next uint64) {
 
 // ringReader is the consumer's end.
 type ringReader struct {
-	mem       *ringMemory
-	shift     int
+	cell      *ringCell // the next
+	lap       uint32    // its tag, when it is full
+	shift     uint8
 	pos, at   uint64
-	cellsTold uint64 // what the producer knows
-	bytesTold uint64
+	tellCells uint64 // tell the producer when pos or at come here
+	tellBytes uint64
+	cells     []ringCell
+	bytes     []byte
+	head      *ringHead
 	source    int
-	closing   bool // the sender has closed: drop it at the next poll
 	number    int
+	sent      uint64 // by this rank, when something last came
+	streak    int    // times that something came since
+	pause     int    // polls yet to pass over
 }
 
 func openRingReader(s *segment, i, source int) *ringReader {
 	m := s.ring(i)
-	r := &ringReader{mem: m, shift: bits.TrailingZeros32(s.geo.ringCells), source: source, number: i}
+	r := &ringReader{cells: m.cells, bytes: m.bytes, head: m.head, source: source, number: i,
+		shift: uint8(bits.TrailingZeros32(s.geo.ringCells))}
 	r.pos, r.at = m.head.cells.load(), m.head.bytes.load()
-	r.cellsTold, r.bytesTold = r.pos, r.at
+	r.turn()
+	r.rest()
 	return r
 }
 
-// peek is the next cell and its tag; the cell is nil when there is none.
-func (r *ringReader) peek() (*ringCell, uint64) {
-	c := &r.mem.cells[r.pos&uint64(len(r.mem.cells)-1)]
-	tag := c.tag.load()
-	if uint32(tag>>32) != uint32(r.pos>>r.shift)+1 {
-		return nil, 0
-	}
-	return c, tag
+// turn finds the cell and the lap of pos. They are kept, because an idle poll
+// should find them at hand.
+func (r *ringReader) turn() {
+	r.cell = &r.cells[r.pos&uint64(len(r.cells)-1)]
+	r.lap = uint32(r.pos>>(r.shift&63)) + 1
 }
 
-// pop passes over the cell that peek showed and returns its message, which stays
-// where it is until release.
-func (r *ringReader) pop(c *ringCell, tag uint64) []byte {
+// ready tells whether the next message is there.
+func (r *ringReader) ready() bool { return uint32(r.cell.tag.load()>>32) == r.lap }
+
+// A consumer that is quicker than its producer reads each cell while it is being
+// written, and takes the line away from the producer for every single message,
+// which then costs twice as much or more. So in a stream that brings only few at a
+// time some polls pass the ring over, and the producer gets ahead. A stream is
+// what comes while this rank sends nothing: who waits for an answer has asked.
+const (
+	streamAfter = 8 // times that something came since we sent something
+	streamBatch = 4 // found at least this many: no need to let it get ahead
+	streamPause = 8 // polls that pass over
+)
+
+// due tells whether to take messages now.
+func (r *ringReader) due() bool {
+	if r.pause > 0 {
+		r.pause--
+		return false
+	}
+	return r.ready()
+}
+
+// saw notes that a look found k messages, when this rank had sent so many.
+func (r *ringReader) saw(k int, sent uint64) {
+	if r.sent != sent {
+		r.sent, r.streak = sent, 0
+		return
+	}
+	if r.streak++; k < streamBatch && r.streak > streamAfter {
+		r.pause = streamPause
+	}
+}
+
+// kind is that of the next message, once ready has found it.
+func (r *ringReader) kind() kind { return kind(r.cell.tag.load() >> 24) }
+
+// pop passes over the next message and returns it. It stays where it is until
+// release.
+func (r *ringReader) pop() []byte {
+	c := r.cell
+	n := int(c.tag.load() & 0xffffff)
 	r.pos++
-	n := int(tag & 0xffffff)
+	r.turn()
 	if n <= ringInline {
 		return c.data[:n]
 	}
-	from, next := span(r.at, n, len(r.mem.bytes))
+	from, next := span(r.at, n, len(r.bytes))
 	r.at = next
-	return r.mem.bytes[from : from+n]
+	return r.bytes[from : from+n]
 }
 
 // release gives back what was popped, if that is worth the cache line that the
@@ -135,13 +179,19 @@ func (r *ringReader) pop(c *ringCell, tag uint64) []byte {
 // little more than a quarter of the byte ring and skips at most as much again, the
 // producer of a ring that was read to the end always finds room.
 func (r *ringReader) release() {
-	if r.pos-r.cellsTold >= uint64(len(r.mem.cells))/4 || r.at-r.bytesTold >= uint64(len(r.mem.bytes))/4 {
+	if r.pos >= r.tellCells || r.at >= r.tellBytes {
 		r.tell()
 	}
 }
 
 func (r *ringReader) tell() {
-	r.cellsTold, r.bytesTold = r.pos, r.at
-	r.mem.head.bytes.publish(r.at)
-	r.mem.head.cells.publish(r.pos)
+	r.head.bytes.publish(r.at)
+	r.head.cells.publish(r.pos)
+	r.rest()
+}
+
+// rest says when the producer is to be told next.
+func (r *ringReader) rest() {
+	r.tellCells = r.pos + uint64(len(r.cells))/4
+	r.tellBytes = r.at + uint64(len(r.bytes))/4
 }

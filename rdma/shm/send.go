@@ -95,6 +95,7 @@ func errTooLong(wr *rdma.SendWR) error {
 // was room.
 func (d *Device) transmit(p *peer, k kind, wr *rdma.SendWR) bool {
 	fenced := p.fenced || !d.unfenced.Load()
+	d.sent++
 	if p.ring != nil {
 		if !p.ring.push(k, wr, fenced) {
 			return false

@@ -89,36 +89,47 @@ func fill(to []byte, wr *rdma.SendWR) {
 
 // queueReader is the owner's end of its shared queue.
 type queueReader struct {
+	next  *queueCell // at pos
+	full  uint64     // its sequence, when it is full
 	seg   *segment
-	shift int
 	pos   uint64 // next position to read
 	freed uint64 // positions before this one have been given back
+	shift uint8
 }
 
 func newQueueReader(s *segment) queueReader {
-	return queueReader{seg: s, shift: bits.TrailingZeros32(s.geo.cells)}
+	q := queueReader{seg: s, shift: uint8(bits.TrailingZeros32(s.geo.cells))}
+	q.turn()
+	return q
 }
 
 func (q *queueReader) cell(pos uint64) *queueCell {
 	return &q.seg.cells[pos&uint64(len(q.seg.cells)-1)]
 }
 
-// peek is the next message, or nil. It stays where it is until release.
-func (q *queueReader) peek() *queueCell {
-	c := q.cell(q.pos)
-	if c.seq.load() == q.pos>>q.shift<<1+1 {
-		return c
-	}
-	return nil
+// turn finds the cell at pos.
+func (q *queueReader) turn() {
+	q.next = q.cell(q.pos)
+	q.full = q.pos>>(q.shift&63)<<1 + 1
 }
 
-// message is the content of a cell.
-func (q *queueReader) message(c *queueCell) (source int, k kind, data []byte) {
-	source, block, k, n := unpackMeta(c.meta)
+// ready tells whether the next message is there.
+func (q *queueReader) ready() bool { return q.next.seq.load() == q.full }
+
+// message is the next message, once ready has found it. It stays where it is
+// until release.
+func (q *queueReader) message() (source int, k kind, data []byte) {
+	source, block, k, n := unpackMeta(q.next.meta)
 	if block == noBlock {
-		return source, k, c.data[:n]
+		return source, k, q.next.data[:n]
 	}
 	return source, k, q.seg.block(block)[:n]
+}
+
+// advance passes over it.
+func (q *queueReader) advance() {
+	q.pos++
+	q.turn()
 }
 
 // release gives back all cells that were passed over.
@@ -128,6 +139,6 @@ func (q *queueReader) release() {
 		if _, block, _, _ := unpackMeta(c.meta); block != noBlock {
 			q.seg.freeBlock(block)
 		}
-		c.seq.publish((q.freed>>q.shift + 1) << 1)
+		c.seq.publish((q.freed>>(q.shift&63) + 1) << 1)
 	}
 }
