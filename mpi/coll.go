@@ -6,6 +6,7 @@ package mpi
 // their order, so one tag serves all.
 
 import (
+	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
@@ -45,7 +46,7 @@ func (c *Comm) cirecv(b []byte, src int) Request {
 func (c *Comm) receivedAll(op string, reqs []Request, n, bytes int) error {
 	var first error
 	for i, r := range reqs {
-		st, err := c.e.Wait(nil, &c.co, op, r.op)
+		st, err := c.e.Wait(engine.NoContext, &c.co, op, r.op)
 		switch {
 		case first != nil:
 		case err != nil:

@@ -12,7 +12,7 @@ import (
 // Probe waits for a message that Recv with the same arguments would receive, and
 // tells its source, tag and length.
 func Probe(c *Comm, src, tag int) (Status, error) {
-	st, _, err := c.probe(nil, "Probe", src, tag, false)
+	st, _, err := c.probe(engine.NoContext, "Probe", src, tag, false)
 	return st, err
 }
 
@@ -38,7 +38,7 @@ type Message struct {
 
 // Mprobe waits for a message and sets it aside.
 func Mprobe(c *Comm, src, tag int) (*Message, Status, error) {
-	st, g, err := c.probe(nil, "Mprobe", src, tag, true)
+	st, g, err := c.probe(engine.NoContext, "Mprobe", src, tag, true)
 	if err != nil {
 		return nil, st, err
 	}

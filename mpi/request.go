@@ -99,7 +99,7 @@ func (c *Comm) irecv(op string, b []byte, src, tag int) Request {
 }
 
 // Wait waits until the operation has ended and says what came of it.
-func (r Request) Wait() (Status, error) { return r.wait(nil) }
+func (r Request) Wait() (Status, error) { return r.wait(engine.NoContext) }
 
 // WaitContext is Wait that gives up when ctx ends. The operation goes on, and
 // can be waited for again.
@@ -185,7 +185,7 @@ func (r Request) Cancel() bool { return r.op.Active() && r.c.e.Cancel(r.op) }
 
 // WaitAll waits for all requests. The statuses are in the order of the requests;
 // the error joins all errors.
-func WaitAll(reqs []Request) ([]Status, error) { return waitAll(nil, reqs) }
+func WaitAll(reqs []Request) ([]Status, error) { return waitAll(engine.NoContext, reqs) }
 
 // WaitAllContext is WaitAll that gives up when ctx ends. Then none of the
 // requests has been completed.
@@ -198,7 +198,7 @@ func waitAll(ctx context.Context, reqs []Request) ([]Status, error) {
 
 // WaitAllInto is WaitAll without an allocation: the statuses go to out, which
 // may be nil if nobody wants them.
-func WaitAllInto(reqs []Request, out []Status) error { return waitInto(nil, reqs, out) }
+func WaitAllInto(reqs []Request, out []Status) error { return waitInto(engine.NoContext, reqs, out) }
 
 func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 	if ctx != nil {
@@ -270,7 +270,7 @@ func waitSome(ctx context.Context, reqs []Request, need int) error {
 
 // WaitAny waits until one of the requests has ended, completes it, and returns
 // its index. If all are Request{}, the index is Undefined.
-func WaitAny(reqs []Request) (int, Status, error) { return waitAny(nil, reqs) }
+func WaitAny(reqs []Request) (int, Status, error) { return waitAny(engine.NoContext, reqs) }
 
 // WaitAnyContext is WaitAny that gives up when ctx ends.
 func WaitAnyContext(ctx context.Context, reqs []Request) (int, Status, error) {
@@ -319,7 +319,7 @@ type Completed struct {
 
 // WaitSome waits until at least one request has ended and completes all that
 // have.
-func WaitSome(reqs []Request) ([]Completed, error) { return waitSomeDone(nil, reqs) }
+func WaitSome(reqs []Request) ([]Completed, error) { return waitSomeDone(engine.NoContext, reqs) }
 
 // WaitSomeContext is WaitSome that gives up when ctx ends.
 func WaitSomeContext(ctx context.Context, reqs []Request) ([]Completed, error) {

@@ -58,10 +58,10 @@ func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p
 			e.unlock()
 			return nil
 		} else if tried {
-			return e.finish(nil, c, op, e.adopt(l))
+			return e.finish(NoContext, c, op, e.adopt(l))
 		}
 	}
-	return e.finish(nil, c, op, e.start(c, dst, tag, buf, mode))
+	return e.finish(NoContext, c, op, e.start(c, dst, tag, buf, mode))
 }
 
 // SendContext is Send that gives up when ctx ends.

@@ -117,6 +117,9 @@ func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
 	return n
 }
 
+// keepWaiting is how many places for waiting packets a link keeps when none wait.
+const keepWaiting = 64
+
 // retry offers what waits again.
 func (e *Engine) retry() int {
 	moved := 0
@@ -135,6 +138,8 @@ func (e *Engine) retry() int {
 		clear(l.Wait[left:]) // or they would keep the users' buffers alive
 		if l.Wait = l.Wait[:left]; left > 0 {
 			keep = append(keep, l)
+		} else if cap(l.Wait) > keepWaiting {
+			l.Wait = nil
 		}
 	}
 	clear(e.blocked[len(keep):])

@@ -22,6 +22,10 @@ const (
 	ctxEvery    = 64 // polls between two looks at the context
 )
 
+// NoContext is the context of calls that wait as long as it takes. Nothing is
+// asked of it, so that they need not pay for one.
+var NoContext context.Context
+
 // waitOne waits for one operation. The lock is held on entry and on return. It
 // is the road of a blocking call: the first polls happen here, without any of
 // the machinery that several goroutines need.
@@ -45,7 +49,7 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 			}
 		}
 	}
-	_ = e.waitSlow(nil, c, op, x)
+	_ = e.waitSlow(NoContext, c, op, x)
 }
 
 // waitSlow is waitOne once spinning has not helped, or with a context.

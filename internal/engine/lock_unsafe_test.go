@@ -101,9 +101,11 @@ func BenchmarkLock(b *testing.B) {
 	})
 	b.Run("sync.Mutex", func(b *testing.B) {
 		var m sync.Mutex
+		n := 0
 		for b.Loop() {
 			m.Lock()
-			m.Unlock() //nolint:staticcheck // the empty section is what is measured
+			n++
+			m.Unlock()
 		}
 	})
 }
