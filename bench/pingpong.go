@@ -39,9 +39,14 @@ func buffers(size int) (s, r []byte) {
 	return s, r
 }
 
+// fill writes new data, as fast as memory can be written: one byte, then doubling.
 func fill(b []byte, v byte) {
-	for i := range b {
-		b[i] = v
+	if len(b) == 0 {
+		return
+	}
+	b[0] = v
+	for n := 1; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
 	}
 }
 

@@ -70,7 +70,21 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 		c.tag.publish(tag)
 	}
 	w.pos++
+	if n > ringInline {
+		w.prepare(n)
+	}
 	return true
+}
+
+// prepare fetches the place of the next message, in the belief that it will be as
+// long as this one. The consumer read those lines in the last lap, and taking
+// them back is a third of the way of a message of some KB; whoever sends and then
+// waits for an answer has the time for it now.
+func (w *ringWriter) prepare(n int) {
+	from, next := span(w.at, n, len(w.bytes))
+	if next-w.bytesSeen <= uint64(len(w.bytes)) { // not while it may still be read
+		prefetchWrite(&w.bytes[from], n)
+	}
 }
 
 // span finds the place of n bytes in a byte ring of the given size, from
@@ -171,6 +185,7 @@ func (r *ringReader) pop() []byte {
 	}
 	from, next := span(r.at, n, len(r.bytes))
 	r.at = next
+	prefetchRead(&r.bytes[from], n)
 	return r.bytes[from : from+n]
 }
 
