@@ -27,6 +27,9 @@ func TestConformance(t *testing.T) {
 		if !v.heap && runtime.GOOS != "linux" {
 			continue
 		}
+		if raceDetector && !v.heap {
+			continue // it does not watch mapped memory
+		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Open: func(t testing.TB, n int) []rdma.Device {
 			cfg := v.cfg
 			cfg.Peers = n

@@ -184,7 +184,7 @@ func (d *Device) Resolve(addr rdma.Addr) (rdma.PeerID, error) {
 		}
 		return p.id, nil
 	}
-	p := &peer{id: rdma.PeerID(a.index), nonce: a.nonce, pid: a.pid, pidfd: -1, ringAt: ringAfter}
+	p := &peer{id: rdma.PeerID(a.index), nonce: a.nonce, pid: a.pid, path: a.path, pidfd: -1, ringAt: ringAfter}
 	switch {
 	case a.nonce == d.nonce && a.index == d.index:
 		p.seg, p.mine = d.seg, true

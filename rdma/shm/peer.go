@@ -26,8 +26,9 @@ type peer struct {
 	// introduced says that it knows our address, see fallback.go.
 	introduced bool
 	reach      reach
-	pid        int
-	pidfd      int // -1: none
+	pid        int    // 0: not a process that we can see
+	path       string // of its segment, if it is a file
+	pidfd      int    // -1: none
 	nonce      uint64
 	sent       int // messages through its shared queue
 	ringAt     int // ask for a ring when sent reaches this
@@ -57,7 +58,9 @@ func (d *Device) Alive(id rdma.PeerID) bool {
 		p.gone = true
 	}
 	if p.gone {
+		d.mu.Lock()
 		d.copies.peerGone(d, p)
+		d.mu.Unlock()
 	}
 	return !p.gone
 }

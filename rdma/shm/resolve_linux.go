@@ -49,13 +49,19 @@ func (d *Device) resolveProcess(p *peer, a address) error {
 	}
 	p.seg = layOut(mem, h.geo, false)
 	p.fenced = h.flags&flagMembarrier == 0
-	p.pidfd, _ = unix.PidfdOpen(a.pid, 0) // -1 before Linux 5.3
 	p.reach = reachMessages
-	if !d.cfg.NoProcessVM && d.attr.Ops != 0 && d.copies.kernel && probeReach(p) {
+	if owner, err := os.Stat(procPath(a)); err != nil || !os.SameFile(owner, info) {
+		p.pid = 0 // another PID namespace: the number means nothing here
+		return nil
+	}
+	p.pidfd, _ = unix.PidfdOpen(a.pid, 0) // -1 before Linux 5.3
+	if d.copies.kernel && probeReach(p) {
 		p.reach = reachKernel
 	}
 	return nil
 }
+
+func procPath(a address) string { return fmt.Sprintf("/proc/%d/fd/%d", a.pid, a.fd) }
 
 func errWrongSegment(a address, why string) error {
 	return fmt.Errorf("shm: what process %d has under file %d is not the segment of peer %d: %s", a.pid, a.fd, a.index, why)
@@ -78,7 +84,7 @@ func openSegment(a address) (*os.File, error) {
 		}
 		pathErr = err
 	}
-	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", a.pid, a.fd), os.O_RDWR, 0)
+	f, err := os.OpenFile(procPath(a), os.O_RDWR, 0)
 	if err == nil {
 		return f, nil
 	}
@@ -104,6 +110,9 @@ func probeReach(p *peer) bool {
 // processAlive tells whether the process exists. A pidfd also shows that it has
 // ended when nobody has waited for it yet, and is not fooled by a reused number.
 func processAlive(p *peer) bool {
+	if p.pid == 0 {
+		return lockHeld(p.path)
+	}
 	if p.pidfd >= 0 {
 		fds := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, 0)
@@ -115,6 +124,17 @@ func processAlive(p *peer) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
 	i := bytes.LastIndexByte(stat, ')')
 	return err != nil || i < 0 || i+2 >= len(stat) || stat[i+2] != 'Z'
+}
+
+// lockHeld tells whether somebody holds the lock of a segment: its owner does as
+// long as it lives, wherever that is.
+func lockHeld(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
 }
 
 func unmapPeer(p *peer) error {

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,5 +90,45 @@ func TestOrphanedSegmentsAreSwept(t *testing.T) {
 	}
 	if _, err := os.Stat(live.dev.owner.path); err != nil {
 		t.Errorf("a segment whose owner lives should be left alone, however old: %v", err)
+	}
+}
+
+// A rank in another PID namespace shares the directory, but its process number
+// means nothing: it is reached by messages, and its lock shows that it lives.
+func TestPeerWithoutAProcessNumber(t *testing.T) {
+	dir := t.TempDir()
+	a, err := openRank(Config{NoMemfd: true, ShmDir: dir}, rdma.SRQConfig{Lend: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.dev.Close()
+	b, err := openRank(Config{NoMemfd: true, ShmDir: dir, Index: 1}, rdma.SRQConfig{Lend: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := parseAddress(b.qp.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	there.pid = 1 // somebody else
+	if _, err := a.dev.Resolve(rdma.Addr(there.String())); err != nil {
+		t.Fatalf("the path alone should do: %v", err)
+	}
+	if p := a.dev.peer(1); p.reach != reachMessages || p.pid != 0 {
+		t.Errorf("a process that is not the owner must not be reached into, got %+v", p)
+	}
+	if !a.dev.Alive(1) {
+		t.Error("the owner holds its lock, so it lives")
+	}
+	// Its end without a Close: the lock goes with the last use of the file.
+	path := b.dev.owner.path
+	if err := errors.Join(unix.Munmap(b.dev.seg.mem), b.dev.owner.file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if a.dev.Alive(1) {
+		t.Error("nobody holds the lock any more, so the owner is dead")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Error(err)
 	}
 }

@@ -148,6 +148,9 @@ func memoryOf(name string) (int, error) {
 }
 
 func TestMemoryOfACrowdStaysSmall(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector takes more memory than the ranks")
+	}
 	n := 32
 	if testing.Short() {
 		n = 12
