@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func runInJob(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
 			return
 		}
 	case <-time.After(Timeout):
-		why = fmt.Sprintf("it has not ended within %v\n%s", Timeout, libraryStacks())
+		why = fmt.Sprintf("it has not ended within %v\n%s", Timeout, strings.Join(libraryStacks(), "\n\n"))
 	}
 	j.broken = "the ranks are out of step since " + t.Name()
 	t.Fatalf("rank %d leaves the job: %s", all.Rank(), why)

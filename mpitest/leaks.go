@@ -20,7 +20,7 @@ type resources struct{ goroutines, files, mappings int }
 
 func countResources() resources {
 	return resources{
-		goroutines: strings.Count(libraryStacks(), "goroutine "),
+		goroutines: len(libraryStacks()),
 		files:      len(sharedFiles()), mappings: len(sharedMappings()),
 	}
 }
@@ -36,14 +36,14 @@ func (before resources) check(patience time.Duration) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("left behind after the tests: goroutines %d, files %d, mappings %d (before: %d, %d, %d)\n%s\n%s\n%s",
 				now.goroutines, now.files, now.mappings, before.goroutines, before.files, before.mappings,
-				libraryStacks(), strings.Join(sharedFiles(), "\n"), strings.Join(sharedMappings(), "\n"))
+				strings.Join(libraryStacks(), "\n\n"), strings.Join(sharedFiles(), "\n"), strings.Join(sharedMappings(), "\n"))
 		}
 	}
 }
 
 // libraryStacks is the stacks of goroutines in the library, this one and those
 // that only wait for a test excepted.
-func libraryStacks() string {
+func libraryStacks() []string {
 	buf := make([]byte, 1<<16)
 	for {
 		n := runtime.Stack(buf, true)
@@ -59,7 +59,7 @@ func libraryStacks() string {
 			out = append(out, stack)
 		}
 	}
-	return strings.Join(out, "\n\n")
+	return out
 }
 
 // isShared leaves out the launcher's board, which a process keeps to its end, so

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func RunConfig(t *testing.T, n int, cfg *mpi.Config, fn func(t *testing.T, world
 	select {
 	case <-g.done:
 	case <-time.After(Timeout):
-		late, stacks := g.left(), libraryStacks()
+		late, stacks := g.left(), strings.Join(libraryStacks(), "\n\n")
 		for _, rank := range late { // so that the calls of the others end
 			mpi.LeaveLocal(worlds, rank, fmt.Sprintf("it has not ended within %v (%s)", Timeout, t.Name()))
 		}
