@@ -49,7 +49,7 @@ func rate(c *mpi.Comm, p *Params, emit func(Result)) error {
 
 // stream times windows.
 func stream(c *mpi.Comm, p *Params, size int, both bool) (*samples, error) {
-	warmup, n := p.iterations(size, 2000, 10)
+	warmup, n := p.iterations(size, 10000, 20)
 	w := window{c: c, reqs: make([]mpi.Request, 0, 2*p.window()), n: p.window(), both: both, touch: p.Touch}
 	w.sbuf, w.rbuf = buffers(size)
 	for range warmup {

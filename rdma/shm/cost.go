@@ -3,21 +3,16 @@ package shm
 import (
 	"os"
 	"runtime"
-	"time"
 
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// measure fills in Attr. What a copy costs is measured here and now, in a few
-// dozen microseconds: machines differ by a factor of ten. The costs of passing a
-// cache line and of copying into and out of a ring are derived from it by the
-// proportions that were found on several machines; only ratios matter to those
-// who use them.
-func (d *Device) measure() {
-	const n = 16 << 10 // little, since Go keeps the garbage for a while
-	from, to := make([]byte, n), make([]byte, n)
-	perByte := perByteOf(n, func() { copy(to, from) })
-
+// describe fills in Attr. The costs are proportions that were measured, side by
+// side and with data that is written before and read after, on machines of two
+// cores: nanoseconds there, and only ratios matter to those who use them. They are
+// not measured anew at every start: what can be measured in the time that a start
+// may take is wrong by a factor of two whenever the machine is busy.
+func (d *Device) describe() {
 	d.copies.kernel = d.cfg.Host == nil && !d.cfg.NoProcessVM && probeKernel()
 	a := &d.attr
 	*a = rdma.Attr{
@@ -29,44 +24,33 @@ func (d *Device) measure() {
 		SegmentHint: segmentHint,
 		Crowded:     d.cfg.Peers > d.cores(),
 	}
-	// A message is copied in and out, which overlaps in part; its lines then move
-	// from one core to the other.
-	a.SendCost = rdma.Cost{Fixed: 150, PerByte: 2.5 * perByte}
 	a.RegCost = rdma.Cost{Fixed: 40}
+	// A message is copied in and out, which overlaps if both sides have a core.
+	a.SendCost = rdma.Cost{Fixed: 300, PerByte: 0.13}
+	if a.Crowded {
+		a.SendCost.PerByte = 0.16
+	}
 	switch {
-	case d.cfg.Host != nil && !d.cfg.NoProcessVM:
-		a.ReadCost = rdma.Cost{Fixed: 200, PerByte: 2 * perByte}
-	case d.copies.kernel:
-		call := perByteOf(n, func() { processRead(os.Getpid(), to, rdma.MemOf(from).Addr()) })
-		a.ReadCost = rdma.Cost{Fixed: 600, PerByte: max(call, 2*perByte)}
-	default:
+	case d.cfg.Host != nil && !d.cfg.NoProcessVM: // a plain copy
+		a.ReadCost = rdma.Cost{Fixed: 500, PerByte: 0.06}
+	case d.copies.kernel: // a system call, and a copy by one side
+		a.ReadCost = rdma.Cost{Fixed: 2000, PerByte: 0.1}
+	default: // through the ring, with an answer
 		a.RemoteCPU = true
-		a.ReadCost = a.SendCost.Plus(rdma.Cost{Fixed: 1000, PerByte: perByte})
+		a.ReadCost = a.SendCost.Plus(rdma.Cost{Fixed: 1000, PerByte: 0.05})
 	}
 	a.PutCost, a.PullCost = a.ReadCost, a.ReadCost
 	if !a.RemoteCPU {
 		a.Ops |= rdma.Ops(rdma.OpPull, rdma.OpPush)
+		a.PullCost.Fixed += 1000
 		if !a.Crowded {
-			a.PullCost.PerByte *= 0.55 // two copy at once
+			a.PullCost.PerByte *= 0.6 // two copy at once
 		}
-		a.PullCost.Fixed += 500
 	}
 }
 
 // segmentHint is the piece size at which copying in and copying out overlap well.
 const segmentHint = 8 << 10
-
-// perByteOf is the time of f, the best of a few, for each of n bytes, in ns.
-func perByteOf(n int, f func()) float64 {
-	f() // the first touches the pages
-	best := time.Duration(1 << 62)
-	for range 3 {
-		start := time.Now()
-		f()
-		best = min(best, time.Since(start))
-	}
-	return float64(best.Nanoseconds()) / float64(n)
-}
 
 // probeKernel tells whether the kernel has process_vm_readv and lets us use it,
 // on ourselves. Whether a peer can be reached is found out when it is resolved.

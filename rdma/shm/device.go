@@ -129,7 +129,7 @@ func Open(cfg Config) (*Device, error) {
 	h.magic.publish(segmentMagic)
 	d.queue = newQueueReader(d.seg)
 	d.regs = newRegistrations(d.seg)
-	d.measure()
+	d.describe()
 	if cfg.Host != nil {
 		if err := cfg.Host.enter(d); err != nil {
 			return nil, err
