@@ -34,5 +34,12 @@
 //     was not given, or after Deregister, moves no byte and completes with
 //     StatusRemoteAccess.
 //   - A device may be used from several goroutines if the caller serialises the
-//     calls; only Wake may be called at any time from anywhere.
+//     calls. Wake may be called at any time from anywhere; while one goroutine is
+//     in Wait, another may do everything but Poll and Close.
+//   - Wait returns when a message or completion has come, when there may be room
+//     again after ErrAgain, after Wake, and when the time is over, which is no
+//     error.
+//   - Deregister of a region whose OpPush is open ends that OpPush, with a status
+//     other than StatusOK. All 64 bits of a key count.
+//   - A closed object answers with ErrClosed; closing it again is harmless.
 package rdma
