@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
@@ -33,7 +34,7 @@ func SendValue[T any](c *Comm, v T, dst, tag int) error {
 // sent, or one that encoding/gob takes for it. From ProcNull it receives the
 // zero value.
 func RecvValue[T any](c *Comm, src, tag int) (T, Status, error) {
-	return recvValue[T](nil, c, src, tag)
+	return recvValue[T](engine.NoContext, c, src, tag)
 }
 
 // RecvValueContext is RecvValue that gives up when ctx ends. No message is lost
