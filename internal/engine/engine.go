@@ -18,8 +18,9 @@ type Config struct {
 	P2P    p2p.Config
 	// Spin is how many polls a waiter makes before it yields the core; Yield
 	// how many times it yields before it parks. Zero: 1000 polls when every
-	// rank has a core, 50 when ranks share cores; 500 yields (measured: an
-	// early futex costs 5–7 µs, a spin on a shared core costs a time slice).
+	// rank has a core, 10 when ranks share cores; 500 yields (measured: an
+	// early futex costs 5–7 µs; on a shared core, what is awaited is usually
+	// computed by the rank that the yield lets run).
 	Spin, Yield int
 	// InProcess says that the ranks are goroutines of this process, so that a
 	// waiter must give way to goroutines rather than to threads.
@@ -83,7 +84,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if e.spin == 0 {
 		e.spin = 1000
 		if cfg.Device.Attr().Crowded {
-			e.spin = 50
+			e.spin = 10
 		}
 	}
 	if e.yields == 0 {

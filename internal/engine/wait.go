@@ -169,9 +169,13 @@ func (e *Engine) wakeProbers() {
 func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, xs []*p2p.Xfer) {
 	e.driver = w
 	shown := false
-	for idle := 0; w.Pending > 0; idle++ {
+	start := 0
+	if e.Crowded() {
+		start = e.spin // waitOne has spun; others want the core
+	}
+	for idle := start; w.Pending > 0; idle++ {
 		if e.poll() > 0 {
-			idle = 0
+			idle = start
 		}
 		if w.Pending <= 0 {
 			break
