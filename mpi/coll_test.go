@@ -325,3 +325,29 @@ func TestCountsThatDiffer(t *testing.T) {
 		barrier(t, c)
 	})
 }
+
+// More ranks than cores, more senders than rings.
+func TestManyRanks(t *testing.T) {
+	mpitest.Run(t, 33, func(t *testing.T, c *mpi.Comm) {
+		const n = 300
+		in, out := make([]int64, n*c.Size()), make([]int64, n*c.Size())
+		for i := range in {
+			in[i] = int64(c.Rank()*1000 + i/n)
+		}
+		for range 3 {
+			noError(t, mpi.Alltoall(c, in, out), "Alltoall")
+		}
+		for i := range out {
+			if want := int64(i/n*1000 + c.Rank()); out[i] != want {
+				t.Fatalf("element %d is %d, want %d", i, out[i], want)
+			}
+		}
+		row, err := c.Split(c.Rank()%4, -c.Rank())
+		noError(t, err, "Split")
+		sum := []int{1}
+		noError(t, mpi.Allreduce(row, sum, sum, mpi.Sum[int]()), "Allreduce")
+		if sum[0] != row.Size() {
+			t.Errorf("%d ranks count %d", row.Size(), sum[0])
+		}
+	})
+}
