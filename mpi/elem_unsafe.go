@@ -22,22 +22,26 @@ type typeCheck struct {
 	known sync.Map             // reflect.Type → error or nil
 }
 
+// mayTravel tells whether T is the type that passed last; if not, admit decides.
+// Send and Recv ask it themselves: it is inlined there, and bytesOf is not.
+func mayTravel[T Elem](t *typeCheck) bool { return t.last.Load() == typeWord((*T)(nil)) }
+
 // bytesOf gives the memory of a slice.
 func bytesOf[T Elem](t *typeCheck, s []T) ([]byte, error) {
 	// A nil *T in an interface: its type word stands for T, and nothing is
 	// allocated.
-	if word := typeWord((*T)(nil)); t.last.Load() != word {
-		if err := t.admit(word, reflect.TypeFor[T]()); err != nil {
+	if !mayTravel[T](t) {
+		if err := admit[T](t); err != nil {
 			return nil, err
 		}
 	}
 	return rawBytes(s), nil
 }
 
-func (t *typeCheck) admit(word *byte, typ reflect.Type) error {
-	err := t.check(typ)
+func admit[T Elem](t *typeCheck) error {
+	err := t.check(reflect.TypeFor[T]())
 	if err == nil {
-		t.last.Store(word)
+		t.last.Store(typeWord((*T)(nil)))
 	}
 	return err
 }

@@ -27,11 +27,12 @@ var noStatus = Status{Source: ProcNull, Tag: AnyTag}
 // Send sends buf to rank dst. It returns when buf may be changed again, which
 // may be before the message has been received.
 func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
-	b, err := bytesOf(&c.w.types, buf)
-	if err != nil {
-		return c.refuse(ErrType, "Send", "%w", err)
+	if !mayTravel[T](&c.w.types) {
+		if err := admit[T](&c.w.types); err != nil {
+			return c.refuse(ErrType, "Send", "%w", err)
+		}
 	}
-	return c.send("Send", b, dst, tag, p2p.Standard)
+	return c.send("Send", rawBytes(buf), dst, tag, p2p.Standard)
 }
 
 // SendContext is Send that gives up when ctx ends. The message may still be
@@ -93,11 +94,12 @@ func sendContext[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, 
 // AnyTag. The message may be shorter than buf; Status tells its length. A longer
 // one is an error of class ErrTruncate, and buf holds its first part.
 func Recv[T Elem](c *Comm, buf []T, src, tag int) (Status, error) {
-	b, err := bytesOf(&c.w.types, buf)
-	if err != nil {
-		return Status{}, c.refuse(ErrType, "Recv", "%w", err)
+	if !mayTravel[T](&c.w.types) {
+		if err := admit[T](&c.w.types); err != nil {
+			return Status{}, c.refuse(ErrType, "Recv", "%w", err)
+		}
 	}
-	return c.recv("Recv", b, src, tag)
+	return c.recv("Recv", rawBytes(buf), src, tag)
 }
 
 func (c *Comm) recv(op string, b []byte, src, tag int) (Status, error) {

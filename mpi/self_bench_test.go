@@ -36,6 +36,7 @@ func BenchmarkSelfDevice(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	b.Cleanup(func() { dev.Close() })
 	cq, _ := dev.NewCQ(0)
 	srq, _ := dev.NewSRQ(rdma.SRQConfig{Lend: true})
 	qp, err := dev.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: cq, RecvCQ: cq, SRQ: srq})

@@ -166,14 +166,19 @@ func (e *Engine) received(x *p2p.Xfer) (Status, error) {
 	return st, err
 }
 
+// irecvPolls is the largest buffer for which Irecv does not look for what has
+// come: smaller than the messages that travel by rendezvous on any device.
+const irecvPolls = 4 << 10
+
 // Irecv starts a receive.
 func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 	e.lock()
 	x := e.post1(c.Ctx, from, src, tag, buf)
-	if e.driver == nil && !x.Done() {
-		// What has come is found now, and a rendezvous begins inside this call
-		// (T1 4.2). One is enough: more would overtake the receives still to come
-		// and have to be kept.
+	if len(buf) > irecvPolls && e.driver == nil && !x.Done() {
+		// If the sender was first, its request is found now, and the rendezvous
+		// begins inside this call (T1 4.2). One packet is enough: more would
+		// overtake the receives still to come and have to be kept. A short message
+		// gains nothing by being found early.
 		e.work(e.cq.Poll(e.comps[:1]))
 	}
 	op := Op{x, x.Handle()}
