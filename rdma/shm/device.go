@@ -67,6 +67,7 @@ type Device struct {
 	copies   transferTable
 	nextRing int
 	sent     uint64      // messages of this rank
+	came     uint64      // and to it
 	closing  *ringReader // its sender has closed: drop it at the next poll
 	skipped  int         // polls that passed over the shared queue
 	closed   bool
@@ -78,7 +79,8 @@ type Device struct {
 	// unfenced says that senders of this process are seen by the membarrier of
 	// others, so they may publish without a fence. It becomes true some
 	// milliseconds after Open.
-	unfenced atomic.Bool
+	unfenced   atomic.Bool
+	registered chan struct{} // closed when that is decided; nil in heap mode
 	// starved says that PostSend found no room, which nobody announces: the next
 	// Wait is short.
 	starved atomic.Bool
@@ -183,6 +185,9 @@ func (d *Device) Resolve(addr rdma.Addr) (rdma.PeerID, error) {
 			return 0, fmt.Errorf("shm: address %q names another segment than the one that peer %d was resolved to before", addr, a.index)
 		}
 		return p.id, nil
+	}
+	if d.registered != nil {
+		<-d.registered
 	}
 	p := &peer{id: rdma.PeerID(a.index), nonce: a.nonce, pid: a.pid, path: a.path, pidfd: -1, ringAt: ringAfter}
 	switch {

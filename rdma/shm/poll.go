@@ -20,6 +20,7 @@ func (d *Device) poll(out []rdma.Completion) int {
 			r.release()
 			k := d.pollRing(r, out)
 			r.saw(k, d.sent)
+			d.came += uint64(k)
 			return k
 		}
 	}
@@ -69,6 +70,7 @@ func (d *Device) pollAll(out []rdma.Completion) int {
 		d.copies.progress(d)
 		n += d.done.drain(out[n:])
 	}
+	d.came += uint64(n)
 	return n
 }
 

@@ -26,7 +26,9 @@ type ringWriter struct {
 	cellsSeen uint64 // what the consumer had consumed when last asked
 	bytesSeen uint64
 	head      *ringHead
-	shift     uint8 // positions to laps
+	shift     uint8  // positions to laps
+	came      uint64 // messages that had come when this rank last sent
+	streak    int    // messages sent since
 }
 
 // openRingWriter continues where the last user of ring number i stopped.
@@ -75,6 +77,27 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 	}
 	return true
 }
+
+// reach fetches a cell some places ahead, to be written, once this rank has sent
+// several messages without getting any: in a stream the lines would otherwise be
+// waited for one by one. Whoever gets answers is better off without, because the
+// consumer looks at the next cell before it answers, and should find it in its own
+// cache.
+func (w *ringWriter) reach(came uint64) {
+	if w.came != came {
+		w.came, w.streak = came, 0
+		return
+	}
+	if w.streak++; w.streak > streamAfter {
+		if ahead := w.pos + reachAhead; ahead-w.cellsSeen < uint64(len(w.cells)) {
+			prefetchWrite(&w.cells[ahead&uint64(len(w.cells)-1)].data[0], 1)
+		}
+	}
+}
+
+// reachAhead is how many cells ahead: as many as fit into the time that a line
+// takes from one core to the other.
+const reachAhead = 6
 
 // prepare fetches the place of the next message, in the belief that it will be as
 // long as this one. The consumer read those lines in the last lap, and taking

@@ -40,13 +40,13 @@ func (d *Device) postShort(wr *rdma.SendWR) bool {
 		return false
 	}
 	c := &w.cells[w.pos&uint64(len(w.cells)-1)]
-	copyHead(&c.data, &wr.Head)
-	copy(c.data[wr.HeadLen:], body)
+	copyShort(&c.data, wr, body)
 	c.tag.publish(ringTag(uint32(w.pos>>(w.shift&63))+1, kindData, n))
 	// Nothing may stand between the publication and this load, see wait.go.
 	state := p.seg.head.sleeper.Load()
 	w.pos++
 	d.sent++
+	w.reach(d.came)
 	if state != awakeWord {
 		if state == closedWord { // it went to nobody: say so
 			p.gone = true
