@@ -25,7 +25,7 @@ type Config struct {
 	// messages wait at the sender too.
 	Credit int64 `env:"MUSTER_CREDIT"`
 	// Spin is how many times a waiting call polls before it gives its core
-	// away. Default 1000, or 10 when ranks share cores.
+	// away. Default 1000, or 2 when ranks share cores.
 	Spin int `env:"MUSTER_SPIN"`
 	// Yield is how many times a waiting call gives its core away before it
 	// sleeps. Default 500.

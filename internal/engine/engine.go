@@ -18,7 +18,7 @@ type Config struct {
 	P2P    p2p.Config
 	// Spin is how many polls a waiter makes before it yields the core; Yield
 	// how many times it yields before it parks. Zero: 1000 polls when every
-	// rank has a core, 10 when ranks share cores; 500 yields (measured: an
+	// rank has a core, 2 when ranks share cores; 500 yields (measured: an
 	// early futex costs 5–7 µs; on a shared core, what is awaited is usually
 	// computed by the rank that the yield lets run).
 	Spin, Yield int
@@ -84,7 +84,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if e.spin == 0 {
 		e.spin = 1000
 		if cfg.Device.Attr().Crowded {
-			e.spin = 10
+			e.spin = 2
 		}
 	}
 	if e.yields == 0 {
