@@ -63,6 +63,9 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 			}
 		}
 		fill(w.bytes[from:from+n], wr)
+		if n <= demoteUpTo {
+			demote(&w.bytes[from], n)
+		}
 		w.at = next
 	}
 	tag := ringTag(uint32(w.pos>>(w.shift&63))+1, k, n)
@@ -94,6 +97,12 @@ func (w *ringWriter) reach(came uint64) {
 		}
 	}
 }
+
+// demoteUpTo is the longest message whose lines are sent on their way at once. For
+// longer ones the copying out begins before the last of them are there, and is
+// slower then (measured: 5–10 % better at 128 B to 1 KB, level at 2 KB, 15 % worse
+// at 8 KB).
+const demoteUpTo = 1536
 
 // reachAhead is how many cells ahead: as many as fit into the time that a line
 // takes from one core to the other.
