@@ -46,7 +46,8 @@ func (d *Device) postShort(wr *rdma.SendWR) bool {
 	state := p.seg.head.sleeper.Load()
 	w.pos++
 	d.sent++
-	w.reach(d.came)
+	w.note(d.came)
+	w.reach()
 	if state != awakeWord {
 		if state == closedWord { // it went to nobody: say so
 			p.gone = true
@@ -131,6 +132,7 @@ func (d *Device) transmit(p *peer, k kind, wr *rdma.SendWR) bool {
 	fenced := p.fenced || !d.unfenced.Load()
 	d.sent++
 	if p.ring != nil {
+		p.ring.note(d.came)
 		if !p.ring.push(k, wr, fenced) {
 			return false
 		}
