@@ -32,7 +32,13 @@ func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
 			return c.refuse(ErrType, "Send", "%w", err)
 		}
 	}
-	return c.send("Send", rawBytes(buf), dst, tag, p2p.Standard)
+	if uint(dst) >= uint(c.size) || uint(tag) > MaxTag {
+		return c.send("Send", rawBytes(buf), dst, tag, p2p.Standard)
+	}
+	if err := c.e.Send(&c.pt, "Send", c.world(dst), int32(tag), rawBytes(buf), p2p.Standard); err != nil {
+		return c.failure(err, "Send", dst, tag, 0)
+	}
+	return nil
 }
 
 // SendContext is Send that gives up when ctx ends. The message may still be
@@ -99,7 +105,14 @@ func Recv[T Elem](c *Comm, buf []T, src, tag int) (Status, error) {
 			return Status{}, c.refuse(ErrType, "Recv", "%w", err)
 		}
 	}
-	return c.recv("Recv", rawBytes(buf), src, tag)
+	if uint(src) >= uint(c.size) || uint(tag) > MaxTag {
+		return c.recv("Recv", rawBytes(buf), src, tag)
+	}
+	st, err := c.e.Recv(&c.pt, "Recv", c.world(src), int32(src), int32(tag), rawBytes(buf))
+	if err != nil {
+		return st, c.failure(err, "Recv", src, tag, st.Bytes)
+	}
+	return st, nil
 }
 
 func (c *Comm) recv(op string, b []byte, src, tag int) (Status, error) {

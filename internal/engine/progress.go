@@ -30,6 +30,9 @@ func (e *Engine) work(n int) int {
 		}
 		e.m.Completed(c.ID, c.Status, int(c.Len))
 	}
+	if len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.blocked)|e.probers == 0 {
+		return n
+	}
 	if len(e.m.Out.WR) > 0 {
 		e.flush()
 	}

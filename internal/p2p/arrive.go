@@ -14,7 +14,42 @@ import (
 // Arrived takes a packet. It is valid only during the call. A peer that is given
 // up is not listened to any more.
 func (m *Machine) Arrived(l *Link, pkt []byte) {
-	if len(pkt) >= headLen && m.arriveUsual(l, pkt) || l.Err != nil {
+	// The usual packet first: a whole eager message, the next of its link, for the
+	// oldest receive of the envelope that was used last. This does what the long
+	// way does, with one comparison a word and no call.
+	e := m.match.last
+	n := len(pkt) - headLen
+	if n < 0 || e == nil || e.posted.head == nil || m.match.wildcards > 0 || len(l.held) > 0 || l.Err != nil ||
+		get64(pkt) != uint64(kindEager)|uint64(l.recvSeq)<<32 ||
+		get64(pkt[offContext:]) != uint64(e.ctx)|uint64(uint32(e.src))<<32 ||
+		get64(pkt[offTag:]) != uint64(uint32(e.tag)) || get64(pkt[offTotal:]) != uint64(n) {
+		m.arriveOther(l, pkt)
+		return
+	}
+	x := e.posted.head
+	if x.next == nil {
+		e.posted.head, e.posted.tail = nil, nil
+	} else {
+		e.posted.remove(x)
+	}
+	l.recvSeq++
+	l.Stats.Received++
+	l.Stats.BytesRx += uint64(n)
+	x.entry, x.Link, x.total = nil, l, n
+	if n == 8 && len(x.Buf) >= 8 {
+		*(*[8]byte)(x.Buf) = [8]byte(pkt[headLen:])
+	} else {
+		copy(x.Buf, pkt[headLen:])
+	}
+	if l.consumed += int64(n) + eagerCharge; l.consumed >= m.creditStep {
+		m.giveCredit(l)
+	}
+	m.received(x)
+}
+
+// arriveOther takes any packet.
+func (m *Machine) arriveOther(l *Link, pkt []byte) {
+	if l.Err != nil {
 		return
 	}
 	if err := checkPacket(pkt); err != nil {
@@ -33,36 +68,6 @@ func (m *Machine) Arrived(l *Link, pkt []byte) {
 		l.recvSeq++
 		m.dispatch(l, h)
 	}
-}
-
-// arriveUsual takes the usual packet, or says that it is not one: a whole eager
-// message, the next of its link, for the oldest receive of the envelope that was
-// used last. It does what the long way does, with one comparison a word.
-func (m *Machine) arriveUsual(l *Link, pkt []byte) bool {
-	e := m.match.last
-	if e == nil || e.posted.head == nil || m.match.wildcards > 0 || len(l.held) > 0 || l.Err != nil {
-		return false
-	}
-	n := len(pkt) - headLen
-	if get64(pkt) != uint64(kindEager)|uint64(l.recvSeq)<<32 ||
-		get64(pkt[offContext:]) != uint64(e.ctx)|uint64(uint32(e.src))<<32 ||
-		get64(pkt[offTag:]) != uint64(uint32(e.tag)) || get64(pkt[offTotal:]) != uint64(n) {
-		return false
-	}
-	x := e.posted.head
-	if x.next == nil {
-		e.posted.head, e.posted.tail = nil, nil
-	} else {
-		e.posted.remove(x)
-	}
-	l.recvSeq++
-	l.Stats.Received++
-	l.Stats.BytesRx += uint64(n)
-	x.entry, x.Link, x.total = nil, l, n
-	copy(x.Buf, pkt[headLen:])
-	m.consume(l, n)
-	m.received(x)
-	return true
 }
 
 // outOfOrder keeps a packet that came early, and drops one that came before.

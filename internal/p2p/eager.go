@@ -223,10 +223,13 @@ func (m *Machine) emitACK(l *Link, handle uint64) {
 // consume counts eager bytes that have left the receiver's keeping, and tells
 // the sender now and then.
 func (m *Machine) consume(l *Link, n int) {
-	l.consumed += int64(n) + eagerCharge
-	if l.consumed >= m.creditStep {
-		wr := m.packet(l)
-		m.control(wr, l, kindCredit, 0, 0, uint64(l.consumed))
-		l.consumed = 0
+	if l.consumed += int64(n) + eagerCharge; l.consumed >= m.creditStep {
+		m.giveCredit(l)
 	}
+}
+
+func (m *Machine) giveCredit(l *Link) {
+	wr := m.packet(l)
+	m.control(wr, l, kindCredit, 0, 0, uint64(l.consumed))
+	l.consumed = 0
 }

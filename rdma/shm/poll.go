@@ -11,7 +11,10 @@ import (
 // and last moves a piece of the copies that are under way. Looking costs a load
 // for each ring and one for the queue.
 
-func (d *Device) poll(out []rdma.Completion) int {
+// Poll is written out here, and not a call of the device's, because a waiting rank
+// does nothing else.
+func (c *completionQueue) Poll(out []rdma.Completion) int {
+	d := c.dev
 	// A message from the only busy sender is what is awaited most often: nothing
 	// else is looked at then, up to a few times.
 	if len(d.rings) == 1 && d.skipped < maxSkipped && d.queue.freed == d.queue.pos {

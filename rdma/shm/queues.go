@@ -124,8 +124,6 @@ func (s *sharedReceiveQueue) Close() error {
 	return nil
 }
 
-func (c *completionQueue) Poll(out []rdma.Completion) int { return c.dev.poll(out) }
-
 func (c *completionQueue) Wait(timeout time.Duration) error { return c.dev.wait(timeout) }
 
 func (c *completionQueue) Wake() { c.dev.wakeup.wake(c.dev) }

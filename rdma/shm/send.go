@@ -15,7 +15,7 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	if q.closed || d.closed {
 		return 0, rdma.ErrClosed
 	}
-	if len(wrs) == 1 && d.postShort(&wrs[0]) {
+	if len(wrs) == 1 && d.unfenced.Load() && d.postShort(&wrs[0]) {
 		return 1, nil
 	}
 	for i := range wrs {
@@ -30,7 +30,7 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 // ring that is known to have room. It reports whether it was one.
 func (d *Device) postShort(wr *rdma.SendWR) bool {
 	p := d.peer(wr.Peer)
-	if p == nil || p.ring == nil || p.gone || p.fenced || !d.unfenced.Load() ||
+	if p == nil || p.ring == nil || p.gone || p.fenced ||
 		wr.Op != rdma.OpSend || wr.Flags != rdma.Inline {
 		return false
 	}
