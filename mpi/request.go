@@ -47,6 +47,9 @@ func (r Request) refusal() error {
 // Isend starts to send buf, which must not be changed until the request has been
 // waited for.
 func Isend[T Elem](c *Comm, buf []T, dst, tag int) Request {
+	if mayTravel[T](&c.w.types) && uint(dst) < uint(c.size) && uint(tag) <= MaxTag {
+		return Request{c: c, op: c.e.Isend(&c.pt, c.world(dst), int32(tag), rawBytes(buf), p2p.Standard)}
+	}
 	return isend(c, "Isend", buf, dst, tag, p2p.Standard)
 }
 
@@ -82,6 +85,9 @@ func (c *Comm) isend(op string, b []byte, dst, tag int, mode p2p.Mode) Request {
 // Irecv starts to receive into buf, which must not be used until the request has
 // been waited for.
 func Irecv[T Elem](c *Comm, buf []T, src, tag int) Request {
+	if mayTravel[T](&c.w.types) && uint(src) < uint(c.size) && uint(tag) <= MaxTag {
+		return Request{c: c, op: c.e.Irecv(&c.pt, c.world(src), int32(src), int32(tag), rawBytes(buf))}
+	}
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
 		return c.refused(c.refuse(ErrType, "Irecv", "%w", err))
@@ -209,6 +215,14 @@ func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 	var errs []error
 	for i := 0; i < len(reqs); {
 		r := reqs[i]
+		if !r.op.Active() && r.more == nil { // a short send, over at once
+			if out != nil {
+				out[i] = noStatus
+			}
+			reqs[i] = Request{}
+			i++
+			continue
+		}
 		if !r.op.Active() {
 			errs = finish(reqs, out, i, noStatus, r.refusal(), errs)
 			i++

@@ -199,7 +199,9 @@ func (e *Engine) post1(ctx uint32, from int, src, tag int32, buf []byte) *p2p.Xf
 		return x
 	}
 	e.m.Recv(x)
-	e.settle()
+	if len(e.m.Out.WR)|len(e.m.Out.Done) != 0 {
+		e.settle()
+	}
 	return x
 }
 
