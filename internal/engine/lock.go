@@ -8,7 +8,7 @@ package engine
 //
 // So the lock is biased. The goroutine that has taken it often in a row becomes
 // its owner and from then on takes it by a plain store and a plain load
-// (lock_amd64.s):
+// (lock_amd64.go):
 //
 //	owner        inside = 1; is bias still me?
 //	contender    bias = nobody; membarrier; wait until inside = 0
@@ -32,9 +32,9 @@ import (
 )
 
 type spinLock struct {
-	bias   uintptr // the owner, 0 for nobody; lock_amd64.s knows these offsets
+	bias   uintptr // the owner, 0 for nobody
 	inside uint64  // the owner has it, or is about to look whether it may
-	held   uint64  // the owner has it; written by the owner alone, while inside
+	held   bool    // the owner has it; written by the owner alone, while inside
 
 	state  atomic.Uint32 // 1: somebody has it in the ordinary way
 	wanted atomic.Int32  // callers that wait for it

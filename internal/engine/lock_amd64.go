@@ -2,18 +2,42 @@
 
 package engine
 
-import "golang.org/x/sys/unix"
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// On amd64 stores become visible in program order and loads are made in program
+// order, so plain stores are enough for entering and leaving; the compiler keeps
+// their order too. The loads of bias are atomic so that the second is made at all.
+// What nothing here orders is the store to inside before that load: see lock.go.
 
 // takeBiased takes the lock for its owner; false means that the caller is not
 // the owner.
-//
-//go:noescape
-func takeBiased(s *spinLock) bool
+func takeBiased(s *spinLock) bool {
+	g := goroutine()
+	if atomic.LoadUintptr(&s.bias) != g {
+		return false
+	}
+	s.inside = 1
+	if atomic.LoadUintptr(&s.bias) != g {
+		s.inside = 0
+		return false
+	}
+	s.held = true
+	return true
+}
 
 // giveBiased gives the lock if the owner has it.
-//
-//go:noescape
-func giveBiased(s *spinLock) bool
+func giveBiased(s *spinLock) bool {
+	if !s.held {
+		return false
+	}
+	s.held = false
+	s.inside = 0
+	return true
+}
 
 // goroutine is the address of what the runtime knows of the calling goroutine:
 // good for telling living goroutines apart, and used for nothing else.

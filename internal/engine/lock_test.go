@@ -5,17 +5,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unsafe"
 )
 
 func newLock() *spinLock { return &spinLock{shared: !canBias()} }
-
-func TestLockOffsetsAreThoseOfTheAssembly(t *testing.T) {
-	var s spinLock
-	if unsafe.Offsetof(s.bias) != 0 || unsafe.Offsetof(s.inside) != 8 || unsafe.Offsetof(s.held) != 16 {
-		t.Fatal("lock_amd64.s expects bias, inside and held at 0, 8 and 16")
-	}
-}
 
 // Contenders come at random moments after the bias was given, so that each round
 // has one revocation, met at whatever point the owner is.
