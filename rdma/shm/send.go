@@ -15,7 +15,7 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	if q.closed || d.closed {
 		return 0, rdma.ErrClosed
 	}
-	if len(wrs) == 1 && d.unfenced.Load() && d.postShort(&wrs[0]) {
+	if len(wrs) == 1 && int(wrs[0].HeadLen)+wrs[0].Body.Len() <= ringInline && d.unfenced.Load() && d.postShort(&wrs[0]) {
 		return 1, nil
 	}
 	for i := range wrs {

@@ -83,6 +83,11 @@ func (s *segment) appendShared(source int, k kind, wr *rdma.SendWR, fenced bool)
 
 // fill writes Head and Body one after the other.
 func fill(to []byte, wr *rdma.SendWR) {
+	if len(to) >= ringInline && wr.HeadLen <= ringInline {
+		copyHead((*[ringInline]byte)(to), &wr.Head) // what is too much is overwritten by Body
+		copy(to[wr.HeadLen:], wr.Body.Bytes())
+		return
+	}
 	h := copy(to, wr.Head[:wr.HeadLen])
 	copy(to[h:], wr.Body.Bytes())
 }
