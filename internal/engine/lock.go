@@ -49,13 +49,6 @@ type spinLock struct {
 // A job's start is done by other goroutines than its work in some programs.
 const biasAfter = 256
 
-func (s *spinLock) lock() {
-	if takeBiased(s) {
-		return
-	}
-	s.lockShared()
-}
-
 func (s *spinLock) lockShared() {
 	if !s.state.CompareAndSwap(0, 1) {
 		s.wanted.Add(1)
@@ -101,12 +94,5 @@ func backOff(i int) {
 		runtime.Gosched()
 	default:
 		time.Sleep(20 * time.Microsecond) // its holder does not run: do not take its core
-	}
-}
-
-// unlock gives the lock.
-func (s *spinLock) unlock() {
-	if !giveBiased(s) {
-		s.state.Store(0)
 	}
 }

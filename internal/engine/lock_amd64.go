@@ -13,30 +13,27 @@ import (
 // their order too. The loads of bias are atomic so that the second is made at all.
 // What nothing here orders is the store to inside before that load: see lock.go.
 
-// takeBiased takes the lock for its owner; false means that the caller is not
-// the owner.
-func takeBiased(s *spinLock) bool {
-	g := goroutine()
-	if atomic.LoadUintptr(&s.bias) != g {
-		return false
-	}
-	s.inside = 1
-	if atomic.LoadUintptr(&s.bias) != g {
+// lock takes the lock.
+func (s *spinLock) lock() {
+	if g := goroutine(); atomic.LoadUintptr(&s.bias) == g {
+		s.inside = 1
+		if atomic.LoadUintptr(&s.bias) == g {
+			s.held = true
+			return
+		}
 		s.inside = 0
-		return false
 	}
-	s.held = true
-	return true
+	s.lockShared()
 }
 
-// giveBiased gives the lock if the owner has it.
-func giveBiased(s *spinLock) bool {
-	if !s.held {
-		return false
+// unlock gives it.
+func (s *spinLock) unlock() {
+	if s.held {
+		s.held = false
+		s.inside = 0
+		return
 	}
-	s.held = false
-	s.inside = 0
-	return true
+	s.state.Store(0)
 }
 
 // goroutine is the address of what the runtime knows of the calling goroutine:
