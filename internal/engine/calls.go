@@ -54,6 +54,16 @@ func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p
 		l = e.link(dst)
 	}
 	if mode != p2p.Synchronous {
+		if l.Open && len(l.Wait) == 0 {
+			if wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf); wr != nil {
+				if n, _ := e.qp.PostSend(wr[:]); n == 1 {
+					e.unlock()
+					return nil
+				}
+				e.post(l, wr[:])
+				return e.finish(NoContext, c, op, e.adopt(l))
+			}
+		}
 		if sent, tried := e.sendNow(l, c, tag, buf); sent {
 			e.unlock()
 			return nil
@@ -140,7 +150,10 @@ func (e *Engine) Recv(c *Comm, op string, from int, src, tag int32, buf []byte) 
 	e.lock()
 	x := e.post1(c.Ctx, from, src, tag, buf)
 	e.waitOne(x, c, op)
-	return e.received(x)
+	st, err := statusOf(x), x.Err
+	e.m.Free(x)
+	e.unlock()
+	return st, err
 }
 
 // RecvContext is Recv that gives up when ctx ends.

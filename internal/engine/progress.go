@@ -30,7 +30,7 @@ func (e *Engine) work(n int) int {
 		}
 		e.m.Completed(c.ID, c.Status, int(c.Len))
 	}
-	if len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.blocked)|e.probers == 0 {
+	if e.quiet() {
 		return n
 	}
 	if len(e.m.Out.WR) > 0 {
@@ -46,6 +46,11 @@ func (e *Engine) work(n int) int {
 		e.wakeProbers()
 	}
 	return n
+}
+
+// quiet tells whether there is nothing to post, to deliver or to try again.
+func (e *Engine) quiet() bool {
+	return len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.blocked)|e.probers == 0
 }
 
 // sendNow sends a message that needs no operation if it can: sent says that the

@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/rdma"
 )
 
 // How long a driver parks at most: long when only a message can change
@@ -36,6 +37,20 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 		}
 		for i := e.spin; i > 0; i-- {
 			n := e.cq.Poll(e.comps[:])
+			if n == 1 && e.comps[0].Op == rdma.OpRecv {
+				// What work does, for the message that is waited for.
+				if m := &e.comps[0]; int(m.Peer) < len(e.byPeer) && e.byPeer[m.Peer] != nil {
+					e.m.Arrived(e.byPeer[m.Peer], m.Data.Bytes())
+					if x.Done() && e.quiet() {
+						return
+					}
+					e.work(0)
+					i, n = e.spin, 0
+					if x.Done() {
+						return
+					}
+				}
+			}
 			if n > 0 || len(e.blocked) > 0 {
 				if e.work(n) > 0 {
 					i = e.spin

@@ -44,7 +44,14 @@ func (m *Machine) Arrived(l *Link, pkt []byte) {
 	if l.consumed += int64(n) + eagerCharge; l.consumed >= m.creditStep {
 		m.giveCredit(l)
 	}
-	m.received(x)
+	if n > len(x.Buf) {
+		m.received(x)
+		return
+	}
+	x.Len, x.stage = n, stageDone
+	if x.Owner != nil {
+		m.Out.Done = append(m.Out.Done, x)
+	}
 }
 
 // arriveOther takes any packet.

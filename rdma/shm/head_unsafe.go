@@ -6,17 +6,6 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// copyShort puts Head and Body into a cell. A body of eight bytes, a number, is
-// worth an exception: it saves a call.
-func copyShort(to *[ringInline]byte, wr *rdma.SendWR, body []byte) {
-	copyHead(to, &wr.Head)
-	if len(body) == 8 && wr.HeadLen <= ringInline-8 {
-		*(*[8]byte)(to[wr.HeadLen:]) = [8]byte(body)
-		return
-	}
-	copy(to[wr.HeadLen:], body)
-}
-
 // copyHead copies as much of a Head as a cell holds, word by word. The compiler's
 // own copy would take 16 bytes at a time, and a load that spans two stores made
 // just before has to wait until they have left the store buffer: a Head is

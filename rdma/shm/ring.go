@@ -87,10 +87,8 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 // consumer looks at the next cell before it answers, and should find it in its own
 // cache.
 func (w *ringWriter) reach() {
-	if w.streak > streamAfter {
-		if ahead := w.pos + reachAhead; ahead-w.cellsSeen < uint64(len(w.cells)) {
-			prefetchWrite(&w.cells[ahead&uint64(len(w.cells)-1)].data[0], 1)
-		}
+	if ahead := w.pos + reachAhead; ahead-w.cellsSeen < uint64(len(w.cells)) {
+		prefetchWrite(&w.cells[ahead&uint64(len(w.cells)-1)].data[0], 1)
 	}
 }
 

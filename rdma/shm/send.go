@@ -9,53 +9,59 @@ import (
 // The road of a message out: PostSend → post → transmit → a ring's push, or the
 // peer's shared queue until it has a ring → wake, if the peer sleeps.
 
-// PostSend takes a prefix of wrs.
+// PostSend takes a prefix of wrs. The usual message is dealt with here, in one
+// piece: alone, it fits into a cell of a ring that is known to have room.
 func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	d := q.dev
-	if q.closed || d.closed {
-		return 0, rdma.ErrClosed
+	if len(wrs) != 1 || q.closed || d.closed || !d.unfenced.Load() {
+		return q.postAll(wrs)
 	}
-	if len(wrs) == 1 && int(wrs[0].HeadLen)+wrs[0].Body.Len() <= ringInline && d.unfenced.Load() && d.postShort(&wrs[0]) {
-		return 1, nil
-	}
-	for i := range wrs {
-		if err := d.post(&wrs[i]); err != nil {
-			return i, err
-		}
-	}
-	return len(wrs), nil
-}
-
-// postShort is post for the usual message, in one piece: it fits into a cell of a
-// ring that is known to have room. It reports whether it was one.
-func (d *Device) postShort(wr *rdma.SendWR) bool {
+	wr := &wrs[0]
 	p := d.peer(wr.Peer)
-	if p == nil || p.ring == nil || p.gone || p.fenced ||
-		wr.Op != rdma.OpSend || wr.Flags != rdma.Inline {
-		return false
+	if p == nil || p.ring == nil || p.gone || p.fenced || wr.Op != rdma.OpSend || wr.Flags != rdma.Inline {
+		return q.postAll(wrs)
 	}
 	w, body := p.ring, wr.Body.Bytes()
 	n := int(wr.HeadLen) + len(body)
 	if n > ringInline || w.pos-w.cellsSeen >= uint64(len(w.cells)) {
-		return false
+		return q.postAll(wrs)
 	}
 	c := &w.cells[w.pos&uint64(len(w.cells)-1)]
-	copyShort(&c.data, wr, body)
+	copyHead(&c.data, &wr.Head)
+	if len(body) == 8 && wr.HeadLen <= ringInline-8 { // a number is worth a call less
+		*(*[8]byte)(c.data[wr.HeadLen:]) = [8]byte(body)
+	} else {
+		copy(c.data[wr.HeadLen:], body)
+	}
 	c.tag.publish(ringTag(uint32(w.pos>>(w.shift&63))+1, kindData, n))
 	// Nothing may stand between the publication and this load, see wait.go.
 	state := p.seg.head.sleeper.Load()
 	w.pos++
 	d.sent++
-	w.note(d.came)
-	w.reach()
-	if state != awakeWord {
-		if state == closedWord { // it went to nobody: say so
-			p.gone = true
-			return false
-		}
-		d.rouse(p)
+	if w.note(d.came); w.streak > streamAfter {
+		w.reach()
 	}
-	return true
+	if state == awakeWord {
+		return 1, nil
+	}
+	if state == closedWord { // it went to nobody: postAll says so
+		p.gone = true
+		return q.postAll(wrs)
+	}
+	d.rouse(p)
+	return 1, nil
+}
+
+func (q *queuePair) postAll(wrs []rdma.SendWR) (int, error) {
+	if q.closed || q.dev.closed {
+		return 0, rdma.ErrClosed
+	}
+	for i := range wrs {
+		if err := q.dev.post(&wrs[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(wrs), nil
 }
 
 func (d *Device) post(wr *rdma.SendWR) error {
