@@ -10,7 +10,10 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-const collTag = 0
+const (
+	collTag    = 0
+	releaseTag = 1 // wakes a rank that sleeps at the gate
+)
 
 // csend, crecv and the non-blocking pair are the messages of collectives.
 func (c *Comm) csend(op string, b []byte, dst int) error {
@@ -81,8 +84,8 @@ func Barrier(c *Comm) error {
 }
 
 // barrier: with a core for every rank, dissemination, ⌈log₂ n⌉ steps. When ranks
-// share cores a step costs a context switch, so the flat form, where a rank is
-// switched to about once, is several times faster.
+// share cores a step costs a context switch, so the flat forms, where a rank is
+// switched to about once, are several times faster.
 func (c *Comm) barrier(op string) error {
 	if c.e.Crowded() {
 		return c.flatBarrier(op)
@@ -99,6 +102,11 @@ func (c *Comm) barrier(op string) error {
 }
 
 func (c *Comm) flatBarrier(op string) error {
+	if c == c.w.comm && c.w.client.LocalSize() == c.size {
+		if opening, last := c.e.Arrive(); opening != 0 {
+			return c.gateBarrier(op, opening, last)
+		}
+	}
 	if c.rank != 0 {
 		if err := c.csend(op, nil, 0); err != nil {
 			return err
@@ -114,6 +122,28 @@ func (c *Comm) flatBarrier(op string) error {
 		if err := c.csend(op, nil, r); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// gateBarrier is the barrier of the world when all its ranks share a machine and a
+// board: no message is sent unless somebody sleeps. Such a message comes in the
+// name of rank 0, since the sleeper cannot know who will be last.
+func (c *Comm) gateBarrier(op string, opening uint64, last bool) error {
+	release := engine.Comm{Ctx: c.co.Ctx, Rank: 0, Name: c.name}
+	if last {
+		return c.e.OpenGate(opening, func(rank int) error {
+			if err := c.e.Send(&release, op, rank, releaseTag, nil, p2p.Standard); err != nil {
+				return c.failure(err, op, rank, noTag, 0)
+			}
+			return nil
+		})
+	}
+	if c.e.AwaitGate(opening) {
+		return nil
+	}
+	if _, err := c.e.Recv(&release, op, engine.Anyone, 0, releaseTag, nil); err != nil {
+		return c.failure(err, op, ProcNull, noTag, 0)
 	}
 	return nil
 }

@@ -516,6 +516,49 @@ func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
 	return Op{x, x.Handle()}
 }
 
+// Arrive counts this rank in at the gate of the job; 0 if it has none.
+func (e *Engine) Arrive() (opening uint64, last bool) { return e.board.Arrive() }
+
+// OpenGate lets the others go, and calls wake for those who are asleep.
+func (e *Engine) OpenGate(opening uint64, wake func(rank int) error) error {
+	e.board.Open(opening)
+	for r := range e.size {
+		if r != e.rank && e.board.WakeUp(r, opening) {
+			if err := wake(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// AwaitGate waits for the gate to open, as long as waiting without sleep makes
+// sense. If it has not opened then, it says so: a message will come.
+func (e *Engine) AwaitGate(opening uint64) bool {
+	for i := range e.spin + e.yields {
+		if e.board.Opened(opening) {
+			return true
+		}
+		e.lock()
+		if e.driver == nil {
+			e.poll()
+		}
+		if i&63 == 63 {
+			e.watch()
+		}
+		failed := e.failed != nil
+		e.unlock()
+		if failed {
+			break
+		}
+		if i >= e.spin {
+			e.giveWay(i)
+		}
+	}
+	e.board.FallAsleep(e.rank, opening)
+	return e.board.Opened(opening) && e.board.WakeUp(e.rank, opening)
+}
+
 // Progress polls once, for callers that compute for long and want messages to
 // move meanwhile.
 func (e *Engine) Progress() {

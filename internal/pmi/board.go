@@ -74,10 +74,12 @@ type Death struct {
 
 // Layout, in words.
 const (
-	boardMagic   = 0x3162746d // "mtb1": a change of the layout changes the digit
-	headerWords  = 16         // magic and size; deaths in a cache line of their own
+	boardMagic   = 0x3262746d // "mtb2": a change of the layout changes the digit
+	headerWords  = 32         // magic and size; what changes has cache lines of its own
 	wordMagic    = 0
 	wordDeaths   = 8
+	wordArrived  = 16 // see gate.go
+	wordReleased = 24
 	rowWords     = 64
 	opBytes      = 24
 	commBytes    = 32
@@ -91,6 +93,7 @@ const (
 	rowProgress  = 5
 	rowOp        = 6
 	rowComm      = rowOp + opBytes/8
+	rowAsleep    = 13 // see gate.go
 	rowDied      = 16 // 1 when the rest of the half is valid
 	rowNthDeath  = 17 // row n: 1 + the rank that was the n-th to die
 	rowHost      = 18

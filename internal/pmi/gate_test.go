@@ -1,0 +1,82 @@
+package pmi
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestGateWithoutABoardIsNone(t *testing.T) {
+	var b *Board
+	if opening, last := b.Arrive(); opening != 0 || last {
+		t.Errorf("a nil board has a gate: opening %d, last %v", opening, last)
+	}
+}
+
+// Ranks pass the gate many times; some sleep at once, some look for a while. A
+// sleeper is woken if and only if it could not take its word back.
+func TestGateWakesExactlyThoseWhoSleep(t *testing.T) {
+	const ranks, rounds = 5, 2000
+	b := NewBoard(ranks)
+	wake := make([]chan uint64, ranks)
+	for r := range wake {
+		wake[r] = make(chan uint64, 1)
+	}
+	var inside, slept atomic.Int64
+	var wg sync.WaitGroup
+	for rank := range ranks {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for k := uint64(1); k <= rounds; k++ {
+				inside.Add(1)
+				opening, last := b.Arrive()
+				if opening != k {
+					t.Errorf("rank %d is at opening %d, expected %d", rank, opening, k)
+					return
+				}
+				if last {
+					b.Open(k)
+					for r := range ranks {
+						if r != rank && b.WakeUp(r, k) {
+							wake[r] <- k
+						}
+					}
+				} else {
+					for look := 0; look < (rank*7+int(k))%40 && !b.Opened(k); look++ {
+						time.Sleep(0)
+					}
+					b.FallAsleep(rank, k)
+					if !b.Opened(k) || !b.WakeUp(rank, k) {
+						slept.Add(1)
+						select {
+						case got := <-wake[rank]:
+							if got != k {
+								t.Errorf("rank %d was woken for opening %d, expected %d", rank, got, k)
+							}
+						case <-time.After(10 * time.Second):
+							t.Errorf("rank %d sleeps at opening %d and nobody wakes it", rank, k)
+							return
+						}
+					}
+				}
+				if n := inside.Load(); n < int64(k)*ranks {
+					t.Errorf("rank %d passed opening %d when only %d of %d had come", rank, k, n, int64(k)*ranks)
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	for r := range wake {
+		select {
+		case k := <-wake[r]:
+			t.Errorf("rank %d was sent a message for opening %d that it did not wait for", r, k)
+		default:
+		}
+	}
+	if slept.Load() == 0 {
+		t.Error("nobody slept: the test has not tested waking")
+	}
+}
