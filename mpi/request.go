@@ -293,25 +293,32 @@ func WaitAnyContext(ctx context.Context, reqs []Request) (int, Status, error) {
 
 func waitAny(ctx context.Context, reqs []Request) (int, Status, error) {
 	for {
-		active := false
-		for i, r := range reqs {
-			if !r.Active() {
-				continue
-			}
-			active = true
-			if r.done() {
-				reqs[i] = Request{}
-				st, _, err := r.Test()
-				return i, st, err
-			}
-		}
-		if !active {
-			return Undefined, noStatus, nil
+		i, st, over, err := completeOne(reqs)
+		if over {
+			return i, st, err
 		}
 		if err := waitSome(ctx, reqs, inactive(reqs)+1); err != nil {
 			return Undefined, noStatus, err
 		}
 	}
+}
+
+// completeOne completes the first of the requests that has ended. over says that
+// it did, or that there is none to wait for: then the index is Undefined.
+func completeOne(reqs []Request) (i int, st Status, over bool, err error) {
+	over = true
+	for i, r := range reqs {
+		if !r.Active() {
+			continue
+		}
+		if r.done() {
+			reqs[i] = Request{}
+			st, _, err := r.Test()
+			return i, st, true, err
+		}
+		over = false
+	}
+	return Undefined, noStatus, over, nil
 }
 
 func inactive(reqs []Request) int {
@@ -373,19 +380,7 @@ func TestAll(reqs []Request) ([]Status, bool, error) {
 // With no active request it says yes, with index Undefined.
 func TestAny(reqs []Request) (int, Status, bool, error) {
 	progress(reqs)
-	active := false
-	for i, r := range reqs {
-		if !r.Active() {
-			continue
-		}
-		active = true
-		if r.done() {
-			reqs[i] = Request{}
-			st, _, err := r.Test()
-			return i, st, true, err
-		}
-	}
-	return Undefined, noStatus, !active, nil
+	return completeOne(reqs)
 }
 
 // TestSome completes those of the requests that have ended.

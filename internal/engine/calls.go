@@ -54,17 +54,14 @@ func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p
 		l = e.link(dst)
 	}
 	if mode != p2p.Synchronous {
-		if l.Open && len(l.Wait) == 0 {
-			if wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf); wr != nil {
-				if n, _ := e.qp.PostSend(wr[:]); n == 1 {
-					e.unlock()
-					return nil
-				}
-				e.post(l, wr[:])
-				return e.finish(NoContext, c, op, e.adopt(l))
+		wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf)
+		if wr != nil && l.Open && len(l.Wait) == 0 {
+			if n, _ := e.qp.PostSend(wr[:]); n == 1 {
+				e.unlock()
+				return nil
 			}
 		}
-		if sent, tried := e.sendNow(l, c, tag, buf); sent {
+		if sent, tried := e.sendNow(l, c, tag, buf, wr); sent {
 			e.unlock()
 			return nil
 		} else if tried {
@@ -125,19 +122,14 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 	var x *p2p.Xfer
 	sent, tried := false, false
 	if mode != p2p.Synchronous {
-		if l.Open && len(l.Wait) == 0 {
-			if wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf); wr != nil {
-				if n, _ := e.qp.PostSend(wr[:]); n == 1 {
-					e.unlock()
-					return Op{}
-				}
-				e.post(l, wr[:])
-				sent, tried = len(l.Wait) == 0 && l.Err == nil, true
+		wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf)
+		if wr != nil && l.Open && len(l.Wait) == 0 {
+			if n, _ := e.qp.PostSend(wr[:]); n == 1 {
+				e.unlock()
+				return Op{}
 			}
 		}
-		if !tried {
-			sent, tried = e.sendNow(l, c, tag, buf)
-		}
+		sent, tried = e.sendNow(l, c, tag, buf, wr)
 	}
 	switch {
 	case sent:

@@ -6,6 +6,7 @@
 //	engine.go   what it is made of; start and end
 //	calls.go    send, receive, probe, cancel
 //	progress.go poll, post, deliver
+//	lock.go     the lock
 //	wait.go     waiting: who drives, who sleeps, when to yield and park
 //	links.go    a peer's first contact
 //	failure.go  a rank has died

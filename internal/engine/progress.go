@@ -54,14 +54,10 @@ func (e *Engine) quiet() bool {
 }
 
 // sendNow sends a message that needs no operation if it can: sent says that the
-// device has taken it, tried that its packets wait in the link.
-func (e *Engine) sendNow(l *p2p.Link, c *Comm, tag int32, buf []byte) (sent, tried bool) {
-	if wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf); wr != nil {
-		if l.Open && len(l.Wait) == 0 {
-			if n, _ := e.qp.PostSend(wr[:]); n == 1 {
-				return true, true
-			}
-		}
+// device has taken it, tried that its packets wait in the link. wr is what SendOne
+// gave, if the device has not taken it at once.
+func (e *Engine) sendNow(l *p2p.Link, c *Comm, tag int32, buf []byte, wr *[1]rdma.SendWR) (sent, tried bool) {
+	if wr != nil {
 		e.post(l, wr[:])
 	} else if e.m.SendNow(l, c.Ctx, c.Rank, tag, buf) {
 		e.flush()
