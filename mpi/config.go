@@ -3,6 +3,7 @@ package mpi
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,21 @@ type Config struct {
 	// NoMemfd puts shared memory into files under /dev/shm instead of memfd.
 	// Default false.
 	NoMemfd bool `env:"MUSTER_NO_MEMFD"`
+	// Network is what carries messages between hosts: "ofi" (libfabric, any
+	// provider), "ofi:PROVIDER" such as "ofi:tcp;ofi_rxm", or "none". Default:
+	// what the program was built with and the host has; muster explain network
+	// tells.
+	Network string `env:"MUSTER_NETWORK"`
+	// Interface is the network interface between hosts, or its address. Default:
+	// chosen; muster explain network tells how.
+	Interface string `env:"MUSTER_INTERFACE"`
+	// NoSharedMemory sends messages over the network even between ranks of one
+	// host. Default false.
+	NoSharedMemory bool `env:"MUSTER_NO_SHARED_MEMORY"`
+	// RegisterCache is how many bytes of memory may stay registered with a
+	// network adapter after use, in case they are used again. Default
+	// 268435456; negative: none.
+	RegisterCache int64 `env:"MUSTER_REGISTER_CACHE"`
 	// BufferedLimit is how many bytes Bsend may hold for messages that are not
 	// yet on their way. Default 67108864.
 	BufferedLimit int64 `env:"MUSTER_BUFFERED_LIMIT"`
@@ -53,6 +69,10 @@ type Config struct {
 
 // internalVars are set by the launcher for the library, not by users.
 var internalVars = [...]string{"MUSTER_BOARD_FD"}
+
+// placeVars tell a process that no launcher has started its place in the job;
+// package pmi reads them.
+var placeVars = [...]string{"MUSTER_RANK", "MUSTER_SIZE", "MUSTER_ROOT", "MUSTER_KEY"}
 
 // ConfigFromEnv reads a configuration from an environment as os.Environ gives
 // it.
@@ -79,12 +99,7 @@ func ConfigFromEnv(environ []string) (*Config, error) {
 }
 
 func isInternal(name string) bool {
-	for _, n := range internalVars {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(internalVars[:], name) || slices.Contains(placeVars[:], name)
 }
 
 func fieldFor(v reflect.Value, name string) (reflect.Value, bool) {

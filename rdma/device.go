@@ -62,6 +62,18 @@ type CQ interface {
 	Close() error
 }
 
+// ArmedCQ is a CQ that can be waited for beside other CQs, by a goroutine that
+// does nothing else. A CQ that lacks it must be polled now and then.
+type ArmedCQ interface {
+	CQ
+	// Arm gets ready to wait. It is false if Poll may have something to do: then
+	// there is nothing to wait for. It is serialised with the other calls.
+	Arm() bool
+	// WaitArmed is Wait after Arm. Everything but Close may be called meanwhile,
+	// Poll included.
+	WaitArmed(timeout time.Duration) error
+}
+
 // Addr is the published address of a queue pair.
 type Addr string
 

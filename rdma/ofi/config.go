@@ -1,0 +1,40 @@
+package ofi
+
+import "errors"
+
+// Config says what to open. The zero value opens the best fabric there is.
+type Config struct {
+	// Provider is a libfabric provider as fi_info names it, such as "net",
+	// "tcp;ofi_rxm" or "verbs;ofi_rxm". Default: chosen, see Survey.
+	Provider string
+	// Interface is the network interface, or one of its addresses. Default:
+	// chosen, see Survey.
+	Interface string
+	// Index is this device's number among those that talk to each other: the
+	// rank in the job. Peers know it by that number, which is their rdma.PeerID
+	// for it.
+	Index int
+	// Peers is how many there are. It decides about sizes only.
+	Peers int
+	// Job keeps jobs apart: messages of another job are dropped.
+	Job string
+}
+
+// ErrMissing says that this program was built without libfabric, or that
+// libfabric is not installed.
+var ErrMissing = errors.New("no libfabric")
+
+// Offer is one way to communicate that libfabric offers.
+type Offer struct {
+	Provider  string // "tcp;ofi_rxm"
+	Fabric    string // "10.0.0.0/24"
+	Domain    string // "eth0", "mlx5_0"
+	Address   string // of this host on it, as people write it
+	Endpoint  string // "RDM", "MSG", "DGRAM"
+	Speed     uint64 // bits per second, 0: unknown
+	Wait      string // how it waits without spinning: "fd", or what is done instead
+	Taken     bool   // it is what Open takes
+	Reason    string // why it was taken or not, for people
+	MaxSend   int    // largest message
+	Registers bool   // memory must really be registered: pages are pinned
+}
