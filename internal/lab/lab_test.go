@@ -111,6 +111,16 @@ func TestHostsTalkByAddressAndByNameOnEachRail(t *testing.T) {
 	}
 }
 
+func TestAHostReachesTheOthersThroughRsh(t *testing.T) {
+	l := New(t, Config{})
+	a, b := l.Hosts()[0], l.Hosts()[1]
+	args := append(strings.Fields(strings.ReplaceAll(l.Rsh(), "{host}", b)), "ip", "-brief", "addr", "show", l.Device(0))
+	out, err := l.Command(t.Context(), a, args[0], args[1:]...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), l.Addr(b, 0)+"/24") {
+		t.Errorf("asked through %s, %s has %q, %v", a, b, out, err)
+	}
+}
+
 func TestAPulledCableAndASilentCutStopTraffic(t *testing.T) {
 	l := New(t, Config{})
 	a, b := l.Hosts()[0], l.Hosts()[1]

@@ -29,7 +29,6 @@ func removeHost(host string) error {
 	if err := os.RemoveAll(filepath.Join(hostFiles, host)); err != nil {
 		return fmt.Errorf("lab: the files of %s: %w", host, err)
 	}
-	_ = os.Remove(hostFiles) // fails if others have files there, as it should
 	if !exists(host) {
 		return nil
 	}
