@@ -87,7 +87,8 @@ func Barrier(c *Comm) error {
 // share cores a step costs a context switch, so the flat forms, where a rank is
 // switched to about once, are several times faster.
 func (c *Comm) barrier(op string) error {
-	if c.e.Crowded() {
+	if c.w.client.LocalSize() == c.w.comm.size && c.e.Crowded() {
+		// Ranks of one host agree about that; those of several may not.
 		return c.flatBarrier(op)
 	}
 	for d := 1; d < c.size; d *= 2 {

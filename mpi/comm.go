@@ -71,6 +71,14 @@ func (c *Comm) world(rank int) int {
 	return int(c.ranks[rank])
 }
 
+// worldOrAnyone is world for a peer that may be AnySource or ProcNull.
+func (c *Comm) worldOrAnyone(rank int) int {
+	if rank < 0 {
+		return engine.Anyone
+	}
+	return c.world(rank)
+}
+
 // Group is the group of the communicator's ranks.
 func (c *Comm) Group() *Group {
 	if c.ranks == nil {

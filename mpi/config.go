@@ -143,6 +143,9 @@ func (c *Config) validate() error {
 	default:
 		return fmt.Errorf("mpi: Config.Rendezvous (MUSTER_RENDEZVOUS) is %q; want get, put or coop", c.Rendezvous)
 	}
+	if err := checkNetwork(c.Network); err != nil {
+		return err
+	}
 	if c.EagerLimit < 0 || c.Credit < 0 || c.Spin < 0 || c.Yield < 0 || c.RingBytes < 0 || c.Rings < 0 || c.BufferedLimit < 0 {
 		return fmt.Errorf("mpi: Config holds a negative number; leave a field 0 for its default")
 	}

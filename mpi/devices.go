@@ -3,10 +3,15 @@ package mpi
 // The devices this library is built with. Only this file names them.
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 
+	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/ofi"
 	"github.com/muster-mpi/muster/rdma/shm"
 )
 
@@ -15,7 +20,45 @@ type localHost struct{ shm *shm.Host }
 
 func newHost() *localHost { return &localHost{shm.NewHost()} }
 
-func openDevice(cfg *Config, client pmi.Client, host *localHost) (rdma.Device, error) {
+// openDevices opens what this rank needs to reach all others: shared memory for
+// those on its host, the network if there are more, or if that is asked for. The
+// one that most messages will take comes first. crowded says that ranks of this
+// host share cores.
+func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engine.LaneConfig, crowded bool, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range lanes {
+				l.Device.Close()
+			}
+		}
+	}()
+	apart := client.LocalSize() < client.Size()
+	if !cfg.NoSharedMemory {
+		dev, err := openShared(cfg, client, host)
+		if err != nil {
+			return lanes, false, fmt.Errorf("mpi: open shared memory for rank %d: %w", client.Rank(), err)
+		}
+		lanes = append(lanes, engine.LaneConfig{Device: dev, Local: true})
+		crowded = dev.Attr().Crowded
+	} else {
+		crowded = client.LocalSize() > runtime.NumCPU()
+	}
+	if apart || cfg.NoSharedMemory {
+		dev, err := openNetwork(cfg, client)
+		if err != nil {
+			return lanes, false, err
+		}
+		far := engine.LaneConfig{Device: dev}
+		if client.LocalSize() == 1 && len(lanes) == 1 {
+			lanes = []engine.LaneConfig{far, lanes[0]} // shared memory only carries what a rank sends itself
+		} else {
+			lanes = append(lanes, far)
+		}
+	}
+	return lanes, crowded, nil
+}
+
+func openShared(cfg *Config, client pmi.Client, host *localHost) (rdma.Device, error) {
 	c := shm.Config{
 		Index: client.LocalRank(), Peers: client.LocalSize(),
 		RingBytes: cfg.RingBytes, Rings: cfg.Rings,
@@ -24,17 +67,71 @@ func openDevice(cfg *Config, client pmi.Client, host *localHost) (rdma.Device, e
 	if host != nil {
 		c.Host = host.shm
 	}
-	dev, err := shm.Open(c)
+	return shm.Open(c)
+}
+
+func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
+	why := fmt.Sprintf("%d of its %d ranks run on other hosts", client.Size()-client.LocalSize(), client.Size())
+	if cfg.NoSharedMemory {
+		why = "MUSTER_NO_SHARED_MEMORY is set"
+	}
+	if cfg.Network == noNetwork {
+		return nil, fmt.Errorf("mpi: rank %d: the job needs a network (%s), and MUSTER_NETWORK is none", client.Rank(), why)
+	}
+	c := networkConfig(cfg)
+	c.Index, c.Peers, c.Job = client.Rank(), client.Size(), client.JobID()
+	dev, err := ofi.Open(c)
 	if err != nil {
-		return nil, fmt.Errorf("mpi: open shared memory for rank %d: %w", client.Rank(), err)
+		advice := "; muster explain network tells what there is"
+		if errors.Is(err, ofi.ErrMissing) {
+			advice = ""
+		}
+		return nil, fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w%s", client.Rank(), client.Host(), why, err, advice)
 	}
 	return dev, nil
 }
 
-// BareDevice opens another device of the kind that carries c, for benchmarks
-// that compare the messaging layer with what lies under it. All ranks of the
-// world call it.
-func BareDevice(c *Comm) (rdma.Device, error) { return openDevice(&c.w.cfg, c.w.client, nil) }
+// noNetwork is the Config.Network that forbids one.
+const noNetwork = "none"
 
-// DeviceName is the name of the device that carries c.
-func DeviceName(c *Comm) string { return c.e.Attr().Name }
+// networkConfig is what Config says of the network.
+func networkConfig(cfg *Config) ofi.Config {
+	_, provider, _ := strings.Cut(cfg.Network, ":")
+	return ofi.Config{Provider: provider, Interface: cfg.Interface}
+}
+
+func checkNetwork(s string) error {
+	if s == "" || s == noNetwork || s == "ofi" || strings.HasPrefix(s, "ofi:") && len(s) > len("ofi:") {
+		return nil
+	}
+	return fmt.Errorf("mpi: Config.Network (MUSTER_NETWORK) is %q; want ofi, ofi:PROVIDER such as ofi:net, or none", s)
+}
+
+// BareDevice opens another device of the kind that carries most messages of c,
+// for benchmarks that compare the messaging layer with what lies under it. All
+// ranks of the world call it.
+func BareDevice(c *Comm) (rdma.Device, error) {
+	if !c.w.cfg.NoSharedMemory {
+		return openShared(&c.w.cfg, c.w.client, nil)
+	}
+	return openNetwork(&c.w.cfg, c.w.client)
+}
+
+// DeviceName is the name of the device that carries messages to a rank of c.
+func DeviceName(c *Comm, rank int) string { return c.e.Attr(c.world(rank)).Name }
+
+// CardsFetched is how many ranks this one has asked the launcher for the address
+// of. It asks when it first sends to a rank.
+func CardsFetched(c *Comm) int { return c.e.CardsFetched() }
+
+// Offer is a way to communicate between hosts that this host has.
+type Offer = ofi.Offer
+
+// NetworkOffers lists the ways to communicate between hosts, which of them a
+// configuration takes, and why. version is that of libfabric.
+func NetworkOffers(cfg *Config) (offers []Offer, version string, err error) {
+	if err := checkNetwork(cfg.Network); err != nil {
+		return nil, "", err
+	}
+	return ofi.Survey(networkConfig(cfg))
+}

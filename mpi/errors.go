@@ -123,7 +123,7 @@ func (c *Comm) refuse(class Class, op string, format string, args ...any) error 
 // failure adds to an error of the engine what was being done.
 func (c *Comm) failure(err error, op string, peer, tag, bytes int) error {
 	e := &Error{Class: classOf(err), Op: op, Comm: c.name, Rank: c.rank, Peer: peer, Tag: tag,
-		Transport: c.e.Attr().Name, Bytes: bytes, Err: err}
+		Transport: c.e.Attr(c.worldOrAnyone(peer)).Name, Bytes: bytes, Err: err}
 	if errors.Is(err, p2p.ErrTruncated) {
 		e.Hint = "receive into a larger buffer, or ask for the size first with Probe"
 	}

@@ -119,12 +119,17 @@ func LeaveLocal(worlds []*World, rank int, why string) {
 }
 
 func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (*World, error) {
-	dev, err := openDevice(&cfg, client, host)
+	lanes, crowded, err := openDevices(&cfg, client, host)
 	if err != nil {
 		return nil, err
 	}
+	return joinOver(ctx, cfg, client, lanes, crowded, host != nil)
+}
+
+// joinOver is join with the devices at hand.
+func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine.LaneConfig, crowded, inProcess bool) (*World, error) {
 	e, err := engine.New(ctx, engine.Config{
-		Client: client, Device: dev, InProcess: host != nil,
+		Client: client, Lanes: lanes, Crowded: crowded, InProcess: inProcess,
 		P2P:  p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.Credit},
 		Spin: cfg.Spin, Yield: cfg.Yield, Timeout: cfg.StartTimeout,
 	})
@@ -159,9 +164,15 @@ func (w *World) Finalize() error {
 	w.bsends.Wait()
 	w.e.Leaving()
 	err := w.comm.barrier("Finalize")
-	w.e.Drain(time.Second)
+	w.e.Drain(drainPatience)
 	if err != nil {
 		return err // the launcher must see a rank that ends without saying goodbye
+	}
+	if w.client.LocalSize() < w.client.Size() {
+		// Who closes a connection takes what its peer has not read yet with it.
+		if err := w.leaveTogether(); err != nil {
+			return err
+		}
 	}
 	if cerr := w.client.Close(); cerr != nil {
 		err = cerr
@@ -170,6 +181,19 @@ func (w *World) Finalize() error {
 		err = cerr
 	}
 	return err
+}
+
+// drainPatience is how long Finalize waits for the last messages to leave.
+const drainPatience = 10 * time.Second
+
+// leaveTogether waits until all ranks have passed the last barrier.
+func (w *World) leaveTogether() error {
+	ctx, cancel := context.WithTimeout(context.Background(), w.e.Timeout())
+	defer cancel()
+	if err := w.client.Fence(ctx); err != nil {
+		return w.comm.failure(fmt.Errorf("wait for the other ranks to leave: %w", err), "Finalize", ProcNull, noTag, 0)
+	}
+	return nil
 }
 
 // Abort ends the whole job with an exit status. It ends this process too.

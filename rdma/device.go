@@ -40,6 +40,15 @@ type QP interface {
 	Close() error
 }
 
+// DrainQP is a QP that may still hold messages it has taken. One that lacks it has
+// passed on what it took.
+type DrainQP interface {
+	QP
+	// Pending is the number of messages that were taken and have not left this
+	// process yet. They leave while the CQ is polled.
+	Pending() int
+}
+
 // SRQ is a shared receive queue: receive buffers for many peers.
 type SRQ interface {
 	// PostRecv gives buffers to the queue. It fails on a lending queue, which

@@ -106,7 +106,7 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			if c.Rank() != 0 {
 				return
 			}
-			r.Bench, r.Ranks, r.Device = b.Name, c.Size(), mpi.DeviceName(c)
+			r.Bench, r.Ranks, r.Device = b.Name, c.Size(), mpi.DeviceName(c, c.Size()-1)
 			if r.Metric == "" {
 				r.Metric, r.Unit = b.Metric, b.Unit
 			} else if r.Unit == "" {

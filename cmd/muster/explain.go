@@ -63,7 +63,7 @@ func explain(c *mpi.Comm) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("messages from rank 0 to rank %d of %d, over %s\n\n", peer, c.Size(), mpi.DeviceName(c))
+	fmt.Printf("messages from rank 0 to rank %d of %d, over %s\n\n", peer, c.Size(), mpi.DeviceName(c, peer))
 	fmt.Printf("%12s %12s  %-10s  %s\n", "from bytes", "to", "protocol", "cost: ns + ns/KiB")
 	for _, ch := range choices {
 		hi := "any"

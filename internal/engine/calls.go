@@ -56,7 +56,7 @@ func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p
 	if mode != p2p.Synchronous {
 		wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf)
 		if wr != nil && l.Open && len(l.Wait) == 0 {
-			if n, _ := e.qp.PostSend(wr[:]); n == 1 {
+			if n, _ := l.QP.PostSend(wr[:]); n == 1 {
 				e.unlock()
 				return nil
 			}
@@ -124,7 +124,7 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 	if mode != p2p.Synchronous {
 		wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf)
 		if wr != nil && l.Open && len(l.Wait) == 0 {
-			if n, _ := e.qp.PostSend(wr[:]); n == 1 {
+			if n, _ := l.QP.PostSend(wr[:]); n == 1 {
 				e.unlock()
 				return Op{}
 			}
@@ -138,7 +138,7 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 	case tried:
 		x = e.adopt(l)
 		if e.parked {
-			e.cq.Wake()
+			e.home.cq.Wake()
 		}
 	default:
 		x = e.start(c, dst, tag, buf, mode)
@@ -208,7 +208,8 @@ func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 		// begins inside this call (T1 4.2). One packet is enough: more would
 		// overtake the receives still to come and have to be kept. A short message
 		// gains nothing by being found early.
-		e.work(e.cq.Poll(e.comps[:1]))
+		d := e.laneOf(x)
+		e.work(d, d.cq.Poll(e.comps[:1]))
 	}
 	op := Op{x, x.Handle()}
 	e.unlock()
@@ -480,7 +481,7 @@ func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, src, p
 	e.driver = w
 	e.board.Waiting(e.rank, e.describeProbe(c, op, peer, tag))
 	if ctx != nil {
-		stop := context.AfterFunc(ctx, e.cq.Wake)
+		stop := context.AfterFunc(ctx, e.home.cq.Wake)
 		defer stop()
 	}
 	e.park()

@@ -8,6 +8,7 @@
 //	progress.go poll, post, deliver
 //	lock.go     the lock
 //	wait.go     waiting: who drives, who sleeps, when to yield and park
+//	lanes.go    the devices
 //	links.go    a peer's first contact
 //	failure.go  a rank has died
 //

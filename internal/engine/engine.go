@@ -14,8 +14,11 @@ import (
 // Config of an Engine.
 type Config struct {
 	Client pmi.Client
-	Device rdma.Device
-	P2P    p2p.Config
+	// Lanes are the devices, at least one; the first is polled most.
+	Lanes []LaneConfig
+	P2P   p2p.Config
+	// Crowded says that ranks of this host share cores.
+	Crowded bool
 	// Spin is how many polls a waiter makes before it yields the core; Yield
 	// how many times it yields before it parks. Zero: 1000 polls when every
 	// rank has a core, 2 when ranks share cores; 500 yields (measured: an
@@ -33,10 +36,8 @@ type Config struct {
 type Engine struct {
 	mu      spinLock
 	m       *p2p.Machine
-	dev     rdma.Device
-	qp      rdma.QP
-	cq      rdma.CQ
-	srq     rdma.SRQ
+	home    lane    // the first
+	lanes   []*lane // all of them
 	cfg     Config
 	client  pmi.Client
 	board   *pmi.Board
@@ -46,7 +47,7 @@ type Engine struct {
 	yields  int
 	last    *p2p.Link // the link used last
 	links   map[int]*p2p.Link
-	byPeer  []*p2p.Link // the device's peers
+	cards   int         // fetched
 	blocked []*p2p.Link // links with packets that the device would not take yet
 	deaths  uint32      // deaths on the board that we know of
 	failed  error
@@ -76,25 +77,25 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		cfg.Timeout = 60 * time.Second
 	}
 	e := &Engine{
-		dev: cfg.Device, cfg: cfg, client: cfg.Client, board: cfg.Client.Board(),
+		cfg: cfg, client: cfg.Client, board: cfg.Client.Board(),
 		rank: cfg.Client.Rank(), size: cfg.Client.Size(),
 		spin: cfg.Spin, yields: cfg.Yield, links: make(map[int]*p2p.Link),
 	}
 	e.mu.shared = !canBias()
 	if e.spin == 0 {
 		e.spin = 1000
-		if cfg.Device.Attr().Crowded {
+		if cfg.Crowded {
 			e.spin = 2
 		}
 	}
 	if e.yields == 0 {
 		e.yields = 500
 	}
-	e.m = p2p.New(cfg.P2P, registrar{e.dev})
-	if err := e.openQueues(); err != nil {
+	e.m = p2p.New(cfg.P2P, registrar{e})
+	if err := e.openLanes(); err != nil {
 		return nil, err
 	}
-	if err := e.client.Put(cardKey, []byte(e.qp.Addr())); err != nil {
+	if err := e.client.Put(cardKey, e.card()); err != nil {
 		return nil, fmt.Errorf("publish the address of rank %d: %w", e.rank, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
@@ -106,40 +107,29 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-func (e *Engine) openQueues() (err error) {
-	if e.cq, err = e.dev.NewCQ(0); err != nil {
-		return fmt.Errorf("completion queue on %s: %w", e.dev.Attr().Name, err)
-	}
-	if e.srq, err = e.dev.NewSRQ(rdma.SRQConfig{Lend: true}); err != nil {
-		return fmt.Errorf("receive queue on %s: %w", e.dev.Attr().Name, err)
-	}
-	e.qp, err = e.dev.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: e.cq, RecvCQ: e.cq, SRQ: e.srq})
-	if err != nil {
-		return fmt.Errorf("queue pair on %s: %w", e.dev.Attr().Name, err)
-	}
-	return nil
-}
-
-// registrar registers memory with the device for the machine.
-type registrar struct{ dev rdma.Device }
-
-func (r registrar) Register(_ *p2p.Link, mem []byte, acc rdma.Access) (rdma.MR, error) {
-	return r.dev.Register(mem, acc)
-}
-
-func (r registrar) Deregister(_ *p2p.Link, mr rdma.MR) { _ = r.dev.Deregister(mr) }
-
 // Rank is this rank's number in the world.
 func (e *Engine) Rank() int { return e.rank }
 
 // Size is the number of ranks in the world.
 func (e *Engine) Size() int { return e.size }
 
-// Attr describes the device.
-func (e *Engine) Attr() *rdma.Attr { return e.dev.Attr() }
+// Attr describes the device that carries messages to a rank of the world; Anyone
+// stands for the device that carries most.
+func (e *Engine) Attr(rank int) *rdma.Attr {
+	if rank == Anyone {
+		return e.home.attr
+	}
+	if d := e.laneTo(rank); d != nil {
+		return d.attr
+	}
+	return e.home.attr
+}
 
-// Crowded tells whether ranks share cores.
-func (e *Engine) Crowded() bool { return e.dev.Attr().Crowded }
+// Crowded tells whether ranks of this host share cores.
+func (e *Engine) Crowded() bool { return e.cfg.Crowded }
+
+// Timeout is how long a step with the launcher may take.
+func (e *Engine) Timeout() time.Duration { return e.cfg.Timeout }
 
 // Client is the connection to the launcher.
 func (e *Engine) Client() pmi.Client { return e.client }
@@ -156,13 +146,13 @@ func (e *Engine) Links(visit func(*p2p.Link)) {
 func (e *Engine) lock()   { e.mu.lock() }
 func (e *Engine) unlock() { e.mu.unlock() }
 
-// Drain waits until every packet has been handed to the device.
+// Drain waits until every packet has left.
 func (e *Engine) Drain(timeout time.Duration) {
 	deadline := time.Now().Add(timeout)
 	for {
 		e.lock()
 		e.poll()
-		left := len(e.blocked) > 0 && e.failed == nil
+		left := (len(e.blocked) > 0 || e.pending() > 0) && e.failed == nil
 		e.unlock()
 		if !left || time.Now().After(deadline) {
 			return
@@ -183,10 +173,7 @@ func (e *Engine) Close() error {
 	e.closed = true
 	e.fail(errLeft)
 	e.unlock()
-	e.qp.Close()
-	e.srq.Close()
-	e.cq.Close()
-	err := e.dev.Close()
+	err := e.closeLanes()
 	e.board.Left(e.rank)
 	return err
 }

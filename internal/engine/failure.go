@@ -38,14 +38,16 @@ func (e *Engine) watch() {
 	if e.board != nil || e.leaving {
 		return
 	}
-	alive, ok := e.dev.(interface{ Alive(rdma.PeerID) bool })
-	if !ok {
-		return
-	}
-	for _, l := range e.byPeer {
-		if l != nil && l.Open && l.Rank != e.rank && !alive.Alive(l.Peer) {
-			e.fail(&PeerDeadError{l.Rank, l.Host, "its process no longer exists"})
-			return
+	for _, d := range e.lanes {
+		alive, ok := d.dev.(interface{ Alive(rdma.PeerID) bool })
+		if !ok {
+			continue
+		}
+		for _, l := range d.byPeer {
+			if l != nil && l.Open && l.Rank != e.rank && !alive.Alive(l.Peer) {
+				e.fail(&PeerDeadError{l.Rank, l.Host, "its process no longer exists"})
+				return
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/rdma"
@@ -18,32 +19,63 @@ func (e *Engine) link(rank int) *p2p.Link {
 	}
 	l := e.links[rank]
 	if l == nil {
-		l = e.newLink(rank, e.peerOf(rank))
+		l = e.linkTo(rank)
 	}
 	e.last = l
 	return l
 }
 
-// arrivalLink finds or makes the link of a peer of the device.
-func (e *Engine) arrivalLink(peer rdma.PeerID) *p2p.Link {
-	if int(peer) < len(e.byPeer) && e.byPeer[peer] != nil {
-		return e.byPeer[peer]
+// linkTo makes the link to a rank over the lane that reaches it.
+func (e *Engine) linkTo(rank int) *p2p.Link {
+	d := e.laneTo(rank)
+	if d == nil { // its first packet will find out
+		d = &e.home
+		l := &p2p.Link{Rank: rank, Attr: d.attr, QP: d.qp}
+		e.m.SetUp(l)
+		e.m.FailLink(l, fmt.Errorf("rank %d runs on another host, and this rank has no network device: see muster explain network", rank))
+		e.links[rank] = l
+		return l
 	}
-	return e.newLink(e.rankOf(peer), peer)
+	peer := rdma.PeerID(rank)
+	if d.local {
+		peer = e.peerOf(rank)
+	}
+	return e.newLink(d, rank, peer)
 }
 
-func (e *Engine) newLink(rank int, peer rdma.PeerID) *p2p.Link {
-	l := &p2p.Link{Rank: rank, Host: e.client.Host(), Peer: peer, Attr: e.dev.Attr()}
+// arrivalLink makes the link of a peer that has sent something over a lane
+// before it was sent to. It is nil for a peer that cannot be.
+func (e *Engine) arrivalLink(d *lane, peer rdma.PeerID) *p2p.Link {
+	rank := int(peer)
+	if d.local {
+		rank = e.rankOf(peer)
+	}
+	if rank < 0 || rank >= e.size || e.laneTo(rank) != d {
+		return nil
+	}
+	return e.newLink(d, rank, peer)
+}
+
+func (e *Engine) newLink(d *lane, rank int, peer rdma.PeerID) *p2p.Link {
+	l := &p2p.Link{Rank: rank, Host: e.hostOf(rank), Peer: peer, Dev: d.number, Attr: d.attr, QP: d.qp}
 	e.m.SetUp(l)
 	if e.failed != nil {
 		e.m.FailLink(l, e.failed)
 	}
 	e.links[rank] = l
-	for int(peer) >= len(e.byPeer) {
-		e.byPeer = append(e.byPeer, nil)
+	for int(peer) >= len(d.byPeer) {
+		d.byPeer = append(d.byPeer, nil)
 	}
-	e.byPeer[peer] = l
+	d.byPeer[peer] = l
 	return l
+}
+
+// hostOf is the name of a rank's host, as far as it is known without asking.
+func (e *Engine) hostOf(rank int) string {
+	if e.client.Node(rank) == e.client.Node(e.rank) {
+		return e.client.Host()
+	}
+	return "another host"
 }
 
 // peerOf and rankOf translate between ranks of the world and places on the node,
@@ -79,24 +111,36 @@ func (e *Engine) rankOf(peer rdma.PeerID) int {
 
 // open makes a link ready for its first packet.
 func (e *Engine) open(l *p2p.Link) error {
-	if e.client.Node(l.Rank) != e.client.Node(e.rank) {
-		return fmt.Errorf("rank %d runs on another host, and no device here reaches other hosts yet: start all ranks on one host", l.Rank)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Timeout)
 	defer cancel()
 	card, err := e.client.Get(ctx, l.Rank, cardKey)
 	if err != nil {
 		return fmt.Errorf("fetch the address of rank %d: %w", l.Rank, err)
 	}
-	peer, err := e.dev.Resolve(rdma.Addr(card))
+	e.cards++
+	host, addr, others := readCard(string(card), l.Attr.Name)
+	l.Host = host
+	if addr == "" {
+		return fmt.Errorf("reach rank %d on %s over %s: it has no such device, only %s; set MUSTER_NETWORK to the same on all hosts",
+			l.Rank, host, l.Attr.Name, strings.Join(others, ", "))
+	}
+	peer, err := e.lanes[l.Dev].dev.Resolve(addr)
 	if err != nil {
-		return fmt.Errorf("reach rank %d over %s: %w", l.Rank, l.Attr.Name, err)
+		return fmt.Errorf("reach rank %d on %s over %s: %w", l.Rank, host, l.Attr.Name, err)
 	}
 	if peer != l.Peer {
-		return fmt.Errorf("reach rank %d over %s: the device calls it peer %d, expected %d", l.Rank, l.Attr.Name, peer, l.Peer)
+		return fmt.Errorf("reach rank %d on %s over %s: the device calls it peer %d, expected %d", l.Rank, host, l.Attr.Name, peer, l.Peer)
 	}
 	l.Open = true
 	return nil
+}
+
+// CardsFetched is how many ranks this one has asked the launcher for the address
+// of: those that it has sent to, and no others.
+func (e *Engine) CardsFetched() int {
+	e.lock()
+	defer e.unlock()
+	return e.cards
 }
 
 // Choices is the link's table of protocols by size.

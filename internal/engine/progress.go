@@ -11,19 +11,37 @@ import (
 
 // poll takes what has come, lets the machine work on it, and posts what it wants
 // posted. It returns the number of completions.
-func (e *Engine) poll() int { return e.work(e.cq.Poll(e.comps[:])) }
+func (e *Engine) poll() int {
+	n := e.work(&e.home, e.home.cq.Poll(e.comps[:]))
+	if len(e.lanes) > 1 {
+		n += e.pollOthers(&e.home)
+	}
+	return n
+}
 
-// work lets the machine work on n completions.
-func (e *Engine) work(n int) int {
+// pollOthers polls all lanes but one.
+func (e *Engine) pollOthers(but *lane) (n int) {
+	for _, d := range e.lanes {
+		if d != but {
+			n += e.work(d, d.cq.Poll(e.comps[:]))
+		}
+	}
+	return n
+}
+
+// work lets the machine work on n completions of a lane.
+func (e *Engine) work(d *lane, n int) int {
 	for i := range e.comps[:n] {
 		c := &e.comps[i]
 		if c.Op == rdma.OpRecv {
 			var l *p2p.Link
-			if int(c.Peer) < len(e.byPeer) {
-				l = e.byPeer[c.Peer]
+			if int(c.Peer) < len(d.byPeer) {
+				l = d.byPeer[c.Peer]
 			}
 			if l == nil {
-				l = e.arrivalLink(c.Peer)
+				if l = e.arrivalLink(d, c.Peer); l == nil {
+					continue
+				}
 			}
 			e.m.Arrived(l, c.Data.Bytes())
 			continue
@@ -109,7 +127,7 @@ func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 }
 
 func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
-	n, err := e.qp.PostSend(wrs)
+	n, err := l.QP.PostSend(wrs)
 	for i := range wrs[:n] {
 		if wrs[i].ID != 0 && wrs[i].Flags&rdma.Inline != 0 {
 			e.m.Taken(wrs[i].ID)
@@ -174,7 +192,7 @@ func (e *Engine) signal(w *p2p.Waiter) {
 	default:
 	}
 	if w == e.driver && e.parked {
-		e.cq.Wake()
+		e.home.cq.Wake()
 	}
 }
 
@@ -187,6 +205,6 @@ func (e *Engine) settle() {
 		e.deliver()
 	}
 	if e.parked && len(e.blocked) > 0 {
-		e.cq.Wake() // the driver must not sleep on packets that wait
+		e.home.cq.Wake() // the driver must not sleep on packets that wait
 	}
 }

@@ -21,6 +21,9 @@ const (
 	parkIdle    = 100 * time.Millisecond
 	parkBlocked = 500 * time.Microsecond
 	ctxEvery    = 64 // polls between two looks at the context
+	// othersEvery is how many polls of the lane that something is expected on
+	// come between two looks at the others; a power of two.
+	othersEvery = 16
 )
 
 // NoContext is the context of calls that wait as long as it takes. Nothing is
@@ -35,16 +38,26 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 		if x.Done() {
 			return
 		}
+		d := &e.home
+		if len(e.lanes) > 1 {
+			d = e.laneOf(x)
+		}
 		for i := e.spin; i > 0; i-- {
-			n := e.cq.Poll(e.comps[:])
+			if i&(othersEvery-1) == 0 && len(e.lanes) > 1 {
+				e.pollOthers(d)
+				if x.Done() {
+					return
+				}
+			}
+			n := d.cq.Poll(e.comps[:])
 			if n == 1 && e.comps[0].Op == rdma.OpRecv {
 				// What work does, for the message that is waited for.
-				if m := &e.comps[0]; int(m.Peer) < len(e.byPeer) && e.byPeer[m.Peer] != nil {
-					e.m.Arrived(e.byPeer[m.Peer], m.Data.Bytes())
+				if m := &e.comps[0]; int(m.Peer) < len(d.byPeer) && d.byPeer[m.Peer] != nil {
+					e.m.Arrived(d.byPeer[m.Peer], m.Data.Bytes())
 					if x.Done() && e.quiet() {
 						return
 					}
-					e.work(0)
+					e.work(d, 0)
 					i, n = e.spin, 0
 					if x.Done() {
 						return
@@ -52,7 +65,7 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 				}
 			}
 			if n > 0 || len(e.blocked) > 0 {
-				if e.work(n) > 0 {
+				if e.work(d, n) > 0 {
 					i = e.spin
 				}
 				if x.Done() {
@@ -99,7 +112,7 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 		if e.driver == nil {
 			e.poll() // a context that has ended already still sees what has come
 		}
-		stop := context.AfterFunc(ctx, e.cq.Wake)
+		stop := context.AfterFunc(ctx, e.home.cq.Wake)
 		defer stop()
 	}
 	for w.Pending > 0 && !ended(done) {
@@ -232,9 +245,14 @@ func (e *Engine) park() {
 	if len(e.blocked) > 0 {
 		timeout = parkBlocked
 	}
+	if len(e.lanes) > 1 {
+		if timeout = e.watchLanes(timeout); timeout == 0 {
+			return
+		}
+	}
 	e.parked = true
 	e.unlock()
-	_ = e.cq.Wait(timeout)
+	_ = e.home.cq.Wait(timeout)
 	e.lock()
 	e.parked = false
 }

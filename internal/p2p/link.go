@@ -10,6 +10,7 @@ type Link struct {
 	Peer rdma.PeerID   // the device's handle for it
 	Dev  int           // the shell's number of the device
 	Attr *rdma.Attr    // of that device
+	QP   rdma.QP       // the shell's: where packets are posted
 	Err  error         // set when the peer is gone
 	Open bool          // the shell's: packets can be posted
 	Wait []rdma.SendWR // the shell's: packets the device had no room for, in order

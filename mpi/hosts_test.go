@@ -1,0 +1,272 @@
+package mpi
+
+// Ranks on several hosts, played by one process: a shared-memory device for each
+// host and another one, known by the ranks of the world, as the network.
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/shm"
+)
+
+// placed is a client whose ranks are dealt out to hosts.
+type placed struct {
+	pmi.Client
+	perHost int
+}
+
+func (p placed) Node(rank int) int { return rank / p.perHost }
+func (p placed) LocalRank() int    { return p.Rank() % p.perHost }
+func (p placed) LocalSize() int {
+	return min(p.perHost, p.Size()-p.Node(p.Rank())*p.perHost)
+}
+
+// wire is what the network devices of a test share.
+type wire struct {
+	host *shm.Host
+	mu   sync.Mutex
+	cqs  map[rdma.PeerID]*wireCQ
+}
+
+// wireDevice is a shared-memory device that passes for a network. If armed is
+// set it can be waited for beside others: a sender says that it has sent.
+type wireDevice struct {
+	rdma.Device
+	wire  *wire
+	index int
+	armed bool
+	attr  rdma.Attr
+}
+
+func (w *wire) open(index, peers int, armed bool) (rdma.Device, error) {
+	dev, err := shm.Open(shm.Config{Host: w.host, Index: index, Peers: peers})
+	if err != nil {
+		return nil, err
+	}
+	d := &wireDevice{Device: dev, wire: w, index: index, armed: armed, attr: *dev.Attr()}
+	d.attr.Name = "wire"
+	return d, nil
+}
+
+func (d *wireDevice) Attr() *rdma.Attr { return &d.attr }
+
+func (d *wireDevice) NewCQ(depth int) (rdma.CQ, error) {
+	cq, err := d.Device.NewCQ(depth)
+	if err != nil || !d.armed {
+		return cq, err
+	}
+	q := &wireCQ{CQ: cq, news: make(chan struct{}, 1)}
+	d.wire.mu.Lock()
+	d.wire.cqs[rdma.PeerID(d.index)] = q
+	d.wire.mu.Unlock()
+	return q, nil
+}
+
+func (d *wireDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	if q, ok := cfg.SendCQ.(*wireCQ); ok {
+		cfg.SendCQ, cfg.RecvCQ = q.CQ, q.CQ
+	}
+	qp, err := d.Device.NewQP(cfg)
+	return &wireQP{qp, d.wire}, err
+}
+
+type wireQP struct {
+	rdma.QP
+	wire *wire
+}
+
+func (q *wireQP) PostSend(wrs []rdma.SendWR) (int, error) {
+	n, err := q.QP.PostSend(wrs)
+	for i := range wrs[:n] {
+		q.wire.mu.Lock()
+		if to := q.wire.cqs[wrs[i].Peer]; to != nil {
+			to.tell()
+		}
+		q.wire.mu.Unlock()
+	}
+	return n, err
+}
+
+// wireCQ waits for the word of a sender. What came before Arm has been polled by
+// then or is announced still.
+type wireCQ struct {
+	rdma.CQ
+	news chan struct{}
+}
+
+func (q *wireCQ) Arm() bool { return true }
+
+func (q *wireCQ) WaitArmed(timeout time.Duration) error {
+	select {
+	case <-q.news:
+	case <-time.After(timeout):
+	}
+	return nil
+}
+
+func (q *wireCQ) Wake() {
+	q.tell()
+	q.CQ.Wake()
+}
+
+func (q *wireCQ) tell() {
+	select {
+	case q.news <- struct{}{}:
+	default:
+	}
+}
+
+// runOnHosts runs fn as n ranks, perHost on each host.
+func runOnHosts(t *testing.T, n, perHost int, armed bool, cfg Config, fn func(c *Comm) error) {
+	t.Helper()
+	var (
+		cable   = &wire{host: shm.NewHost(), cqs: map[rdma.PeerID]*wireCQ{}}
+		hosts   = map[int]*shm.Host{}
+		clients = pmi.NewLocal(n)
+		errs    = make(chan error, n)
+		mu      sync.Mutex
+	)
+	hostOf := func(node int) *shm.Host {
+		mu.Lock()
+		defer mu.Unlock()
+		if hosts[node] == nil {
+			hosts[node] = shm.NewHost()
+		}
+		return hosts[node]
+	}
+	for i := range n {
+		go func() {
+			client := placed{clients[i], perHost}
+			errs <- func() error {
+				near, err := shm.Open(shm.Config{Host: hostOf(client.Node(i)), Index: client.LocalRank(), Peers: client.LocalSize()})
+				if err != nil {
+					return err
+				}
+				far, err := cable.open(i, n, armed)
+				if err != nil {
+					return err
+				}
+				lanes := []engine.LaneConfig{{Device: near, Local: true}, {Device: far}}
+				if client.LocalSize() == 1 {
+					lanes[0], lanes[1] = lanes[1], lanes[0]
+				}
+				w, err := joinOver(context.Background(), cfg, client, lanes, near.Attr().Crowded, true)
+				if err != nil {
+					return err
+				}
+				if err := fn(w.Comm()); err != nil {
+					return fmt.Errorf("rank %d: %w", i, err)
+				}
+				return w.Finalize()
+			}()
+		}()
+	}
+	deadline := time.After(60 * time.Second)
+	for range n {
+		select {
+		case err := <-errs:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-deadline:
+			t.Fatal("ranks on several hosts hang")
+		}
+	}
+}
+
+func TestRanksOfSeveralHostsTalkOverTheLaneThatReachesThem(t *testing.T) {
+	for _, perHost := range []int{1, 2, 3} {
+		for _, armed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d-a-host-armed-%v", perHost, armed), func(t *testing.T) {
+				runOnHosts(t, 5, perHost, armed, Config{}, func(c *Comm) error {
+					if err := exchangeWithAll(c, perHost); err != nil {
+						return err
+					}
+					return takeFromAnybody(c)
+				})
+			})
+		}
+	}
+}
+
+// exchangeWithAll sends short and long messages to every rank, itself included.
+func exchangeWithAll(c *Comm, perHost int) error {
+	for _, n := range []int{0, 1, 500, 100_000} {
+		var reqs []Request
+		in := make([][]int32, c.Size())
+		for r := range c.Size() {
+			in[r] = make([]int32, n)
+			reqs = append(reqs, Irecv(c, in[r], r, n))
+		}
+		for r := range c.Size() {
+			out := make([]int32, n)
+			for i := range out {
+				out[i] = int32(c.Rank()*1000 + r + i)
+			}
+			reqs = append(reqs, Isend(c, out, r, n))
+		}
+		if _, err := WaitAll(reqs); err != nil {
+			return err
+		}
+		for r := range in {
+			for i, v := range in[r] {
+				if want := int32(r*1000 + c.Rank() + i); v != want {
+					return fmt.Errorf("element %d of %d from rank %d is %d, want %d", i, n, r, v, want)
+				}
+			}
+		}
+	}
+	if got := CardsFetched(c); got != c.Size() {
+		return fmt.Errorf("%d cards fetched after talking to %d ranks", got, c.Size())
+	}
+	for r := range c.Size() {
+		near := r/perHost == c.Rank()/perHost
+		if l := c.e.Attr(r); (l == c.e.Attr(c.Rank())) != near {
+			return fmt.Errorf("rank %d, same host %v, is reached over the wrong lane", r, near)
+		}
+	}
+	return nil
+}
+
+// takeFromAnybody has every rank sleep in a receive from anybody until somebody
+// of its own or of another host sends.
+func takeFromAnybody(c *Comm) error {
+	if c.Rank() == 0 {
+		seen := map[int]bool{}
+		for range c.Size() - 1 {
+			buf := make([]int64, 1)
+			st, err := Recv(c, buf, AnySource, 7)
+			if err != nil {
+				return err
+			}
+			if buf[0] != int64(st.Source) || seen[st.Source] {
+				return fmt.Errorf("message %d came from rank %d", buf[0], st.Source)
+			}
+			seen[st.Source] = true
+		}
+		return Barrier(c)
+	}
+	time.Sleep(time.Duration(c.Rank()) * 60 * time.Millisecond)
+	if err := Send(c, []int64{int64(c.Rank())}, 0, 7); err != nil {
+		return err
+	}
+	return Barrier(c)
+}
+
+func TestANetworkThatIsForbiddenIsAnErrorAtTheStart(t *testing.T) {
+	client := placed{pmi.NewLocal(2)[0], 1}
+	_, _, err := openDevices(&Config{Network: "none"}, client, newHost())
+	if err == nil {
+		t.Fatal("a job on two hosts starts without a network")
+	}
+	if cfg := (Config{Network: "verbs"}); cfg.validate() == nil {
+		t.Error("Network verbs is accepted; it should be ofi:verbs")
+	}
+}
