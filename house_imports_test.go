@@ -42,7 +42,7 @@ mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/iwarp rdma/dgram
 
 mpitest             mpi sim rdma
 bench               mpi prof rdma
-bench/peers         bench
+bench/peers         bench internal/lab
 apps/*              mpi
 examples/*          mpi
 cmd/muster          anything

@@ -1,17 +1,20 @@
-// Command peers measures Muster against Open MPI and MPICH on this machine and
-// writes what it finds into docs/results.md. `make bench-peers` starts it.
+// Command peers measures Muster against Open MPI, MPICH and libfabric driven
+// bare on this machine and writes what it finds into docs/results.md. `make
+// bench-peers` starts it.
 //
-// It builds loops/peers.c with the compiler wrapper of each library, and the
-// muster command. Then, for each group of figures and for at least five rounds,
+// It builds loops/peers.c with the compiler wrapper of each library,
+// loops/ofi_bare.c, and the muster command without and with libfabric. A group
+// that needs something this machine has not is skipped, and why is said. Then, for each group of figures and for at least five rounds,
 // it waits for a quiet machine, measures how long a cache line takes from one
 // core to the other, and runs every contender once, beginning with another one
 // each time. Figures of one round are compared with each other only: the machine
 // may have changed by the next. Every run is bounded in time; one that hangs is
 // killed and counted.
 //
-// The files: plan.go says what is measured, how it is started and what it must
-// show; quiet.go and hop.go look at the machine; run.go runs one command;
-// summary.go makes medians and ratios; report.go prints them.
+// The files: plan.go says what is measured and what it must show; build.go makes
+// the programs and command.go their commands; quiet.go and hop.go look at the
+// machine; run.go runs one command; summary.go makes medians and ratios;
+// report.go prints them.
 package main
 
 import (
@@ -20,14 +23,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/muster-mpi/muster/internal/lab"
 )
 
 // options are the command line.
@@ -44,7 +47,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "only", "", "measure this group only: "+strings.Join(groupNames(), ", "))
+	flag.StringVar(&o.only, "only", "", "measure this group only, or those whose names begin so and go on after a dash: "+strings.Join(groupNames(), ", "))
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each group; fewer than 5 prove nothing")
 	flag.BoolVar(&o.quick, "quick", false, "two rounds, to see that everything runs; results are not written")
 	flag.BoolVar(&o.peersOnly, "peers-only", false, "leave Muster out; results are not written")
@@ -76,7 +79,8 @@ func measure(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	bin, err := build(ctx, root, o)
+	groups, needed := possible(groups, o)
+	bin, err := build(ctx, root, needed)
 	if err != nil {
 		return err
 	}
@@ -84,15 +88,13 @@ func measure(ctx context.Context, o options) error {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "peers: the cache-line hand-over is not measured:", err)
 	}
-	versions := peerVersions(ctx)
+	versions := contenderVersions(ctx)
 	for _, g := range groups {
-		runs := newRuns(g, o)
-		for round := range o.rounds {
-			if err := runs.round(ctx, round, cpus, bin); err != nil {
-				return err
-			}
+		s, err := measureGroup(ctx, g, o, cpus, bin)
+		if err != nil {
+			return err
 		}
-		s := runs.summary(versions)
+		s.versions = g.versions(versions)
 		fmt.Println(s.text())
 		if o.peersOnly || o.quick {
 			continue
@@ -104,14 +106,34 @@ func measure(ctx context.Context, o options) error {
 	return nil
 }
 
+// measureGroup makes the hosts that the group wants, for as long as it runs.
+func measureGroup(ctx context.Context, g *group, o options, cpus []int, bin binaries) (s summary, err error) {
+	var at place
+	if g.over == hosts {
+		l, err := lab.Up(lab.Config{Hosts: g.hosts, Prefix: "peers"})
+		if err != nil {
+			return s, err
+		}
+		defer func() { err = errors.Join(err, l.Down()) }()
+		at = place{hosts: l.Hosts(), rsh: l.Rsh()}
+	}
+	runs := newRuns(g, o)
+	for round := range o.rounds {
+		if err := runs.round(ctx, round, cpus, bin, at); err != nil {
+			return s, err
+		}
+	}
+	return runs.summary(), nil
+}
+
 func selectGroups(o options) ([]*group, error) {
 	var chosen []*group
 	for _, g := range plan() {
-		if o.only != "" && g.name != o.only {
+		if o.only != "" && g.name != o.only && !strings.HasPrefix(g.name, o.only+"-") {
 			continue
 		}
 		if o.peersOnly && len(g.peers) == 0 {
-			if o.only != "" {
+			if o.only == g.name {
 				return nil, fmt.Errorf("the group %q has no peers to measure: leave out --peers-only", o.only)
 			}
 			continue
@@ -140,58 +162,4 @@ func moduleRoot() (string, error) {
 		}
 		dir = up
 	}
-}
-
-// binaries are the programs that were built.
-type binaries struct{ openMPI, mpich, muster string }
-
-func build(ctx context.Context, root string, o options) (binaries, error) {
-	here := filepath.Join(root, "bench", "peers")
-	bin := binaries{
-		openMPI: filepath.Join(here, "bin", "peers-openmpi"),
-		mpich:   filepath.Join(here, "bin", "peers-mpich"),
-		muster:  filepath.Join(root, "bin", "muster"),
-	}
-	if err := os.MkdirAll(filepath.Join(here, "bin"), 0o755); err != nil {
-		return bin, err
-	}
-	for _, c := range []struct{ compiler, out string }{{"mpicc.openmpi", bin.openMPI}, {"mpicc.mpich", bin.mpich}} {
-		if _, err := exec.LookPath(c.compiler); err != nil {
-			return bin, fmt.Errorf("%s is not installed; on Debian: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev", c.compiler)
-		}
-		// The last flag: gcc takes MPICH's MPI_STATUSES_IGNORE for an array.
-		err := command(ctx, root, c.compiler, "-O2", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-o", c.out, filepath.Join(here, "loops", "peers.c"), "-lpthread")
-		if err != nil {
-			return bin, err
-		}
-	}
-	if o.peersOnly {
-		return bin, nil
-	}
-	return bin, command(ctx, root, "go", "build", "-o", bin.muster, "./cmd/muster")
-}
-
-func command(ctx context.Context, dir, name string, args ...string) error {
-	fmt.Fprintln(os.Stderr, "building with", name)
-	c := exec.CommandContext(ctx, name, args...)
-	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return nil
-}
-
-var versionNumber = regexp.MustCompile(`[0-9]+\.[0-9]+(\.[0-9]+)?`)
-
-// peerVersions is for the head of the report; a library that does not tell is
-// named without a number.
-func peerVersions(ctx context.Context) string {
-	of := func(name, program string) string {
-		out, err := exec.CommandContext(ctx, program, "--version").Output()
-		if err != nil {
-			return name
-		}
-		return strings.TrimSpace(name + " " + versionNumber.FindString(string(out)))
-	}
-	return of("Open MPI", "mpirun.openmpi") + ", " + of("MPICH", "mpiexec.hydra")
 }

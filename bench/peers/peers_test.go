@@ -41,13 +41,13 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	r.values[openMPI][0] = []float64{1, 2, 1, math.NaN()}
 	r.values[mpich][0] = []float64{3, 6, 3, 0.1}
 	r.values[muster][0] = []float64{0.5, 1, 0.7, 9}
-	s := r.summary("")
+	s := r.summary()
 	l := s.lines[0]
 	if l.better != openMPI || l.ratio != (spread{0.5, 0.5, 0.7}) || s.verdict(&l) != "met" {
 		t.Errorf("against %s the ratio is %v, %s; want 0.5 (0.5 to 0.7) against Open MPI, met", l.better, l.ratio, s.verdict(&l))
 	}
 	g.largerBetter = true
-	s = r.summary("")
+	s = r.summary()
 	if l := s.lines[0]; l.better != mpich || s.verdict(&l) != "missed" {
 		t.Errorf("where larger is better, the better peer is %s and the line is %s; want MPICH, missed", l.better, s.verdict(&l))
 	}
@@ -78,13 +78,17 @@ func TestFiguresFromWhatIsPrinted(t *testing.T) {
 }
 
 func TestEveryLineHasACommandAndABound(t *testing.T) {
-	bin := binaries{"peers-openmpi", "peers-mpich", "muster"}
+	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", muster: "muster", musterOFI: "muster-ofi"}
+	at := place{hosts: []string{"a", "b", "c", "d"}, rsh: "run-on {host}"}
 	for _, g := range plan() {
 		if len(g.lines) == 0 || g.scale == 0 || g.shown == "" || (unitFactors[g.unit] == nil && !g.wallClock) {
 			t.Errorf("the group %s is incomplete", g.name)
 		}
 		for _, c := range append(slices.Clone(g.peers), muster) {
-			argv := strings.Join(g.argv(c, bin), " ")
+			argv := strings.Join(g.command(c, bin, at).argv, " ")
+			if c == bare {
+				continue // it makes its two processes itself, and binds them
+			}
 			if !strings.Contains(argv, fmt.Sprintf("-n %d ", g.ranks)) {
 				t.Errorf("%s of %s does not start %d ranks: %s", g.name, c, g.ranks, argv)
 			}
@@ -97,6 +101,99 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 				t.Errorf("%s %s has no bound", g.name, l.title)
 			}
 		}
+	}
+}
+
+func TestContendersOnTheNetworkDoNotMeetInSharedMemory(t *testing.T) {
+	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", muster: "muster", musterOFI: "muster-ofi"}
+	at := place{hosts: []string{"a", "b", "c", "d"}, rsh: "run-on {host}"}
+	find := func(name string) *group {
+		for _, g := range plan() {
+			if g.name == name {
+				return g
+			}
+		}
+		t.Fatalf("there is no group %s", name)
+		return nil
+	}
+	for _, c := range []struct {
+		group string
+		who   contender
+		words []string
+	}{
+		{"tcp", openMPI, []string{"btl tcp,self", "btl_tcp_if_include lo"}},
+		{"tcp", mpich, []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=self,tcp", "UCX_NET_DEVICES=lo"}},
+		{"tcp", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=ofi:net", "MUSTER_INTERFACE=lo", "muster-ofi run"}},
+		{"ofi-latency", bare, []string{"ofi_bare latency -s 8,8192"}},
+		{"ofi-bw", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=ofi:net"}},
+		{"hosts-start", muster, []string{"MUSTER_NETWORK=ofi:net", "--hosts a:16,b:16,c:16,d:16 --rsh run-on {host}", "--since 1"}},
+	} {
+		cmd := find(c.group).command(c.who, bin, at)
+		line := strings.Join(append(cmd.env, cmd.argv...), " ")
+		for _, words := range c.words {
+			if !strings.Contains(line, words) {
+				t.Errorf("%s of %s is started without %q: %s", c.group, c.who, words, line)
+			}
+		}
+	}
+}
+
+func TestOnlyTakesAGroupOrAFamily(t *testing.T) {
+	for only, want := range map[string][]string{
+		"tcp":    {"tcp"},
+		"ofi":    {"ofi-latency", "ofi-bw"},
+		"ofi-bw": {"ofi-bw"},
+		"of":     nil,
+	} {
+		groups, err := selectGroups(options{only: only})
+		var names []string
+		for _, g := range groups {
+			names = append(names, g.name)
+		}
+		if !slices.Equal(names, want) || (err != nil) != (want == nil) {
+			t.Errorf("--only %s takes %v, %v; want %v", only, names, err, want)
+		}
+	}
+}
+
+func TestProgramsThatAGroupNeeds(t *testing.T) {
+	groups, err := selectGroups(options{only: "tcp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := groups[0].programs(false); !slices.Equal(got, []program{openMPIProgram, mpichProgram, musterOFIProgram}) {
+		t.Errorf("tcp needs the programs %v", got)
+	}
+	// Without ours, libfabric is not needed.
+	if got := groups[0].programs(true); !slices.Equal(got, []program{openMPIProgram, mpichProgram}) {
+		t.Errorf("tcp without Muster needs the programs %v", got)
+	}
+}
+
+// What ofi_bare printed, and what the report makes of it.
+func TestFiguresOfTheBareProvider(t *testing.T) {
+	out := `{"bench":"latency","ranks":2,"device":"net bare","size":8,"metric":"latency","unit":"us","value":4.10496,"min":3.84136,"p50":4.01256,"p99":5.6316}
+{"bench":"latency","ranks":2,"device":"net bare","size":8192,"metric":"latency","unit":"us","value":6.65553,"min":6.2563,"p50":6.60962,"p99":7.88085}
+`
+	groups, err := selectGroups(options{only: "ofi-latency"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := groups[0]
+	values, err := g.figures([]byte(out), "value")
+	if err != nil || !slices.Equal(values, []float64{4.10496, 6.65553}) {
+		t.Fatalf("figures are %v, %v", values, err)
+	}
+	r := newRuns(g, options{rounds: 1})
+	for i, v := range values {
+		r.values[bare][i], r.values[muster][i] = []float64{v}, []float64{v * 1.2}
+	}
+	s := r.summary()
+	if one, two := s.verdict(&s.lines[0]), s.verdict(&s.lines[1]); one != "met" || two != "missed" {
+		t.Errorf("1.2 times the provider is %s at 8 B and %s at 8 KB; want met, since 1.25 is allowed, and missed, since 1.15 is", one, two)
+	}
+	if text := s.markdown(); !strings.Contains(text, "libfabric bare, µs") || !strings.Contains(text, "| 8 B | 4.10 (4.10–4.10) | 4.93") {
+		t.Errorf("the table is\n%s", text)
 	}
 }
 
@@ -128,7 +225,7 @@ func TestARunThatHangsIsKilledWithWhatItStarted(t *testing.T) {
 	// enough to end the launcher.
 	script := fmt.Sprintf("trap '' TERM; setsid sleep 100 & echo $! > %s; sleep 100", pidFile)
 	start := time.Now()
-	_, err := bounded(context.Background(), 300*time.Millisecond, []string{"sh", "-c", script})
+	_, err := bounded(context.Background(), 300*time.Millisecond, command{argv: []string{"sh", "-c", script}})
 	if !errors.Is(err, errHung) {
 		t.Errorf("the run ended with %v, want that it hung", err)
 	}
@@ -154,7 +251,7 @@ func TestARunThatHangsIsKilledWithWhatItStarted(t *testing.T) {
 }
 
 func TestACommandThatFailsSaysWhy(t *testing.T) {
-	out, err := bounded(context.Background(), time.Minute, []string{"sh", "-c", "echo no fabric >&2; exit 3"})
+	out, err := bounded(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo no fabric >&2; exit 3"}})
 	if err == nil || !strings.Contains(err.Error(), "no fabric") {
 		t.Errorf("got %q and the error %v, want one that quotes the complaint", out, err)
 	}

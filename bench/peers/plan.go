@@ -1,35 +1,46 @@
 package main
 
-import (
-	"strconv"
-	"strings"
-)
-
 // contender is a program that takes part.
 type contender int
 
 const (
 	openMPI contender = iota
 	mpich
+	bare // libfabric without anything above it
 	muster
 	contenderCount
 )
 
-var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "Muster"}
+var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "libfabric bare", "Muster"}
 
 func (c contender) String() string { return contenderNames[c] }
 
+// medium is what the messages of a group travel over.
+type medium int
+
+const (
+	sharedMemory medium = iota
+	// network is TCP on this machine's loopback. Ours goes there through
+	// libfabric's provider net.
+	network
+	// hosts is the network between hosts that are made for the purpose: network
+	// namespaces, see internal/lab.
+	hosts
+)
+
 // group is what one run of each contender yields.
 type group struct {
-	name  string
+	name  string // or family-name: --only takes both
 	title string
 	note  string // what a reader must know, besides
 	ranks int
+	over  medium
+	hosts int // that the ranks are spread over, where over is hosts
 	// peers are the contenders that ours is compared with: the better of them.
 	// None: ours is compared with the bound itself.
 	peers []contender
-	args  string // for peers.c, and for `muster bench` in its own spelling
-	ours  string
+	args  string // for the loops in C
+	ours  string // the same for `muster bench` in its own spelling; {now} is the time
 	// metric is which of the figures a run prints, in what unit, and how it is
 	// shown: multiplied by scale, in another unit.
 	metric string
@@ -50,8 +61,12 @@ type line struct {
 	bound float64
 }
 
-// plan is the table of what the shared-memory core must show.
+// plan is the table of what must be shown, in shared memory and on the network.
 func plan() []*group {
+	return append(sharedMemoryPlan(), networkPlan()...)
+}
+
+func sharedMemoryPlan() []*group {
 	both := []contender{openMPI, mpich}
 	return []*group{
 		{
@@ -102,6 +117,48 @@ func plan() []*group {
 	}
 }
 
+// networkPlan compares with the provider that ours runs on, and with the others
+// over the same TCP.
+func networkPlan() []*group {
+	const onNet = "Both use libfabric's provider net, which is TCP, on the loopback of this machine."
+	const onHosts = "The hosts are network namespaces of this machine, connected by a switch; all ranks share its cores. Every rank sends one message to the next and gets one from the rank before."
+	return []*group{
+		{
+			name: "ofi-latency", title: "Half round trip against libfabric driven bare, two ranks, provider net", ranks: 2,
+			over: network, peers: []contender{bare}, note: onNet,
+			args: "latency -s 8,8192", ours: "latency --sizes 8,8192",
+			metric: "latency", unit: "us", scale: 1, shown: "µs",
+			lines: []line{{"8 B", 8, 1.25}, {"8 KB", 8192, 1.15}},
+		},
+		{
+			name: "ofi-bw", title: "Bandwidth against libfabric driven bare, window of 64, provider net", ranks: 2,
+			over: network, peers: []contender{bare}, note: onNet,
+			args: "bw -s 1048576", ours: "bw --sizes 1048576",
+			metric: "bandwidth", unit: "MB/s", scale: 1e-3, shown: "GB/s", largerBetter: true,
+			lines: []line{{"1 MB", 1 << 20, 0.95}},
+		},
+		{
+			name: "tcp", title: "Half round trip over TCP on loopback, two ranks", ranks: 2,
+			over: network, peers: []contender{openMPI, mpich}, note: "Ours uses libfabric's provider net.",
+			args: "latency -s 8,8192,1048576", ours: "latency --sizes 8,8192,1048576",
+			metric: "latency", unit: "us", scale: 1, shown: "µs",
+			lines: []line{{"8 B", 8, 1}, {"8 KB", 8192, 1}, {"1 MB", 1 << 20, 1}},
+		},
+		{
+			name: "hosts-start", title: "From the start of the launcher to the first message of the last of 64 ranks, 4 hosts", ranks: 64,
+			over: hosts, hosts: 4, note: onHosts,
+			ours: "first-message --since {now}", metric: "first-message", unit: "s", scale: 1, shown: "s",
+			lines: []line{{"64 ranks", 0, 2}},
+		},
+		{
+			name: "hosts-cards", title: "Business cards that a rank fetched for it, the most of any", ranks: 64,
+			over: hosts, hosts: 4, note: onHosts + " So it has talked to two.",
+			ours: "first-message --since {now}", metric: "cards", unit: "cards", scale: 1, shown: "cards",
+			lines: []line{{"64 ranks", 0, 2}},
+		},
+	}
+}
+
 func groupNames() []string {
 	var names []string
 	for _, g := range plan() {
@@ -110,45 +167,13 @@ func groupNames() []string {
 	return names
 }
 
-// argv is the command of a contender. Two ranks are bound one to a core; more
-// than that share the cores, and Open MPI must be told to yield.
-func (g *group) argv(c contender, bin binaries) []string {
-	n := strconv.Itoa(g.ranks)
-	pair := g.ranks == 2
-	switch c {
-	case openMPI:
-		// Shared memory only, by the messaging layer that has no fabric in mind.
-		argv := []string{"mpirun.openmpi", "-n", n, "--mca", "pml", "ob1", "--mca", "btl", "vader,self"}
-		if pair {
-			argv = append(argv, "--bind-to", "core")
-		} else {
-			argv = append(argv, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
-		}
-		return append(append(argv, bin.openMPI), strings.Fields(g.args)...)
-	case mpich:
-		argv := []string{"mpiexec.hydra", "-n", n}
-		if pair {
-			argv = append(argv, "-bind-to", "core")
-		}
-		return append(append(argv, bin.mpich), strings.Fields(g.args)...)
-	}
-	argv := []string{bin.muster, "run", "-n", n}
-	if pair {
-		argv = append(argv, "--bind", "core")
-	}
-	argv = append(argv, bin.muster, "bench")
-	argv = append(argv, strings.Fields(g.ours)...)
-	if g.wallClock {
-		return argv
-	}
-	return append(argv, "--json")
-}
-
 // unitFactors turn what a program may print into the unit of a group.
 var unitFactors = map[string]map[string]float64{
 	"us":    {"us": 1, "µs": 1, "ns": 1e-3, "ms": 1e3, "s": 1e6},
 	"MB/s":  {"MB/s": 1, "GB/s": 1e3},
 	"msg/s": {"msg/s": 1},
+	"s":     {"s": 1, "ms": 1e-3, "us": 1e-6},
+	"cards": {"cards": 1},
 	"KiB":   {"KiB": 1, "MiB": 1024, "B": 1.0 / 1024, "MB": 1e6 / 1024},
 	"%":     {"%": 1},
 	"ratio": {"ratio": 1},

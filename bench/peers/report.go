@@ -86,7 +86,9 @@ func (s *summary) conditions() string {
 		fmt.Fprintf(&b, " The machine was not quiet: others used %.0f %% (%.0f–%.0f) of the cores, so take these figures for a rehearsal.",
 			s.load.mid*100, s.load.low*100, s.load.high*100)
 	}
-	fmt.Fprintf(&b, " %s.", s.versions)
+	if s.versions != "" {
+		fmt.Fprintf(&b, " %s.", s.versions)
+	}
 	if s.group.note != "" {
 		b.WriteString(" " + s.group.note)
 	}

@@ -71,7 +71,7 @@ func newRuns(g *group, o options) *runs {
 
 // round runs every contender once. The one that begins changes, so that
 // whatever a run leaves behind in caches and clocks hits all alike.
-func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries) error {
+func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, at place) error {
 	load := awaitQuiet(ctx, r.settle)
 	r.loads = append(r.loads, load)
 	hop := math.NaN()
@@ -82,7 +82,7 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries) e
 	for i := range r.contenders {
 		c := r.contenders[(i+round)%len(r.contenders)]
 		start := time.Now()
-		values, err := r.one(ctx, c, bin)
+		values, err := r.one(ctx, r.group.command(c, bin, at))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -91,7 +91,7 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries) e
 			outcome = err.Error()
 			r.failures[c] = append(r.failures[c], err)
 		}
-		fmt.Fprintf(os.Stderr, "%-8s round %d of %d  others %3.0f %%  hand-over %4.0f ns  %-11s %s\n",
+		fmt.Fprintf(os.Stderr, "%-11s round %d of %d  others %3.0f %%  hand-over %4.0f ns  %-14s %s\n",
 			r.group.name, round+1, r.rounds, load*100, hop, c, outcome)
 		for k := range r.group.lines {
 			v := math.NaN()
@@ -105,9 +105,9 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries) e
 }
 
 // one is one run of one contender: a figure for each line of the group.
-func (r *runs) one(ctx context.Context, c contender, bin binaries) ([]float64, error) {
+func (r *runs) one(ctx context.Context, cmd command) ([]float64, error) {
 	start := time.Now()
-	out, err := bounded(ctx, r.limit, r.group.argv(c, bin))
+	out, err := bounded(ctx, r.limit, cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -160,17 +160,18 @@ const runMark = "BENCH_PEERS_RUN"
 
 // bounded runs a command and returns its standard output. If it takes too long
 // it is asked to end, then killed, and so is every process it left behind.
-func bounded(ctx context.Context, limit time.Duration, argv []string) ([]byte, error) {
+func bounded(ctx context.Context, limit time.Duration, run command) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	mark := fmt.Sprintf("%s=%d.%d", runMark, os.Getpid(), time.Now().UnixNano())
 	defer killMarked(mark)
 
 	var out, complaints bytes.Buffer
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd := exec.CommandContext(ctx, run.argv[0], run.argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	// Open MPI refuses to run as root, as in a container, without these two.
 	cmd.Env = append(os.Environ(), mark, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	cmd.Env = append(cmd.Env, run.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 3 * time.Second // then it is killed, and its pipes are closed
@@ -179,7 +180,7 @@ func bounded(ctx context.Context, limit time.Duration, argv []string) ([]byte, e
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, fmt.Errorf("%w after %s", errHung, limit)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(argv[0]), err, lastLine(complaints.String()))
+		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(run.argv[0]), err, lastLine(complaints.String()))
 	}
 	return out.Bytes(), nil
 }

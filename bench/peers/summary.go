@@ -48,8 +48,8 @@ type lineSummary struct {
 	ratio spread
 }
 
-func (r *runs) summary(versions string) summary {
-	s := summary{runs: r, versions: versions, hop: spreadOf(r.hops), load: spreadOf(r.loads)}
+func (r *runs) summary() summary {
+	s := summary{runs: r, hop: spreadOf(r.hops), load: spreadOf(r.loads)}
 	for i, l := range r.group.lines {
 		ls := lineSummary{line: l, better: -1}
 		for _, c := range r.contenders {
