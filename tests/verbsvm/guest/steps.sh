@@ -1,0 +1,151 @@
+# The steps that are run on each device: a step NAME is the function step_NAME,
+# which fails by its status; the device's kind, name and address are in $kind,
+# $device and $address. Every command is bounded by timeout. Sourced by init.sh.
+
+step() {
+	local start=$(seconds) status
+	echo "verbsvm: begin $1 $2"
+	(
+		set -e
+		step_$2
+	) </dev/null 2>&1
+	status=$?
+	kill -9 -1 2>/dev/null # what a step has left behind; not this process
+	if [ $status = 0 ]; then
+		echo "verbsvm: ok $1 $2, $(($(seconds) - start)) s"
+	else
+		echo "verbsvm: FAILED $1 $2, status $status, $(($(seconds) - start)) s"
+		failed=1
+	fi
+}
+
+# note puts a line into the summary.
+note() {
+	echo "verbsvm:    $*"
+}
+
+# The device is there, and the rdma stack works without us.
+step_device() {
+	rdma link show
+	ibv_devinfo -d $device
+	timeout 60 rping -s -a $address -p 7174 -C 4 -S 4000 &
+	sleep 2
+	timeout 60 rping -c -a $address -p 7174 -C 4 -S 4000
+	wait $!
+}
+
+# libfabric's provider works without us: what it offers, and its own ping-pong.
+step_provider() {
+	timeout 60 fi_info -p 'verbs;ofi_rxm' -v >/tmp/info
+	grep -E 'prov_name|type: FI_EP|mr_mode|max_msg_size|inject_size|src_addr:' /tmp/info | sort -u
+	note "$(grep -m 1 -o 'mr_mode.*' /tmp/info)"
+	# The provider asks for completion queues for as many peers as this says, 256
+	# if nothing, and rxe has none so long.
+	export FI_UNIVERSE_SIZE=2
+	timeout 120 fi_pingpong -p 'verbs;ofi_rxm' -e rdm -I 50 &
+	sleep 3
+	timeout 120 fi_pingpong -p 'verbs;ofi_rxm' -e rdm -I 50 $address
+	wait $!
+}
+
+# From here on it is ours. over_verbs puts a command on as many ranks as it is
+# told, none of which sees shared memory.
+export MUSTER_NETWORK='ofi:verbs;ofi_rxm' MUSTER_NO_SHARED_MEMORY=1
+
+over_verbs() {
+	local limit=$1 ranks=$2
+	shift 2
+	timeout -k 5 $limit muster run -n $ranks "$@"
+}
+
+# What is offered and taken is told.
+step_explain() {
+	timeout 60 muster explain network >/tmp/explain
+	cat /tmp/explain
+	grep -q verbs /tmp/explain
+}
+
+# The device keeps the rules of package rdma.
+step_conformance() {
+	cd /muster
+	timeout -k 5 400 ./ofi.test -test.v -test.timeout 390s -test.run Verbs >/tmp/conformance || {
+		cat /tmp/conformance
+		return 1
+	}
+	grep -E '^ *--- ' /tmp/conformance
+	grep -q '^--- PASS' /tmp/conformance
+	note "$(grep -c '^ *--- PASS' /tmp/conformance) checks passed, $(grep -c '^ *--- SKIP' /tmp/conformance) skipped"
+}
+
+# The tests of package mpi are collective calls: every rank runs all of them.
+tests() {
+	local ranks=$1
+	shift
+	cd /muster
+	over_verbs 400 $ranks ./mpi.test -test.v -test.timeout 390s "$@" >/tmp/tests 2>&1 || {
+		grep -vE '(=== RUN|--- PASS)' /tmp/tests
+		return 1
+	}
+	! grep -E -- '--- FAIL' /tmp/tests
+	grep -q -- '--- PASS' /tmp/tests
+	note "$(grep -cE '] --- PASS' /tmp/tests) tests passed, $(grep -cE '] --- SKIP' /tmp/tests) skipped, all ranks counted"
+}
+
+collectives='Barrier|Bcast|Reduce|Predefined|Gather|Alltoall|Collective|Counts'
+step_p2p() {
+	tests 2 -test.skip "$collectives|Dup|Split|Create|Freed|Names"
+}
+step_communicators() {
+	tests 2 -test.run 'Dup|Split|Create|Freed|Names'
+}
+step_collectives() {
+	tests 2 -test.run "$collectives"
+}
+
+# Figures of an emulated machine: they show that sizes work, not how fast.
+step_bench() {
+	over_verbs 120 2 muster bench latency -m 8,1K,8K,64K,1M -i 50
+	over_verbs 120 2 muster bench bw -m 8K,1M -i 5
+}
+
+# Registered memory is really locked: while a job runs the kernel counts locked
+# pages for its ranks and lists their memory regions, and afterwards none is left.
+step_pinning() {
+	local before after pinned=0 most=0 regions=0 n pid
+	before=$(regions_listed)
+	over_verbs 120 2 muster bench bw -m 4M -i 20 >/tmp/bench 2>&1 &
+	local job=$!
+	while kill -0 $job 2>/dev/null; do
+		n=$(regions_listed)
+		[ $n -le $regions ] || { regions=$n; rdma resource show mr >/tmp/regions; }
+		for pid in $(pidof muster); do
+			pinned=$(awk '/^VmPin/ { print $2 }' /proc/$pid/status 2>/dev/null)
+			[ "${pinned:-0}" -le $most ] || { most=$pinned; grep -E '^Vm(Pin|Lck|RSS)' /proc/$pid/status >/tmp/status; }
+		done
+		sleep 0.2
+	done
+	wait $job
+	cat /tmp/bench /tmp/status
+	cut -c 1-110 /tmp/regions
+	after=$(regions_listed)
+	note "a rank had $most kB locked (VmPin), the job $((regions - before)) memory regions, $((after - before)) left behind"
+	[ $most -gt 4096 ]
+	[ $regions -gt $before ]
+	[ $after -eq $before ]
+}
+
+regions_listed() {
+	rdma resource show mr | wc -l
+}
+
+# A user who may not lock enough memory is told so, and is not left hanging.
+step_limit() {
+	local status=0
+	chmod 1777 /tmp /dev/shm
+	timeout -k 5 60 su user -c "ulimit -l 64; exec muster run -n 2 muster bench latency -m 8 -i 10" >/tmp/limit 2>&1 || status=$?
+	cat /tmp/limit
+	[ $status != 0 ]
+	[ $status != 124 ]
+	[ $status != 143 ]
+	grep -q 'ulimit -l' /tmp/limit
+}
