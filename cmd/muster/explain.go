@@ -15,7 +15,7 @@ import (
 )
 
 func newExplainCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Tell which protocol carries messages of which size, and why",
 		Long: `explain starts two ranks on this machine and prints what they would do: for each
@@ -23,7 +23,8 @@ range of message sizes the protocol with the lowest cost, from the costs that th
 device measured when it was opened.`,
 		Example: `  muster explain
   MUSTER_RENDEZVOUS=get muster explain     what a setting changes
-  muster run -n 16 muster explain          when ranks share cores`,
+  muster run -n 16 muster explain          when ranks share cores
+  muster explain network                   what carries messages between hosts`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
@@ -33,6 +34,8 @@ device measured when it was opened.`,
 			return nil
 		},
 	}
+	cmd.AddCommand(newExplainNetworkCommand())
+	return cmd
 }
 
 // startSelf runs this command again as the ranks of a job.

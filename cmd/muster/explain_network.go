@@ -1,0 +1,103 @@
+package main
+
+// muster explain network: what this host could use between hosts, what a job
+// would take, and why.
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+func newExplainNetworkCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "network",
+		Short: "Tell which fabric and interface carry messages between hosts, and why",
+		Long: `network lists what libfabric offers on this host, one line each, what a job
+would take, and why not the others. Ranks of one host use shared memory and need
+none of it.
+
+MUSTER_NETWORK chooses the provider, MUSTER_INTERFACE the interface; both are
+obeyed here as a job would.`,
+		Example: `  muster explain network
+  muster explain network --all                          also what can never be used
+  MUSTER_NETWORK='ofi:tcp;ofi_rxm' muster explain network
+  MUSTER_INTERFACE=eth1 muster explain network`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := mpi.ConfigFromEnv(os.Environ())
+			if err != nil {
+				return err
+			}
+			return explainNetwork(cmd.OutOrStdout(), cfg, all)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "list every endpoint type of every provider")
+	return cmd
+}
+
+func explainNetwork(w io.Writer, cfg *mpi.Config, all bool) error {
+	if cfg.Network == "none" {
+		fmt.Fprintln(w, "no network: MUSTER_NETWORK is none; a job has to run on one host")
+		return nil
+	}
+	offers, version, err := mpi.NetworkOffers(cfg)
+	if err != nil {
+		return fmt.Errorf("explain: network: %w", err)
+	}
+	fmt.Fprintf(w, "libfabric %s\n", version)
+	taken := -1
+	for i := range offers {
+		if offers[i].Taken {
+			taken = i
+		}
+	}
+	if taken < 0 {
+		fmt.Fprintln(w, "nothing here can carry messages between hosts")
+	} else {
+		o := &offers[taken]
+		fmt.Fprintf(w, "taken: %s on %s (%s): %s\nwaits by: %s\n", o.Provider, o.Domain, cmp.Or(o.Address, "no address"), o.Reason, o.Wait)
+		if o.Registers {
+			fmt.Fprintln(w, "memory is registered: its pages are locked while it is in use")
+		}
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, " \tprovider\tdomain\taddress\tendpoint\tspeed\twhy")
+	hidden := 0
+	for i := range offers {
+		o := &offers[i]
+		if !all && o.Endpoint != "RDM" {
+			hidden++
+			continue
+		}
+		mark := " "
+		if o.Taken {
+			mark = "*"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", mark, o.Provider, o.Domain, cmp.Or(o.Address, "-"), o.Endpoint, speed(o.Speed), o.Reason)
+	}
+	t.Flush()
+	if hidden > 0 {
+		fmt.Fprintf(w, "\n%d offers of connected and plain datagram endpoints are not shown; --all shows them\n", hidden)
+	}
+	return nil
+}
+
+// speed writes bits per second as people say it.
+func speed(bits uint64) string {
+	switch {
+	case bits == 0:
+		return "-"
+	case bits >= 1e9:
+		return fmt.Sprintf("%g Gbit/s", float64(bits)/1e9)
+	}
+	return fmt.Sprintf("%g Mbit/s", float64(bits)/1e6)
+}
