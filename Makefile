@@ -19,7 +19,7 @@ TESTS       ?=
 PEERS       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz lint cross explore bench-peers ci clean
+.PHONY: help build test race multi multi-race fuzz lint cross explore bench-peers test-verbs-vm ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,9 +87,12 @@ explore: ## run every order of every small program through the protocols (long)
 		$(GO) test ./internal/p2p -run TestExplore -v -timeout 120m -explore.full; \
 	else echo "skipped: there is no explorer in internal/p2p yet"; fi
 
-bench-peers: build ## measure against Open MPI and MPICH, write docs/results.md (long)
+bench-peers: ## measure against Open MPI, MPICH and bare libfabric, write docs/results.md (long)
 	@if [ -d bench/peers ]; then $(GO) run ./bench/peers $(PEERS); \
 	else echo "skipped: there is no bench/peers yet"; fi
+
+test-verbs-vm: ## run over libfabric's verbs on soft-iWARP and soft-RoCE in a virtual machine (minutes)
+	./tests/verbsvm/run.sh
 
 ci: ## everything that is checked before a change is taken
 	./.ci/run
