@@ -8,6 +8,8 @@
 //
 // C programs built with MPICH use the same requests, and nothing else unless
 // they spawn processes, which is refused.
+//
+// A job on several hosts has a server on each: server_tree.go.
 package pmi
 
 import (
@@ -30,6 +32,16 @@ type ServerConfig struct {
 	// Event, if not nil, is told what ranks do. It is called from the goroutine
 	// that serves the rank, before the rank gets its answer.
 	Event func(Event)
+
+	// Serves is the number of ranks that this server serves itself, if there
+	// are others in the job. Default: all.
+	Serves int
+	// Up is the server above in a tree of servers. Default: this one is the
+	// root, and all there is.
+	Up Upstream
+	// Released, if not nil, is called at the root when all ranks have entered a
+	// fence, so that the servers below are told.
+	Released func()
 }
 
 // Phase is how far a rank is.
@@ -55,10 +67,16 @@ type Event struct {
 type Server struct {
 	cfg ServerConfig
 
-	mu     sync.Mutex
-	values map[string]string
-	phase  []Phase
-	fenced []*serverConn // who waits in the fence
+	mu      sync.Mutex
+	values  map[string]string
+	fresh   []Pair // put since the last fence, for the server above
+	phase   []Phase
+	fenced  []*serverConn // who waits in the fence
+	remote  int           // ranks of other servers that are known to wait in it
+	entered int           // ranks of this server, and of others as a whole, that are in
+	passed  int           // fences that are over
+	asked   map[string][]func(value string, ok bool)
+	counts  ServerCounts
 }
 
 type serverConn struct {
@@ -83,10 +101,14 @@ func NewServer(cfg ServerConfig) *Server {
 	if cfg.Mapping == "" {
 		cfg.Mapping = fmt.Sprintf("(vector,(0,1,%d))", cfg.Size)
 	}
+	if cfg.Serves == 0 && cfg.Released == nil {
+		cfg.Serves = cfg.Size
+	}
 	return &Server{
 		cfg:    cfg,
 		values: map[string]string{mappingKey: cfg.Mapping},
 		phase:  make([]Phase, cfg.Size),
+		asked:  map[string][]func(string, bool){},
 	}
 }
 
@@ -104,7 +126,14 @@ func (s *Server) Phase(rank int) Phase {
 func (s *Server) Fenced() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.fenced)
+	return len(s.fenced) + s.remote
+}
+
+// Passed is the number of fences that all ranks have passed.
+func (s *Server) Passed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.passed
 }
 
 // Serve answers a rank until it closes its end, which is no error.
@@ -136,7 +165,7 @@ func (s *Server) answer(c *serverConn, m *message, lines *lineReader) error {
 		if m.get("pmi_version") != "1" {
 			rc = "-1"
 		} else {
-			s.enter(c.rank, PhaseJoined, Event{})
+			s.reach(c.rank, PhaseJoined, Event{})
 		}
 		return c.reply("response_to_init", "pmi_version", "1", "pmi_subversion", "1", "rc", rc)
 	case "get_maxes":
@@ -155,11 +184,11 @@ func (s *Server) answer(c *serverConn, m *message, lines *lineReader) error {
 	case "barrier_in":
 		return s.fence(c)
 	case "finalize":
-		s.enter(c.rank, PhaseFinalized, Event{})
+		s.reach(c.rank, PhaseFinalized, Event{})
 		return c.reply("finalize_ack", "rc", "0")
 	case "abort":
 		why, _ := valueCode.DecodeString(m.get(abortWhy))
-		s.enter(c.rank, PhaseAborted, Event{Code: m.number("exitcode", 1), Why: string(why)})
+		s.reach(c.rank, PhaseAborted, Event{Code: m.number("exitcode", 1), Why: string(why)})
 		return nil
 	case "spawn":
 		for {
@@ -178,7 +207,7 @@ func (s *Server) answer(c *serverConn, m *message, lines *lineReader) error {
 // Other servers skip fields that they do not know.
 const abortWhy = "muster_why"
 
-func (s *Server) enter(rank int, p Phase, e Event) {
+func (s *Server) reach(rank int, p Phase, e Event) {
 	s.mu.Lock()
 	s.phase[rank] = p
 	s.mu.Unlock()
@@ -205,6 +234,9 @@ func (s *Server) put(c *serverConn, m *message) error {
 		bad = "duplicate_key"
 	default:
 		s.values[key] = value
+		if s.cfg.Up != nil {
+			s.fresh = append(s.fresh, Pair{key, value})
+		}
 	}
 	s.mu.Unlock()
 	if bad != "" {
@@ -214,26 +246,45 @@ func (s *Server) put(c *serverConn, m *message) error {
 }
 
 func (s *Server) get(c *serverConn, m *message) error {
-	s.mu.Lock()
-	value, ok := s.values[m.get("key")]
-	s.mu.Unlock()
-	if !ok {
-		return c.reply("get_result", "rc", "-1", "msg", "no_such_key", "value", "unknown")
-	}
-	return c.reply("get_result", "rc", "0", "msg", "success", "value", value)
+	// The answer may come later, from the server above. That a client has gone
+	// meanwhile is seen by the next read.
+	s.Lookup(m.get("key"), func(value string, ok bool) {
+		if ok {
+			c.reply("get_result", "rc", "0", "msg", "success", "value", value)
+		} else {
+			c.reply("get_result", "rc", "-1", "msg", "no_such_key", "value", "unknown")
+		}
+	})
+	return nil
 }
 
 func (s *Server) fence(c *serverConn) error {
 	s.mu.Lock()
 	s.fenced = append(s.fenced, c)
-	all := s.fenced
-	if len(all) < s.cfg.Size {
-		s.mu.Unlock()
-		s.tell(Event{Rank: c.rank, Phase: PhaseJoined, Fence: true})
-		return nil
-	}
-	s.fenced = nil
+	here := len(s.fenced) == s.cfg.Serves
 	s.mu.Unlock()
+	if s.cfg.Up == nil {
+		if s.enter(1) {
+			return s.Release()
+		}
+	}
+	s.tell(Event{Rank: c.rank, Phase: PhaseJoined, Fence: true})
+	if here && s.cfg.Up != nil {
+		s.cfg.Up.Fence(s.takeFresh())
+	}
+	return nil
+}
+
+// Release ends the fence: every rank that this server serves gets its answer.
+func (s *Server) Release() error {
+	s.mu.Lock()
+	all := s.fenced
+	s.fenced, s.remote, s.entered = nil, 0, 0
+	s.passed++
+	s.mu.Unlock()
+	if s.cfg.Released != nil {
+		s.cfg.Released()
+	}
 	var first error
 	for _, waiting := range all {
 		if err := waiting.reply("barrier_out", "rc", "0"); err != nil && first == nil {
