@@ -25,11 +25,12 @@ type Benchmark struct {
 // Params are what the user can set.
 type Params struct {
 	Sizes      []int
-	Iterations int // 0: by size
-	Warmup     int // 0: a tenth of the iterations
-	Window     int // messages in flight; 0: 64
-	Threads    int // mt-latency; 0: 2
-	Seconds    int // idle; 0: 10
+	Iterations int     // 0: by size
+	Warmup     int     // 0: a tenth of the iterations
+	Window     int     // messages in flight; 0: 64
+	Threads    int     // mt-latency; 0: 2
+	Seconds    int     // idle; 0: 10
+	Since      float64 // first-message: Unix time in seconds; 0: when the ranks have joined
 	Touch      bool
 }
 
@@ -85,6 +86,8 @@ func All() []Benchmark {
 			Metric: "pss", Unit: "KiB", Column: "PSS (KiB)", Run: memoryOnce},
 		{Name: "idle", Title: "CPU of a Waiting Rank", Doc: "share of a core that a rank uses while it waits in Recv", Ranks: 2,
 			Metric: "cpu", Unit: "%", Column: "CPU (%)", Run: idle},
+		{Name: "first-message", Title: "From Start to First Message", Doc: "time from the start of the launcher until every rank has had a message, and business cards fetched for it", Ranks: 64, AnyRanks: true,
+			Metric: "first-message", Unit: "s", Column: "Time (s)", Run: firstMessage},
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}

@@ -152,9 +152,9 @@ func networkPlan() []*group {
 		},
 		{
 			name: "hosts-cards", title: "Business cards that a rank fetched for it, the most of any", ranks: 64,
-			over: hosts, hosts: 4, note: onHosts + " So it has talked to two.",
+			over: hosts, hosts: 4, note: onHosts + " It needs the card of the rank that it sends to.",
 			ours: "first-message --since {now}", metric: "cards", unit: "cards", scale: 1, shown: "cards",
-			lines: []line{{"64 ranks", 0, 2}},
+			lines: []line{{"64 ranks", 0, 1}},
 		},
 	}
 }

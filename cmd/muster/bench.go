@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -74,6 +75,8 @@ func newBenchmark(b bench.Benchmark) *cobra.Command {
 	switch b.Name {
 	case "mt-latency":
 		fl.IntVar(&f.params.Threads, "threads", 0, "goroutines at rank 1 (default 2)")
+	case "first-message":
+		fl.Float64Var(&f.params.Since, "since", 0, "when the launcher was started, as date +%s.%N tells (default: when the ranks have joined, or now if this starts them)")
 	case "idle":
 		fl.IntVar(&f.params.Seconds, "seconds", 0, "how long to wait (default 10)")
 	}
@@ -84,6 +87,9 @@ func newBenchmark(b bench.Benchmark) *cobra.Command {
 func startBenchmark(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 	if err := b.Check(f.ranks); err != nil {
 		return err
+	}
+	if b.Name == "first-message" && f.params.Since == 0 {
+		return startSelf(cmd, f.ranks, fmt.Sprintf("--since=%.6f", float64(time.Now().UnixMicro())/1e6))
 	}
 	return startSelf(cmd, f.ranks)
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -39,13 +40,13 @@ device measured when it was opened.`,
 }
 
 // startSelf runs this command again as the ranks of a job.
-func startSelf(cmd *cobra.Command, ranks int) error {
+func startSelf(cmd *cobra.Command, ranks int, more ...string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	result, err := launch.Run(cmd.Context(), launch.Config{
-		Ranks: ranks, Prog: self, Args: os.Args[1:], Env: os.Environ(),
+		Ranks: ranks, Prog: self, Args: append(slices.Clone(os.Args[1:]), more...), Env: os.Environ(),
 		Stdout: os.Stdout, Stderr: os.Stderr, Label: launch.LabelNever,
 	})
 	if err != nil {

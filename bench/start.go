@@ -1,0 +1,57 @@
+package bench
+
+// From the start of a job to its first message.
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+const neighbourTag = 4
+
+// firstMessage: every rank sends one message to the next of the ring and gets one
+// from the rank before. The time counts from Params.Since to the moment when the
+// last rank has its message; how many cards a rank has fetched until then is
+// told beside it. Ranks on other hosts go by their own clocks.
+func firstMessage(c *mpi.Comm, p *Params, emit func(Result)) error {
+	since := time.Now()
+	if p.Since != 0 {
+		since = time.UnixMicro(int64(p.Since * 1e6))
+	}
+	n, me := c.Size(), c.Rank()
+	next, previous := (me+1)%n, (me+n-1)%n
+	in, out := []int64{-1}, []int64{int64(me)}
+	requests := []mpi.Request{mpi.Irecv(c, in, previous, neighbourTag), mpi.Isend(c, out, next, neighbourTag)}
+	if err := mpi.WaitAllInto(requests, nil); err != nil {
+		return err
+	}
+	if in[0] != int64(previous) {
+		return fmt.Errorf("bench: first-message: rank %d got %d from rank %d", me, in[0], previous)
+	}
+	took, cards := time.Since(since), mpi.CardsFetched(c)
+
+	// Telling it to rank 0 fetches more cards, which are not counted.
+	mine := []float64{took.Seconds(), float64(cards)}
+	all := make([]float64, len(mine)*n)
+	if err := mpi.Gather(c, mine, all, 0); err != nil || me != 0 {
+		return err
+	}
+	times, fetched := make([]float64, n), make([]float64, n)
+	for r := range n {
+		times[r], fetched[r] = all[2*r], all[2*r+1]
+	}
+	emit(latest(Result{}, times))
+	emit(latest(Result{Metric: "cards", Unit: "cards"}, fetched))
+	return nil
+}
+
+// latest makes a result of one figure of each rank: its value is the largest.
+func latest(r Result, ranks []float64) Result {
+	slices.Sort(ranks)
+	n := len(ranks)
+	r.Value, r.Min, r.P50, r.P99 = ranks[n-1], ranks[0], ranks[n/2], ranks[min(n*99/100, n-1)]
+	return r
+}
