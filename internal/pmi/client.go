@@ -28,6 +28,10 @@ type Client interface {
 	// Board is the job's status page. It is nil when the launcher has none,
 	// and a nil Board can be used.
 	Board() *Board
+	// Died is the first death of a rank that this client has heard of, on the
+	// board or, where there is no launcher, from rank 0. It is cheap enough to be
+	// polled. Launchers that end the whole job themselves tell nobody.
+	Died() (Death, bool)
 
 	// Put publishes a value under this rank's name. Peers see it after the next
 	// Fence of both. The key is at most MaxKey printable characters without

@@ -69,6 +69,8 @@ func (c *localClient) LocalRank() int    { return c.rank }
 func (c *localClient) LocalSize() int    { return c.job.size }
 func (c *localClient) Board() *Board     { return c.job.board }
 
+func (c *localClient) Died() (Death, bool) { return c.job.board.Death(0) }
+
 func (c *localClient) Put(key string, val []byte) error {
 	if err := checkKey(key); err != nil {
 		return err

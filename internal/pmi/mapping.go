@@ -92,6 +92,59 @@ func (m *mapping) node(rank int) int {
 	return 0
 }
 
+// formatMapping writes the vector for any placement: nodes[rank] is the node of
+// a rank. Runs on neighbouring nodes that are equally long become one block,
+// and a placement that repeats itself is written once.
+func formatMapping(nodes []int) string {
+	var runs []mappingBlock
+	for _, node := range nodes {
+		if last := len(runs) - 1; last >= 0 && runs[last].node == node {
+			runs[last].ranks++
+			continue
+		}
+		runs = append(runs, mappingBlock{node, 1, 1})
+	}
+	var blocks []mappingBlock
+	for _, run := range shortestCycle(runs) {
+		if last := len(blocks) - 1; last >= 0 && blocks[last].ranks == run.ranks && blocks[last].node+blocks[last].nodes == run.node {
+			blocks[last].nodes++
+			continue
+		}
+		blocks = append(blocks, run)
+	}
+	var b strings.Builder
+	b.WriteString("(vector")
+	for _, k := range blocks {
+		fmt.Fprintf(&b, ",(%d,%d,%d)", k.node, k.nodes, k.ranks)
+	}
+	b.WriteByte(')')
+	if b.Len() > maxMappingText {
+		// Each for itself is always right: it costs shared memory, no message.
+		return fmt.Sprintf("(vector,(0,%d,1))", len(nodes))
+	}
+	return b.String()
+}
+
+// maxMappingText leaves room in a line that carries the text.
+const maxMappingText = maxLine - 1024
+
+// shortestCycle is the least beginning of runs that repeats to give them all.
+func shortestCycle(runs []mappingBlock) []mappingBlock {
+	for n := 1; n <= len(runs)/2; n++ {
+		if len(runs)%n != 0 {
+			continue
+		}
+		i := n
+		for i < len(runs) && runs[i] == runs[i-n] {
+			i++
+		}
+		if i == len(runs) {
+			return runs[:n]
+		}
+	}
+	return runs
+}
+
 // local counts the ranks of a node before the given one, and all of them.
 func (m *mapping) local(rank, size int) (before, all int) {
 	node := m.node(rank)

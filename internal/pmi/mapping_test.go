@@ -62,3 +62,53 @@ func FuzzParseMapping(f *testing.F) {
 		}
 	})
 }
+
+// Any placement can be written, and reads back as itself.
+func TestMappingOfAnyPlacement(t *testing.T) {
+	random := make([]int, 200)
+	for i := range random {
+		random[i] = i * i % 7
+	}
+	for _, c := range []struct {
+		nodes []int
+		want  string // "": only that it reads back
+	}{
+		{[]int{0}, "(vector,(0,1,1))"},
+		{[]int{0, 0, 0, 0}, "(vector,(0,1,4))"},
+		{[]int{0, 0, 1, 1}, "(vector,(0,2,2))"},
+		{[]int{0, 1, 0, 1}, "(vector,(0,2,1))"},
+		{[]int{0, 1, 2, 3}, "(vector,(0,4,1))"},
+		{[]int{0, 0, 0, 1}, "(vector,(0,1,3),(1,1,1))"},
+		{[]int{0, 1, 1, 0}, "(vector,(0,1,1),(1,1,2),(0,1,1))"},
+		{[]int{0, 0, 1, 0, 0, 1}, "(vector,(0,1,2),(1,1,1))"},
+		{[]int{2, 2, 0, 1, 5}, ""},
+		{random, ""},
+	} {
+		text := formatMapping(c.nodes)
+		if c.want != "" && text != c.want {
+			t.Errorf("%v must be written %s, not %s", c.nodes, c.want, text)
+		}
+		m, err := parseMapping(text)
+		if err != nil {
+			t.Errorf("%v: %v", c.nodes, err)
+			continue
+		}
+		for rank, node := range c.nodes {
+			if got := m.node(rank); got != node {
+				t.Errorf("%s: rank %d is on node %d, not %d", text, rank, got, node)
+			}
+		}
+	}
+}
+
+// A text that would not fit a line gives up sharing, not the start.
+func TestMappingTooLongToTell(t *testing.T) {
+	nodes := make([]int, 20000)
+	for i := range nodes {
+		nodes[i] = int(uint32(i) * 2654435761 >> 20)
+	}
+	m, err := parseMapping(formatMapping(nodes))
+	if err != nil || m.node(3) == m.node(4) {
+		t.Errorf("each rank must be alone on its node: %v", err)
+	}
+}

@@ -2,6 +2,9 @@
 //
 //	PMI_FD     an open socket to it: muster run, mpiexec.hydra, srun --mpi=pmi2
 //	PMI_PORT   a TCP address of it: mpiexec.hydra -pmi-port
+//	MUSTER_RANK, MUSTER_SIZE, MUSTER_ROOT, MUSTER_KEY
+//	           no launcher: rank 0 listens, see rendezvous.go
+//	PMIX_RANK  mpirun.openmpi, srun --mpi=pmix, if built with tag pmix
 //	(none)     a launcher that Muster cannot talk to is an error; else this
 //	           process is a world of one
 package pmi
@@ -37,6 +40,12 @@ func Open(ctx context.Context, getenv func(string) string) (Client, error) {
 		return openFD(ctx, getenv)
 	case getenv(envPort) != "":
 		return openPort(ctx, getenv)
+	}
+	if p, given, err := readPlace(getenv); given {
+		if err != nil {
+			return nil, err
+		}
+		return openPlace(ctx, p)
 	}
 	if err := findForeignLauncher(getenv); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // The PMI-1 client. One request is on the wire at a time: lock, write a line,
-// read lines until the answer has come, unlock. While it waits it looks at the
-// board now and then, so that a fence that a dead rank will never enter ends
+// read lines until the answer has come, unlock. While it waits it looks for
+// deaths now and then, so that a fence that a dead rank will never enter ends
 // with that rank's name.
 //
 // A call that gives up in the middle leaves the conversation out of step; the
@@ -40,6 +40,7 @@ type wireClient struct {
 	nodes                mapping
 	jobID, host          string
 	board                *Board
+	news                 *deathNews // nil: deaths are on the board, if anywhere
 
 	turn   chan struct{} // holds one token: the right to use what follows
 	conn   wireConn
@@ -53,6 +54,9 @@ func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board) 
 	c := &wireClient{
 		rank: rank, size: size, host: host, board: board,
 		turn: make(chan struct{}, 1), conn: conn, lines: lineReader{r: conn},
+	}
+	if told, ok := conn.(interface{ deaths() *deathNews }); ok {
+		c.news = told.deaths()
 	}
 	c.turn <- struct{}{}
 	board.Running(rank)
@@ -94,6 +98,13 @@ func (c *wireClient) Node(rank int) int { return c.nodes.node(rank) }
 func (c *wireClient) LocalRank() int    { return c.localRank }
 func (c *wireClient) LocalSize() int    { return c.localSize }
 func (c *wireClient) Board() *Board     { return c.board }
+
+func (c *wireClient) Died() (Death, bool) {
+	if d, ok := c.board.Death(0); ok {
+		return d, true
+	}
+	return c.news.heard()
+}
 
 func (c *wireClient) Put(key string, val []byte) error {
 	if err := checkKey(key); err != nil {
@@ -185,7 +196,7 @@ func (c *wireClient) getPiece(ctx context.Context, rank int, key string, piece i
 		if m.get("rc") == "0" {
 			return m.get("value"), nil
 		}
-		if d, ok := c.board.Death(0); ok {
+		if d, ok := c.Died(); ok {
 			return "", &DeadError{stage, d}
 		}
 		select {
@@ -251,7 +262,7 @@ func (c *wireClient) converse(ctx context.Context, stage, answer string, request
 		c.conn.SetReadDeadline(time.Now().Add(deathPoll))
 		line, err := c.lines.next()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			if d, ok := c.board.Death(0); ok {
+			if d, ok := c.Died(); ok {
 				return message{}, &DeadError{stage, d}
 			}
 			if ctx.Err() != nil {
@@ -277,7 +288,7 @@ func (c *wireClient) converse(ctx context.Context, stage, answer string, request
 }
 
 func (c *wireClient) lost(stage string, err error) error {
-	if d, ok := c.board.Death(0); ok {
+	if d, ok := c.Died(); ok {
 		return &DeadError{stage, d}
 	}
 	if errors.Is(err, io.EOF) {

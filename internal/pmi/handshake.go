@@ -1,0 +1,122 @@
+// Who knocks must know the key, and so must who opens. Both ends send a nonce,
+// and each proves with HMAC-SHA256 over both nonces, and a word for its side,
+// that it has the key. The one that dialled proves first, so that the listening
+// end gives a stranger nothing to guess keys from.
+//
+//	rank → root   magic, nonce                    40 bytes
+//	root → rank   magic, nonce                    40 bytes
+//	rank → root   proof                           32 bytes
+//	root → rank   'y' and proof, or 'n'           33 bytes, or 1
+//
+// All reads have a fixed length, nothing is parsed, and the caller sets a
+// deadline. The proofs say who is at the other end when the connection begins;
+// what follows is not encrypted.
+package pmi
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	handshakeMagic = "MUSTER 1" // the digit is the version
+	nonceBytes     = 32
+	openerBytes    = len(handshakeMagic) + nonceBytes
+	proofAccepted  = 'y'
+	proofRefused   = 'n'
+	sideRank       = "rank"
+	sideRoot       = "root"
+)
+
+var (
+	errNotMuster = errors.New("what answers there is no rank 0 of Muster")
+	errWrongKey  = errors.New("wrong key")
+)
+
+func proof(key []byte, side string, rankNonce, rootNonce []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	io.WriteString(mac, handshakeMagic+side)
+	mac.Write(rankNonce)
+	mac.Write(rootNonce)
+	return mac.Sum(nil)
+}
+
+func opener() []byte {
+	b := append(make([]byte, 0, openerBytes), handshakeMagic...)
+	b = b[:openerBytes]
+	rand.Read(b[len(handshakeMagic):])
+	return b
+}
+
+// readOpener gives the other end's nonce.
+func readOpener(conn io.Reader) ([]byte, error) {
+	var b [openerBytes]byte
+	// The magic comes first, so that a stranger who sends a few bytes of
+	// something else is not waited for.
+	if _, err := io.ReadFull(conn, b[:len(handshakeMagic)]); err != nil {
+		return nil, err
+	}
+	if string(b[:len(handshakeMagic)]) != handshakeMagic {
+		return nil, errNotMuster
+	}
+	_, err := io.ReadFull(conn, b[len(handshakeMagic):])
+	return b[len(handshakeMagic):], err
+}
+
+// admit is the handshake of rank 0 with whoever has connected.
+func admit(conn io.ReadWriter, key []byte) error {
+	theirs, err := readOpener(conn)
+	if err != nil {
+		return err
+	}
+	mine := opener()
+	if _, err := conn.Write(mine); err != nil {
+		return err
+	}
+	rootNonce := mine[len(handshakeMagic):]
+	var given [sha256.Size]byte
+	if _, err := io.ReadFull(conn, given[:]); err != nil {
+		return err
+	}
+	if !hmac.Equal(given[:], proof(key, sideRank, theirs, rootNonce)) {
+		conn.Write([]byte{proofRefused})
+		return errWrongKey
+	}
+	_, err = conn.Write(append([]byte{proofAccepted}, proof(key, sideRoot, theirs, rootNonce)...))
+	return err
+}
+
+// introduce is the handshake of a rank with whoever listens at the root's
+// address. A wrong key is told by a verdictError.
+func introduce(conn io.ReadWriter, key []byte) error {
+	mine := opener()
+	if _, err := conn.Write(mine); err != nil {
+		return err
+	}
+	theirs, err := readOpener(conn)
+	if err != nil {
+		return err
+	}
+	rankNonce := mine[len(handshakeMagic):]
+	if _, err := conn.Write(proof(key, sideRank, rankNonce, theirs)); err != nil {
+		return err
+	}
+	var answer [1 + sha256.Size]byte
+	if _, err := io.ReadFull(conn, answer[:1]); err != nil {
+		return err
+	}
+	if answer[0] == proofRefused {
+		return &verdictError{fmt.Sprintf("wrong key: rank 0 has another %s than this process", EnvPlaceKey)}
+	}
+	if _, err := io.ReadFull(conn, answer[1:]); err != nil {
+		return err
+	}
+	if answer[0] != proofAccepted || !hmac.Equal(answer[1:], proof(key, sideRoot, rankNonce, theirs)) {
+		return &verdictError{fmt.Sprintf("wrong key: whoever listens there does not know %s", EnvPlaceKey)}
+	}
+	return nil
+}

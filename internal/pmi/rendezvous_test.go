@@ -1,0 +1,489 @@
+package pmi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// freePort gives an address on loopback where nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func placeEnv(rank, size int, root, key string) map[string]string {
+	return map[string]string{
+		EnvPlaceRank: fmt.Sprint(rank), EnvPlaceSize: fmt.Sprint(size), EnvPlaceRoot: root, EnvPlaceKey: key,
+	}
+}
+
+type joined struct {
+	client Client
+	err    error
+}
+
+// gather opens all ranks at once. change, if not nil, alters a rank's
+// environment; a rank for which it returns nil stays away.
+func gather(t *testing.T, timeout time.Duration, size int, root string, change func(rank int, env map[string]string) map[string]string) []joined {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	out := make([]joined, size)
+	var wg sync.WaitGroup
+	for rank := range size {
+		vars := placeEnv(rank, size, root, "a key for this test")
+		if change != nil {
+			if vars = change(rank, vars); vars == nil {
+				continue
+			}
+		}
+		wg.Go(func() { out[rank].client, out[rank].err = Open(ctx, env(vars)) })
+	}
+	wg.Wait()
+	return out
+}
+
+func clientsOf(t *testing.T, all []joined) []Client {
+	t.Helper()
+	var clients []Client
+	for rank, j := range all {
+		if j.err != nil {
+			t.Fatalf("rank %d must join: %v", rank, j.err)
+		}
+		clients = append(clients, j.client)
+	}
+	return clients
+}
+
+func says(t *testing.T, who string, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s must get an error with %q", who, words)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: the error must say %q: %v", who, word, err)
+		}
+	}
+}
+
+func TestRanksFindEachOtherWithoutALauncher(t *testing.T) {
+	for _, n := range []int{1, 2, 8} {
+		clients := clientsOf(t, gather(t, 20*time.Second, n, freePort(t), nil))
+		for rank, c := range clients {
+			if c.Rank() != rank || c.Size() != n || c.JobID() != clients[0].JobID() {
+				t.Errorf("rank %d of %d says it is rank %d of %d in job %s", rank, n, c.Rank(), c.Size(), c.JobID())
+			}
+			if c.LocalRank() != rank || c.LocalSize() != n || c.Node(n-1) != c.Node(0) {
+				t.Errorf("ranks of one process share memory, but rank %d is %d of %d on its node", rank, c.LocalRank(), c.LocalSize())
+			}
+			if d, dead := c.Died(); dead {
+				t.Errorf("nobody has died, but rank %d has heard of %+v", rank, d)
+			}
+		}
+		exchange(t, clients) // closes them all, rank 0 last to return
+	}
+}
+
+func TestTheJobIndexIsTheRank(t *testing.T) {
+	clients := clientsOf(t, gather(t, 20*time.Second, 3, freePort(t), func(rank int, env map[string]string) map[string]string {
+		delete(env, EnvPlaceRank)
+		env[envJobIndex] = fmt.Sprint(rank)
+		return env
+	}))
+	exchange(t, clients)
+}
+
+func TestAPlaceInPiecesIsAnError(t *testing.T) {
+	type vars = map[string]string
+	whole := func(change func(vars)) vars {
+		v := placeEnv(1, 4, "127.0.0.1:7700", "k")
+		change(v)
+		return v
+	}
+	for name, c := range map[string]struct {
+		env  vars
+		want []string
+	}{
+		"the rank alone":       {vars{EnvPlaceRank: "1"}, []string{"MUSTER_RANK in the environment", "not MUSTER_SIZE, MUSTER_ROOT and MUSTER_KEY"}},
+		"no key":               {whole(func(v vars) { delete(v, EnvPlaceKey) }), []string{"but not MUSTER_KEY:"}},
+		"no rank":              {whole(func(v vars) { delete(v, EnvPlaceRank) }), []string{"but not MUSTER_RANK:", "JOB_COMPLETION_INDEX"}},
+		"an index, no root":    {vars{envJobIndex: "0", EnvPlaceSize: "2", EnvPlaceKey: "k"}, []string{"but not MUSTER_ROOT:"}},
+		"rank beyond size":     {whole(func(v vars) { v[EnvPlaceRank] = "4" }), []string{`MUSTER_RANK="4"`, "0 to 3"}},
+		"index beyond size":    {whole(func(v vars) { delete(v, EnvPlaceRank); v[envJobIndex] = "9" }), []string{`JOB_COMPLETION_INDEX="9"`}},
+		"size is no number":    {whole(func(v vars) { v[EnvPlaceSize] = "four" }), []string{`MUSTER_SIZE="four"`}},
+		"root without a port":  {whole(func(v vars) { v[EnvPlaceRoot] = "node1" }), []string{`MUSTER_ROOT="node1"`, "host:port"}},
+		"root with any port":   {whole(func(v vars) { v[EnvPlaceRoot] = "node1:0" }), []string{"host:port"}},
+		"root without a host":  {whole(func(v vars) { v[EnvPlaceRoot] = ":7700" }), []string{"host:port"}},
+		"a key without a rank": {vars{EnvPlaceKey: "k"}, []string{"MUSTER_RANK, MUSTER_SIZE and MUSTER_ROOT"}},
+	} {
+		_, err := Open(t.Context(), env(c.env))
+		says(t, name, err, c.want...)
+	}
+	if c, err := Open(t.Context(), env(vars{envJobIndex: "2"})); err != nil || c.Size() != 1 {
+		t.Errorf("a Job's index without any variable of Muster is no place in a job: %v", err)
+	}
+}
+
+func TestAWrongKeyIsToldOnBothSides(t *testing.T) {
+	root := freePort(t)
+	all := gather(t, time.Second, 3, root, func(rank int, env map[string]string) map[string]string {
+		if rank == 2 {
+			env[EnvPlaceKey] = "another key"
+		}
+		return env
+	})
+	says(t, "rank 2", all[2].err, "rank 2 of 3", root, "wrong key", "MUSTER_KEY")
+	says(t, "rank 0", all[0].err, "rank 2 did not come", "127.0.0.1:", "came with a wrong MUSTER_KEY")
+	says(t, "rank 1, which had the key,", all[1].err, "did not start", "rank 2 did not come")
+}
+
+// An impostor at the root's address that does not know the key is not joined.
+func TestARootWithoutTheKeyIsRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		readOpener(conn)
+		conn.Write(opener())
+		io.ReadFull(conn, make([]byte, 32))
+		conn.Write(append([]byte{proofAccepted}, make([]byte, 32)...))
+	}()
+	_, err = Open(t.Context(), env(placeEnv(1, 2, l.Addr().String(), "the key")))
+	says(t, "rank 1", err, "does not know MUSTER_KEY")
+}
+
+func TestTwoProcessesWithOneRankAreTold(t *testing.T) {
+	root := freePort(t)
+	all := gather(t, 1500*time.Millisecond, 4, root, func(rank int, env map[string]string) map[string]string {
+		if rank == 3 {
+			env[EnvPlaceRank] = "2"
+		}
+		return env
+	})
+	says(t, "rank 0", all[0].err, "rank 3 did not come", "two processes have MUSTER_RANK=2")
+	one, two := all[2].err, all[3].err
+	if one != nil && strings.Contains(one.Error(), "did not start") {
+		one, two = two, one
+	}
+	says(t, "the second rank 2", one, "two processes have MUSTER_RANK=2")
+	says(t, "the first rank 2", two, "did not start", "rank 3 did not come")
+}
+
+func TestAnotherSizeIsTold(t *testing.T) {
+	all := gather(t, time.Second, 3, freePort(t), func(rank int, env map[string]string) map[string]string {
+		if rank == 1 {
+			env[EnvPlaceSize] = "8"
+		}
+		return env
+	})
+	says(t, "rank 1", all[1].err, "MUSTER_SIZE=8", "rank 0 has 3")
+	says(t, "rank 0", all[0].err, "rank 1 did not come", "MUSTER_SIZE=8")
+}
+
+func TestMissingRanksAreNamedToAll(t *testing.T) {
+	all := gather(t, 500*time.Millisecond, 6, freePort(t), func(rank int, env map[string]string) map[string]string {
+		if rank >= 3 {
+			return nil
+		}
+		return env
+	})
+	for rank := range 3 {
+		says(t, fmt.Sprintf("rank %d", rank), all[rank].err, "ranks 3-5 did not come", "within 5")
+	}
+}
+
+func TestAnUnreachableRootIsNamedWithTheStage(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() }) // after the parallel cases
+	web, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { web.Close() })
+	go func() {
+		for {
+			conn, err := web.Accept()
+			if err != nil {
+				return
+			}
+			io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
+			conn.Close()
+		}
+	}()
+	nobody := freePort(t)
+	for name, c := range map[string]struct {
+		root string
+		want []string
+	}{
+		"nobody listens":         {nobody, []string{nobody, "connecting", "refused"}},
+		"a name that is none":    {"no-such-host.invalid:7700", []string{"no-such-host.invalid:7700", "resolving the name"}},
+		"somebody else listens":  {web.Addr().String(), []string{web.Addr().String(), "proving the key", "no rank 0 of Muster"}},
+		"whoever it is is quiet": {silent.Addr().String(), []string{silent.Addr().String(), "proving the key", "did not answer"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			_, err := Open(ctx, env(placeEnv(1, 2, c.root, "k")))
+			says(t, "rank 1", err, append(c.want, "rank 1 of 2")...)
+			if d := time.Since(began); d > 8*time.Second {
+				t.Errorf("it took %v to say so", d)
+			}
+		})
+	}
+}
+
+func TestRank0OnABusyPortSaysSo(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = Open(t.Context(), env(placeEnv(0, 2, l.Addr().String(), "k")))
+	says(t, "rank 0", err, l.Addr().String(), "another process with MUSTER_RANK=0", "another port")
+}
+
+func TestLateRanksAreWaitedFor(t *testing.T) {
+	root := freePort(t)
+	delay := map[int]time.Duration{0: 300 * time.Millisecond, 2: 600 * time.Millisecond}
+	var mu sync.Mutex
+	all := make([]joined, 3)
+	var wg sync.WaitGroup
+	for rank := range all {
+		wg.Go(func() {
+			time.Sleep(delay[rank])
+			c, err := Open(t.Context(), env(placeEnv(rank, 3, root, "k")))
+			mu.Lock()
+			all[rank] = joined{c, err}
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	exchange(t, clientsOf(t, all))
+}
+
+// A process that ends before the job starts may be started again: pods are.
+func TestARankThatLeftBeforeTheStartMayComeAgain(t *testing.T) {
+	root := freePort(t)
+	p := place{rank: 1, size: 2, root: root, key: []byte("k")}
+	var zero joined
+	done := make(chan struct{})
+	hold, _, err := net.SplitHostPort(root)
+	if err != nil || hold == "" {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(done)
+		zero.client, zero.err = Open(t.Context(), env(placeEnv(0, 3, root, "k")))
+	}()
+	p.size = 3
+	// This one says hello and goes away.
+	for {
+		conn, err := net.Dial("tcp", root)
+		if err != nil {
+			time.Sleep(5 * time.Millisecond)
+			continue
+		}
+		if err := introduce(conn, p.key); err != nil {
+			t.Fatal(err)
+		}
+		conn.Write(appendMessage(nil, cmdHello, "rank", "1", "size", "3", "host", "", "where", ""))
+		if err := readVerdict(&lineReader{r: conn}, cmdWelcome); err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		break
+	}
+	all := make([]joined, 3)
+	var wg sync.WaitGroup
+	for _, rank := range []int{1, 2} {
+		wg.Go(func() {
+			time.Sleep(50 * time.Millisecond) // let rank 0 see that the first has gone
+			all[rank].client, all[rank].err = Open(t.Context(), env(placeEnv(rank, 3, root, "k")))
+		})
+	}
+	wg.Wait()
+	<-done
+	all[0] = zero
+	exchange(t, clientsOf(t, all))
+}
+
+func TestADeathReachesAllRanks(t *testing.T) {
+	clients := clientsOf(t, gather(t, 20*time.Second, 4, freePort(t), nil))
+	fences := make(chan error, 3)
+	for _, rank := range []int{0, 1, 3} {
+		go func() { fences <- clients[rank].Fence(t.Context()) }()
+	}
+	time.Sleep(20 * time.Millisecond)
+	clients[2].(*wireClient).conn.Close() // as the kernel does when the process dies
+	for range 3 {
+		select {
+		case err := <-fences:
+			var dead *DeadError
+			if !errors.As(err, &dead) || dead.Rank != 2 {
+				t.Errorf("a Fence must end with the death of rank 2: %v", err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("a Fence hangs after a death")
+		}
+	}
+	for _, rank := range []int{0, 1, 3} {
+		if d, ok := clients[rank].Died(); !ok || d.Rank != 2 {
+			t.Errorf("rank %d must have heard that rank 2 died: %+v, %v", rank, d, ok)
+		}
+		if _, err := clients[rank].Get(t.Context(), 2, "card"); err == nil {
+			t.Errorf("rank %d must not wait for a value of a dead rank", rank)
+		}
+	}
+}
+
+func TestTheEndOfRank0ReachesAllRanks(t *testing.T) {
+	clients := clientsOf(t, gather(t, 20*time.Second, 3, freePort(t), nil))
+	clients[0].(*rootClient).root.dropAll()
+	for _, rank := range []int{1, 2} {
+		awaitDeath(t, clients[rank], 0, "connection ended")
+	}
+}
+
+func TestAnAbortReachesAllRanks(t *testing.T) {
+	for _, who := range []int{0, 1} {
+		clients := clientsOf(t, gather(t, 20*time.Second, 3, freePort(t), nil))
+		clients[who].Abort(7, "no mesh")
+		for rank, c := range clients {
+			if rank != who {
+				awaitDeath(t, c, who, "aborted the job with code 7: no mesh")
+			}
+		}
+	}
+}
+
+func awaitDeath(t *testing.T, c Client, rank int, status string) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		if d, ok := c.Died(); ok {
+			if d.Rank != rank || !strings.Contains(d.Status, status) {
+				t.Errorf("rank %d must hear that rank %d died (%q); it heard %+v", c.Rank(), rank, status, d)
+			}
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("rank %d has not heard that rank %d died", c.Rank(), rank)
+		}
+	}
+}
+
+// A port scan, garbage and connections that are left open do not keep a job
+// from starting, and leave nothing behind.
+func TestStrangersAtTheDoorCostNothing(t *testing.T) {
+	root := freePort(t)
+	zero := make(chan joined, 1)
+	go func() {
+		c, err := Open(t.Context(), env(placeEnv(0, 4, root, "k")))
+		zero <- joined{c, err}
+	}()
+	dial := func() net.Conn {
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			conn, err := net.Dial("tcp", root)
+			if err == nil {
+				return conn
+			}
+			if time.Now().After(end) {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 50 { // the scan: connect and go
+		dial().Close()
+	}
+	garbage := []string{
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00", strings.Repeat("\x00", 4096),
+		handshakeMagic, handshakeMagic + strings.Repeat("x", 400), "cmd=init pmi_version=1 pmi_subversion=1\n",
+	}
+	for _, g := range garbage {
+		conn := dial()
+		defer conn.Close()
+		io.WriteString(conn, g)
+	}
+	for range maxStrangers + 50 { // opened and left alone
+		defer dial().Close()
+	}
+	began := time.Now()
+	all := make([]joined, 4)
+	var wg sync.WaitGroup
+	for _, rank := range []int{1, 2, 3} {
+		wg.Go(func() {
+			all[rank].client, all[rank].err = Open(t.Context(), env(placeEnv(rank, 4, root, "k")))
+		})
+	}
+	wg.Wait()
+	all[0] = <-zero
+	clients := clientsOf(t, all)
+	if d := time.Since(began); d > handshakeTimeout-time.Second {
+		t.Errorf("with strangers at the door the start took %v: ranks must not wait for them to time out", d)
+	}
+	r := clients[0].(*rootClient).root
+	exchange(t, clients)
+	if conn, err := net.Dial("tcp", root); err == nil {
+		conn.Close()
+		t.Error("the port must be closed once the job has started")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refused != 1 {
+		t.Errorf("one of them sent as much as a proof of a wrong key, but %d are noted: %q", r.refused, r.remarks)
+	}
+}
+
+// Nobody can make rank 0 read more than a handshake before the key is proven.
+func FuzzAdmit(f *testing.F) {
+	f.Add([]byte(handshakeMagic))
+	f.Add([]byte(handshakeMagic + strings.Repeat("n", 32) + strings.Repeat("p", 32) + "more"))
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		in := &countingReader{r: strings.NewReader(string(sent))}
+		if admit(struct {
+			io.Reader
+			io.Writer
+		}{in, io.Discard}, []byte("key")) == nil {
+			t.Error("a proof without the key was taken")
+		}
+		if in.n > openerBytes+32 {
+			t.Errorf("%d bytes were read from a stranger", in.n)
+		}
+	})
+}
+
+type countingReader struct {
+	r io.Reader
+	n int
+}
+
+func (c *countingReader) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += n
+	return n, err
+}
