@@ -73,12 +73,23 @@ func Init(ctx context.Context, cfg *Config) (*World, error) {
 		}
 		cfg = env
 	}
-	client, err := pmi.Open(ctx, os.Getenv)
+	client, err := openClient(ctx, cfg.StartTimeout)
 	if err != nil {
 		return nil, err
 	}
 	setProcs(client.LocalSize())
 	return join(ctx, *cfg, client, nil)
+}
+
+// openClient joins the job. The time for it is the caller's; without one, package
+// pmi has its own.
+func openClient(ctx context.Context, timeout time.Duration) (pmi.Client, error) {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	return pmi.Open(ctx, os.Getenv)
 }
 
 // Local makes a job of n ranks inside this process, for tests and for programs
