@@ -1,9 +1,10 @@
 package engine
 
 // A rank has died. The launcher writes it on the board; without a board the
-// device is asked whether the peers' processes still exist. Either way every
-// pending call, and every later one, returns an error that names the rank: in a
-// job that has lost a rank no wait can be trusted to end.
+// client may have heard of it, and the device is asked whether the peers'
+// processes still exist. Either way every pending call, and every later one,
+// returns an error that names the rank: in a job that has lost a rank no wait
+// can be trusted to end.
 
 import (
 	"fmt"
@@ -35,7 +36,14 @@ func (e *Engine) watch() {
 		}
 		return
 	}
-	if e.board != nil || e.leaving {
+	if e.board != nil {
+		return
+	}
+	if d, ok := e.client.Died(); ok {
+		e.fail(&PeerDeadError{d.Rank, d.Host, d.Status})
+		return
+	}
+	if e.leaving {
 		return
 	}
 	for _, d := range e.lanes {
