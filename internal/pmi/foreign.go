@@ -21,14 +21,17 @@ type foreignLauncher struct {
 }
 
 // The order matters: Open MPI's mpirun also sets PMIX_RANK, and srun
-// --mpi=pmix the variables of Slurm, which know the size.
+// --mpi=pmix the variables of Slurm, which know the size. A build with tag pmix
+// has joined before anybody looks here.
 var foreignLaunchers = [...]foreignLauncher{
 	{name: "Open MPI's mpirun", rank: "OMPI_COMM_WORLD_RANK", sizes: []string{"OMPI_COMM_WORLD_SIZE"},
-		instead: "muster run, or with mpiexec.hydra of MPICH"},
+		instead: "muster run, or build it with -tags pmix to join as it is"},
+	{name: "Slurm's srun --mpi=pmix", rank: "SLURM_PROCID", sizes: []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, within: envPMIxRank,
+		instead: "srun --mpi=pmi2, or build it with -tags pmix to join as it is"},
 	{name: "Slurm's srun", rank: "SLURM_PROCID", sizes: []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, within: "SLURM_STEP_ID",
 		instead: "srun --mpi=pmi2"},
-	{name: "a PMIx launcher (prterun, or srun --mpi=pmix)", rank: "PMIX_RANK",
-		instead: "muster run, mpiexec.hydra, or srun --mpi=pmi2"},
+	{name: "a PMIx launcher such as prterun", rank: envPMIxRank,
+		instead: "muster run, or build it with -tags pmix to join as it is"},
 	{name: "MVAPICH2's mpirun_rsh", rank: "MV2_COMM_WORLD_RANK", sizes: []string{"MV2_COMM_WORLD_SIZE"},
 		instead: "muster run, or with mpiexec.hydra"},
 	{name: "IBM's jsrun", rank: "JSM_NAMESPACE_RANK", sizes: []string{"JSM_NAMESPACE_SIZE"},
@@ -62,7 +65,7 @@ func findForeignLauncher(getenv func(string) string) error {
 		if size > 1 {
 			of = fmt.Sprintf(" of %d", size)
 		}
-		return fmt.Errorf("pmi: this process was started by %s as rank %d%s (%s), over a protocol that Muster does not speak: "+
+		return fmt.Errorf("pmi: this process was started by %s as rank %d%s (%s), over a protocol that this program does not speak: "+
 			"it would run as a world of one, and so would every other; start it with %s, or unset %s to run alone on purpose",
 			l.name, rank, of, l.rank, l.instead, l.rank)
 	}

@@ -15,6 +15,8 @@ import (
 	"net"
 	"strconv"
 	"time"
+
+	"github.com/muster-mpi/muster/internal/pmix"
 )
 
 // Variables that `muster run` sets for the ranks. The first five are those of
@@ -46,6 +48,9 @@ func Open(ctx context.Context, getenv func(string) string) (Client, error) {
 			return nil, err
 		}
 		return openPlace(ctx, p)
+	}
+	if pmix.Built && getenv(envPMIxName) != "" && getenv(envPMIxRank) != "" {
+		return openPMIx(ctx)
 	}
 	if err := findForeignLauncher(getenv); err != nil {
 		return nil, err

@@ -1,0 +1,237 @@
+// A client on PMIx, for launchers that speak nothing else. The library behind
+// it blocks a thread per call and cannot be interrupted: a call whose context
+// ends is left behind, and its client refuses further ones.
+//
+// The fence exchanges no data. A value is fetched from its owner's node when a
+// rank asks for it.
+package pmi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/pmix"
+)
+
+// Set by PMIx launchers for each process.
+const (
+	envPMIxName = "PMIX_NAMESPACE"
+	envPMIxRank = "PMIX_RANK"
+)
+
+// What the launcher knows of ranks and the job, by its names in the standard.
+const (
+	pmixJobSize    = "pmix.job.size"
+	pmixLocalPeers = "pmix.lpeers" // ranks of the job on this node: "0,1,4"
+	pmixNodeID     = "pmix.nodeid"
+)
+
+// pmixSession is what the client needs of a session; tests have their own.
+type pmixSession interface {
+	Namespace() string
+	Rank() int
+	Put(key string, val []byte) error
+	Fence(limit time.Duration) error
+	Get(rank int, key string, limit time.Duration) ([]byte, bool, error)
+	JobNumber(key string) (int, bool)
+	JobText(key string) (string, bool)
+	RankNumber(rank int, key string) (int, bool)
+	Abort(code int, why string)
+	Close() error
+}
+
+var _ pmixSession = (*pmix.Session)(nil)
+
+type pmixClient struct {
+	session   pmixSession
+	rank      int
+	size      int
+	host      string
+	job       string
+	neighbour map[int]bool // the ranks of this node
+	localRank int
+
+	mu     sync.Mutex
+	put    map[string]bool
+	broken error
+}
+
+// openPMIx joins a PMIx job. It is called when the environment has the two
+// variables above and the build has PMIx.
+func openPMIx(ctx context.Context) (Client, error) {
+	type opened struct {
+		session *pmix.Session
+		err     error
+	}
+	got := make(chan opened, 1)
+	go func() {
+		s, err := pmix.Open()
+		got <- opened{s, err}
+	}()
+	late := time.NewTimer(joinTimeout)
+	defer late.Stop()
+	select {
+	case o := <-got:
+		if o.err != nil {
+			return nil, fmt.Errorf("pmi: joining a job of a PMIx launcher (%s is set): %w; if libpmix is missing, install it (Debian: libpmix2), or start with muster run", envPMIxRank, o.err)
+		}
+		return newPMIxClient(o.session)
+	case <-late.C:
+		return nil, fmt.Errorf("pmi: the PMIx server of this node has not answered within %v", joinTimeout)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("pmi: waiting for the PMIx server of this node: %w", context.Cause(ctx))
+	}
+}
+
+func newPMIxClient(s pmixSession) (Client, error) {
+	host, _ := os.Hostname()
+	c := &pmixClient{session: s, rank: s.Rank(), host: host, job: s.Namespace(), put: map[string]bool{}, neighbour: map[int]bool{}}
+	size, ok := s.JobNumber(pmixJobSize)
+	if !ok || c.rank < 0 || c.rank >= size {
+		return nil, fmt.Errorf("pmi: the PMIx launcher gave rank %d and a job of %d (%s) processes", c.rank, size, pmixJobSize)
+	}
+	c.size = size
+	c.neighbour[c.rank] = true
+	peers, _ := s.JobText(pmixLocalPeers) // unknown: no memory is shared
+	for text := range strings.SplitSeq(peers, ",") {
+		if r, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && r >= 0 && r < size {
+			c.neighbour[r] = true
+		}
+	}
+	for r := range c.neighbour {
+		if r < c.rank {
+			c.localRank++
+		}
+	}
+	return c, nil
+}
+
+func (c *pmixClient) Rank() int           { return c.rank }
+func (c *pmixClient) Size() int           { return c.size }
+func (c *pmixClient) JobID() string       { return c.job }
+func (c *pmixClient) Host() string        { return c.host }
+func (c *pmixClient) LocalRank() int      { return c.localRank }
+func (c *pmixClient) LocalSize() int      { return len(c.neighbour) }
+func (c *pmixClient) Board() *Board       { return nil }
+func (c *pmixClient) Died() (Death, bool) { return Death{}, false } // the launcher ends the job
+
+// Node asks the launcher, which has the answer in memory that all ranks of the
+// node share.
+func (c *pmixClient) Node(rank int) int {
+	if c.neighbour[rank] {
+		rank = c.rank // one answer for all, even if the launcher has none
+	}
+	if n, ok := c.session.RankNumber(rank, pmixNodeID); ok {
+		return n
+	}
+	return maxMapped + rank // not known: alone
+}
+
+func (c *pmixClient) Put(key string, val []byte) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	if _, err := encodeValue(val); err != nil {
+		return err // the same limit under every launcher
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		return c.broken
+	}
+	if c.put[key] {
+		return fmt.Errorf("pmi: rank %d has put %q before: a key is put once", c.rank, key)
+	}
+	c.put[key] = true
+	return c.session.Put(key, val)
+}
+
+func (c *pmixClient) Fence(ctx context.Context) error {
+	return c.wait(ctx, "Fence", func() error { return c.session.Fence(0) })
+}
+
+func (c *pmixClient) Get(ctx context.Context, rank int, key string) (val []byte, err error) {
+	if rank < 0 || rank >= c.size {
+		return nil, fmt.Errorf("pmi: Get of %q from rank %d in a job of %d", key, rank, c.size)
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, getTimeout, fmt.Errorf("waited for %v", getTimeout))
+		defer cancel()
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, deathPoll) {
+		found := false
+		err := c.wait(ctx, fmt.Sprintf("getting %s of rank %d", key, rank), func() (err error) {
+			val, found, err = c.session.Get(rank, key, time.Second)
+			return err
+		})
+		if err != nil || found {
+			return val, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("pmi: rank %d has not put %q: %w", rank, key, context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+}
+
+// wait runs a call that cannot be interrupted.
+func (c *pmixClient) wait(ctx context.Context, stage string, call func() error) error {
+	c.mu.Lock()
+	broken := c.broken
+	c.mu.Unlock()
+	if broken != nil {
+		return broken
+	}
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("pmi: rank %d of %d: %s: %w", c.rank, c.size, stage, err)
+		}
+		return nil
+	case <-ctx.Done():
+	}
+	err := fmt.Errorf("pmi: rank %d of %d: %s: the PMIx launcher has not answered: %w", c.rank, c.size, stage, context.Cause(ctx))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken == nil {
+		c.broken = err
+	}
+	return err
+}
+
+func (c *pmixClient) Abort(code int, why string) {
+	done := make(chan struct{})
+	go func() {
+		c.session.Abort(code, why)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+	}
+}
+
+func (c *pmixClient) Close() error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), leaveTimeout, fmt.Errorf("no answer within %v", leaveTimeout))
+	defer cancel()
+	err := c.wait(ctx, "leaving the job", c.session.Close)
+	if errors.Is(err, ErrClosed) {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken == nil {
+		c.broken = ErrClosed
+	}
+	return err
+}
