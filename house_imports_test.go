@@ -35,6 +35,7 @@ internal/coll       internal/sched internal/dtype
 internal/engine     rdma prof internal/p2p internal/regcache internal/pmi internal/sched
 internal/rma        rdma internal/engine internal/dtype
 internal/launch     internal/pmi
+internal/doctor     internal/launch rdma/ofi
 sim                 rdma internal/sched
 
 mpi                 rdma prof internal/dtype internal/pmi internal/regcache internal/p2p internal/sched internal/coll internal/engine internal/rma internal/launch sim
@@ -44,6 +45,7 @@ mpitest             mpi sim rdma
 bench               mpi prof rdma
 bench/peers         bench internal/lab
 apps/*              mpi
+tests/*             mpi
 examples/*          mpi
 cmd/muster          anything
 `

@@ -1,0 +1,27 @@
+package doctor
+
+import (
+	"slices"
+	"testing"
+)
+
+// As a little-endian machine writes them.
+func TestRoutesAreReadAsTheKernelWritesThem(t *testing.T) {
+	got := parseRoutes(`Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
+eth0	00000000	010200C0	0003	0	0	0	00000000	0	0	0
+eth0	000200C0	00000000	0001	0	0	0	00FFFFFF	0	0	0
+short
+`)
+	want := []Route{{To: "default", Via: "192.0.2.1", Interface: "eth0"}, {To: "192.0.2.0/24", Interface: "eth0"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTheWordInBracketsIsTheChosenOne(t *testing.T) {
+	for text, want := range map[string]string{"always [madvise] never": "madvise", "[never]": "never", "": "", "odd": ""} {
+		if got := chosen(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}

@@ -1,0 +1,344 @@
+package doctor
+
+// Checks between hosts.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const slowReach = 3 * time.Second
+
+// judgeReach has a finding for each host that could not be asked, was slow, or
+// has two names.
+func judgeReach(s *Survey) (found []Finding) {
+	var reached []string
+	var slowest time.Duration
+	seen := map[string]string{}
+	for _, v := range s.Hosts {
+		switch {
+		case v.Error != "":
+			found = append(found, problem(reachAdvice(v), "%s", v.Error).on(v.Name))
+			continue
+		case v.Took > slowReach:
+			found = append(found, warn("look at what the login shell does there, and whether sshd waits for a resolver (UseDNS)", "it took %v until it answered", v.Took.Round(100*time.Millisecond)).on(v.Name))
+		}
+		if v.Facts != nil && v.Facts.Identity != "" {
+			if other, twice := seen[v.Facts.Identity]; twice {
+				found = append(found, warn("name it once, with the slots of both", "%s and %s are one host", other, v.Name).on(v.Name))
+			}
+			seen[v.Facts.Identity] = v.Name
+		}
+		reached = append(reached, v.Name)
+		slowest = max(slowest, v.Took)
+	}
+	if len(found) == 0 {
+		found = append(found, fine("each answered within %v", slowest.Round(time.Millisecond)).on(reached...))
+	}
+	return found
+}
+
+// reachAdvice knows what ssh, shells and the kernel say.
+func reachAdvice(v Visit) string {
+	e := strings.ToLower(v.Error)
+	says := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(e, w) })
+	}
+	switch {
+	case says("permission denied (", "too many authentication failures"):
+		return "let ssh in without a password: ssh-copy-id " + v.Name
+	case says("host key verification failed", "identification has changed"):
+		return "connect once by hand, and compare the key: ssh " + v.Name
+	case says("could not resolve", "name or service not known", "temporary failure in name resolution"):
+		return "correct the name, or add it to ~/.ssh/config, /etc/hosts or the DNS"
+	case says("cannot open network namespace"):
+		return "there is no such namespace: see ip netns list"
+	case says("executable file not found", "no such program"):
+		return "install the command that --rsh names, or correct it"
+	case says("command not found", "no such file", "not found", "exec of"):
+		return "install muster there at the same path as here, or name its path with --agent-path"
+	case says("unknown flag", "unknown command", "another version"):
+		return "install the same version of muster there as here"
+	case says("connection refused"):
+		return "start sshd there, or correct the port in ~/.ssh/config"
+	case says("no route", "network is unreachable", "timed out", "no answer"):
+		return "is it switched on and on this network? Try by hand: ssh " + v.Name + " true"
+	}
+	return "try by hand: ssh " + v.Name + " muster doctor"
+}
+
+func judgeSameVersion(s *Survey) []Finding {
+	builds := by(s, func(f *Facts) string { return f.Muster + " " + f.Build })
+	archs, versions := by(s, func(f *Facts) string { return f.OS + "/" + f.Arch }), by(s, func(f *Facts) string { return f.Muster })
+	var found []Finding
+	if len(versions) > 1 {
+		found = append(found, problem("install one version of muster everywhere, and build programs with it", "muster differs: %s", describe(versions)).on(odd(versions)...))
+	}
+	if len(archs) > 1 {
+		found = append(found, problem("one program file cannot run on all of them: use hosts of one kind", "machines differ: %s", describe(archs)).on(odd(archs)...))
+	}
+	if found == nil && len(builds) > 1 {
+		found = append(found, warn("copy one file of muster to all hosts, or install a released version", "one version, but not one build: %s", describe(builds)).on(odd(builds)...))
+	}
+	if found == nil {
+		found = []Finding{fine("muster and machine are the same everywhere").on(answered(s)...)}
+	}
+	return found
+}
+
+func judgeSameFabric(s *Survey) []Finding {
+	versions := by(s, func(f *Facts) string { return f.Fabric.Version })
+	providers := by(s, func(f *Facts) string { provider, _, _ := strings.Cut(f.Fabric.Taken, " on "); return provider })
+	built := by(s, func(f *Facts) string {
+		return map[bool]string{true: "with libfabric", false: "without libfabric"}[f.Fabric.Built]
+	})
+	switch {
+	case len(built) > 1:
+		return []Finding{problem("install the same build of muster everywhere", "muster was built %s", describe(built)).on(odd(built)...)}
+	case len(providers) > 1:
+		return []Finding{problem("choose one that all have: MUSTER_NETWORK=ofi:PROVIDER; fi_info -l lists them", "providers differ: %s", describe(providers)).on(odd(providers)...)}
+	case len(versions) > 1:
+		return []Finding{warn("install one version of libfabric everywhere: its providers change what they say on the wire", "libfabric differs: %s", describe(versions)).on(odd(versions)...)}
+	}
+	return []Finding{fine("the same everywhere").on(answered(s)...)}
+}
+
+// judgeConnect: between two hosts some address must work, and better all.
+func judgeConnect(s *Survey) []Finding {
+	var broken, half, blocked, more []string
+	var reasons []string
+	var good string // an interface that works
+	pairs, working := 0, 0
+	forEachPair(s, func(from, to string, trials []Trial) {
+		pairs++
+		var fails []string
+		for _, t := range trials {
+			line := fmt.Sprintf("%s → %s (%s, %s)", from, to, t.Interface, t.Address)
+			switch {
+			case t.Own:
+				more = append(more, line+": the address is one of both hosts, not tried")
+				continue
+			case t.TCP != "":
+				fails = append(fails, line+": "+t.TCP)
+				reasons = append(reasons, t.TCP)
+			case t.Datagram != "":
+				blocked = append(blocked, line+": "+t.Datagram)
+				good = t.Interface
+			default:
+				good = t.Interface
+			}
+			more = append(more, line+": "+okOr(t.TCP))
+		}
+		tried := len(trials) - count(trials, func(t Trial) bool { return t.Own })
+		switch {
+		case tried == 0:
+			broken = append(broken, fmt.Sprintf("%s → %s: no address to try", from, to))
+		case len(fails) == tried:
+			broken = append(broken, fails[0])
+		case len(fails) > 0:
+			half = append(half, fails...)
+			working++
+		default:
+			working++
+		}
+	})
+	var f Finding
+	switch {
+	case pairs == 0:
+		f = problem("see the line reach", "no two hosts could be asked")
+	case len(broken) > 0:
+		f = problem(connectAdvice(reasons), "%s", someOf(broken))
+	case len(half) > 0:
+		f = warn("tell jobs which interface to use: MUSTER_INTERFACE="+good, "not by every address: %s", someOf(half))
+	case len(blocked) > 0:
+		f = warn("TCP passes, UDP does not: allow UDP between the hosts, or keep to providers over TCP (MUSTER_NETWORK=ofi:net)", "%s", someOf(blocked))
+	default:
+		f = fine("all %d directions work", working)
+	}
+	return []Finding{f.with(more...).on(answered(s)...)}
+}
+
+// connectAdvice tells apart what the kernel says.
+func connectAdvice(reasons []string) string {
+	all := strings.Join(reasons, " ")
+	switch {
+	case strings.Contains(all, "timeout"):
+		return "a firewall drops packets or the route leads nowhere: allow TCP between the hosts on all ports that the kernel gives out (see the line ports)"
+	case strings.Contains(all, "refused"), strings.Contains(all, "prohibited"):
+		return "a firewall refuses: allow TCP between the hosts on all ports that the kernel gives out (see the line ports)"
+	case strings.Contains(all, "no route"), strings.Contains(all, "unreachable"):
+		return "the hosts are not on one network and have no route to each other: see ip route there"
+	case strings.Contains(all, "another program"):
+		return "the address belongs to another machine too: look for doubled addresses, and for NAT between the hosts"
+	}
+	return "look at the firewall and the routes of these hosts"
+}
+
+// judgePacketSize: the MTU of two ends of a way must be one, and a packet of
+// that size must pass.
+func judgePacketSize(s *Survey) []Finding {
+	var dropped, more []string
+	tried := 0
+	sizes := map[int]bool{}
+	forEachPair(s, func(from, to string, trials []Trial) {
+		for _, t := range trials {
+			if t.Own || t.TCP != "" || t.Datagram != "" || t.FullSize == 0 {
+				continue
+			}
+			tried++
+			sizes[t.FullSize] = true
+			line := fmt.Sprintf("%s → %s (%s, %s): %d bytes", from, to, t.Interface, t.Address, t.FullSize)
+			if t.Full != "" {
+				dropped = append(dropped, line+" "+t.Full)
+			}
+			more = append(more, line+" "+okOr(t.Full))
+		}
+	})
+	var f Finding
+	switch {
+	case len(dropped) > 0:
+		f = problem("set one MTU on both ends and on everything between (ip link set DEVICE mtu N), and let ICMP through", "%s", someOf(dropped))
+	case tried == 0:
+		f = fine("not tried: no UDP packet passes")
+	case len(sizes) > 1:
+		f = warn("set one MTU on all hosts (ip link set DEVICE mtu N)", "full packets pass, but the MTUs differ: %s", join(sizes))
+	default:
+		f = fine("packets of %s bytes pass uncut", join(sizes))
+	}
+	return []Finding{f.with(more...).on(answered(s)...)}
+}
+
+const maxOffset = time.Second
+
+func judgeSameTime(s *Survey) []Finding {
+	var wrong, names, more []string
+	var most time.Duration
+	for _, v := range s.Hosts {
+		if v.Facts == nil || v.Here {
+			continue
+		}
+		more = append(more, fmt.Sprintf("%s: %v ahead, ± %v", v.Name, v.Offset.Round(time.Microsecond), v.Unsure.Round(time.Microsecond)))
+		offset := max(v.Offset.Abs()-v.Unsure, 0)
+		most = max(most, v.Offset.Abs())
+		if offset > maxOffset {
+			direction := "ahead"
+			if v.Offset < 0 {
+				direction = "behind"
+			}
+			wrong = append(wrong, fmt.Sprintf("%s is %v %s", v.Name, v.Offset.Abs().Round(100*time.Millisecond), direction))
+			names = append(names, v.Name)
+		}
+	}
+	if len(wrong) > 0 {
+		return []Finding{warn("let chrony or systemd-timesyncd set the clocks: timedatectl set-ntp true", "%s", someOf(wrong)).with(more...).on(names...)}
+	}
+	return []Finding{fine("clocks agree within %v", most.Round(time.Microsecond)).with(more...).on(answered(s)...)}
+}
+
+// by groups the hosts that answered.
+func by(s *Survey, key func(*Facts) string) map[string][]string {
+	groups := map[string][]string{}
+	for _, v := range s.Hosts {
+		if v.Facts != nil {
+			groups[key(v.Facts)] = append(groups[key(v.Facts)], v.Name)
+		}
+	}
+	return groups
+}
+
+// bySize are the keys of groups, the largest group first.
+func bySize(groups map[string][]string) []string {
+	keys := make([]string, 0, len(groups))
+	for k := range groups {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		if n := len(groups[b]) - len(groups[a]); n != 0 {
+			return n
+		}
+		return strings.Compare(a, b)
+	})
+	return keys
+}
+
+// describe says what who has.
+func describe(groups map[string][]string) string {
+	var parts []string
+	for _, k := range bySize(groups) {
+		what := k
+		if what == "" {
+			what = "none"
+		}
+		parts = append(parts, what+" on "+someOf(groups[k]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// odd are the hosts outside the largest group.
+func odd(groups map[string][]string) (hosts []string) {
+	for _, k := range bySize(groups)[1:] {
+		hosts = append(hosts, groups[k]...)
+	}
+	return hosts
+}
+
+func answered(s *Survey) (names []string) {
+	for _, v := range s.Hosts {
+		if v.Facts != nil {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+// forEachPair calls for every ordered pair of hosts that answered.
+func forEachPair(s *Survey, call func(from, to string, trials []Trial)) {
+	type way struct{ from, to string }
+	ways := map[way][]Trial{}
+	for _, t := range s.Trials {
+		ways[way{t.From, t.To}] = append(ways[way{t.From, t.To}], t)
+	}
+	for _, from := range answered(s) {
+		for _, to := range answered(s) {
+			if from != to {
+				call(from, to, ways[way{from, to}])
+			}
+		}
+	}
+}
+
+func count[T any](list []T, is func(T) bool) (n int) {
+	for _, v := range list {
+		if is(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// someOf keeps a line short.
+func someOf(list []string) string {
+	const most = 3
+	if len(list) > most+1 {
+		return strings.Join(list[:most], "; ") + fmt.Sprintf("; and %d more", len(list)-most)
+	}
+	return strings.Join(list, "; ")
+}
+
+func join(set map[int]bool) string {
+	var list []int
+	for n := range set {
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]")
+}
+
+func okOr(err string) string {
+	if err == "" {
+		return "ok"
+	}
+	return err
+}

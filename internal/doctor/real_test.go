@@ -1,0 +1,211 @@
+package doctor
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asProgram makes the test binary act as the program that the doctor starts.
+const asProgram = "DOCTOR_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) == "" {
+		os.Exit(m.Run())
+	}
+	if os.Args[1] == "answer" {
+		if err := Answer(context.Background(), self(), os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(Role(os.Args[1], os.Stdin, os.Stdout))
+}
+
+func self() Config { return Config{Muster: "v-test", Self: []string{os.Args[0]}} }
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestTheFactsOfThisHostAreReal(t *testing.T) {
+	t.Setenv(asProgram, "1")
+	f := Gather(bounded(t), self())
+	host, _ := os.Hostname()
+	switch {
+	case f.Hostname != host, f.Muster != "v-test", f.OS != runtime.GOOS, f.Identity == "":
+		t.Errorf("%+v", f)
+	case !slices.ContainsFunc(f.Interfaces, func(i Interface) bool { return i.Loopback && i.MTU > 0 && len(i.Networks) > 0 }):
+		t.Errorf("there is no loopback in %+v", f.Interfaces)
+	case f.Threads < 1 || f.Threads > runtime.NumCPU():
+		t.Errorf("%d threads, and Go sees %d", f.Threads, runtime.NumCPU())
+	case f.Limits.Files == 0:
+		t.Errorf("limits %+v", f.Limits)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	switch {
+	case f.Ports.High <= f.Ports.Low || f.Ports.Error != "":
+		t.Errorf("ports %+v", f.Ports)
+	case f.Kernel == "" || f.Shared.Available <= 0:
+		t.Errorf("kernel %q, memory %+v", f.Kernel, f.Shared)
+	}
+	// Whether it is allowed depends on the system, but there is a real answer.
+	if e := f.ProcessVM.Error; e != "" && !strings.Contains(e, "process_vm_readv") {
+		t.Errorf("process_vm was not tried: %s", e)
+	}
+}
+
+func TestASurveyOfThisHostAloneJudgesIt(t *testing.T) {
+	t.Setenv(asProgram, "1")
+	s, err := Plan{Config: self()}.Ask(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Hosts) != 1 || s.Hosts[0].Facts == nil || len(s.Trials) != 0 {
+		t.Errorf("%+v", s)
+	}
+	for _, res := range Judge(s) {
+		if res.Level() == Problem {
+			t.Errorf("this host runs tests and has a problem: %+v", res)
+		}
+	}
+}
+
+// ask makes a survey of this host and of one that the words reach.
+func ask(t *testing.T, timeout time.Duration, words ...string) *Survey {
+	t.Helper()
+	t.Setenv(asProgram, "1")
+	start := time.Now()
+	s, err := Plan{Config: self(), Hosts: []string{"b"}, Timeout: timeout,
+		Command: func(string) []string { return words }}.Ask(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > timeout+10*time.Second {
+		t.Errorf("it took %v with a limit of %v for each step", took, timeout)
+	}
+	return s
+}
+
+func TestAHostThatIsThisOneIsNotVisitedTwice(t *testing.T) {
+	s := ask(t, 10*time.Second, os.Args[0], "answer")
+	if len(s.Hosts) != 1 || s.Hosts[0].Name != "b" || !s.Hosts[0].Here || s.Hosts[0].Took <= 0 {
+		t.Errorf("%+v", s.Hosts)
+	}
+}
+
+func TestWhatALoginShellSaysBeforeTheAnswerIsSkipped(t *testing.T) {
+	s := ask(t, 10*time.Second, "sh", "-c", `echo "Welcome to b"; echo; exec "$0" answer`, os.Args[0])
+	if len(s.Hosts) != 1 || s.Hosts[0].Name != "b" || s.Hosts[0].Error != "" {
+		t.Errorf("%+v", s.Hosts)
+	}
+}
+
+func TestAHostThatCannotBeAskedSaysWhy(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		words []string
+		want  string
+	}{
+		{"no remote shell", []string{"no-such-shell"}, "executable file not found"},
+		{"an error of the remote shell", []string{"sh", "-c", "echo first >&2; echo 'b: Permission denied (publickey).' >&2; exit 255"}, "(exit status 255): b: Permission denied (publickey)."},
+		{"something else that talks", []string{"sh", "-c", "yes hello | head -n 5000"}, "another version of muster, or no muster at all"},
+		{"something that says little", []string{"echo", "hello"}, "ended without an answer: hello"},
+		{"silence", []string{"sh", "-c", "exec sleep 60"}, "no answer in time"},
+		{"silence after the greeting", []string{"sh", "-c", "echo '" + greeting + "'; exec sleep 60"}, "no answer in time to facts"},
+		{"death after the greeting", []string{"sh", "-c", "echo '" + greeting + "'; read question; echo oh >&2; exit 3"}, "it went away (exit status 3): oh"},
+		{"nonsense after the greeting", []string{"sh", "-c", "echo '" + greeting + "'; read question; echo '<html>'; cat"}, "another version of muster"},
+		{"no facts", []string{"sh", "-c", "echo '" + greeting + "'; read question; echo '{}'; cat"}, "no facts"},
+		{"another dialect", []string{"sh", "-c", "echo '" + greeting + "'; read question; echo '{\"error\":\"what?\"}'; cat"}, "answers: what?"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			s := ask(t, time.Second, c.words...)
+			if len(s.Hosts) != 2 || s.Hosts[0].Facts == nil || !strings.Contains(s.Hosts[1].Error, c.want) || s.Hosts[1].Facts != nil {
+				t.Errorf("%+v", s.Hosts)
+			}
+			expect(t, s, "reach", Problem, "", " ")
+		})
+	}
+}
+
+func TestAnAnsweringDoctorEndsWithItsInputAndRefusesNonsense(t *testing.T) {
+	in := strings.NewReader("nonsense\n{\"ask\":\"wine\"}\n{\"ask\":\"clock\"}\n")
+	var out strings.Builder
+	if err := Answer(bounded(t), self(), in, &out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	if len(lines) != 5 || lines[0] != greeting || !strings.Contains(lines[1], "not understood") ||
+		!strings.Contains(lines[2], `\"wine\" is no question`) || !strings.Contains(lines[3], `"clock":1`) {
+		t.Errorf("%q", lines)
+	}
+}
+
+// someStand is a stand on an address of this machine that is not loopback, which
+// nobody need reach from elsewhere.
+func someStand(t *testing.T) (*stand, []Interface) {
+	s := openStand(interfaces())
+	t.Cleanup(s.close)
+	if len(s.places) == 0 {
+		t.Skip("this machine has no address but loopback")
+	}
+	return s, nil // own addresses are not known, so that they are tried
+}
+
+func TestAPlaceIsReachedByThoseWhoKnowItsTokens(t *testing.T) {
+	s, own := someStand(t)
+	good := s.places[0]
+	if got := try(bounded(t), "a", good, own); got.TCP != "" || got.Datagram != "" {
+		t.Errorf("%+v", got)
+	}
+	wrong, fooled := good, good
+	wrong.Token = strings.Repeat("X", tokenLen)
+	fooled.Answer = strings.Repeat("Y", tokenLen)
+	for _, p := range []Place{wrong, fooled} {
+		if got := try(bounded(t), "a", p, own); got.TCP != "another program answers there" {
+			t.Errorf("%+v", got)
+		}
+	}
+	closed := good
+	l, err := net.Listen("tcp", net.JoinHostPort(good.Address, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.TCP = l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	if got := try(bounded(t), "a", closed, own); !strings.Contains(got.TCP, "refused") {
+		t.Errorf("%+v", got)
+	}
+	if got := try(bounded(t), "a", good, interfaces()); !got.Own {
+		t.Errorf("an own address was tried: %+v", got)
+	}
+}
+
+func TestAScanOfThePortsLearnsNothing(t *testing.T) {
+	s, own := someStand(t)
+	p := s.places[0]
+	c, err := net.DialTimeout("tcp", net.JoinHostPort(p.Address, strconv.Itoa(p.TCP)), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET / HTTP/1.1\r\nHost: somebody\r\n\r\n")
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	if answer, _ := io.ReadAll(c); len(answer) != 0 {
+		t.Errorf("a stranger is told %q", answer)
+	}
+	if got := try(bounded(t), "a", p, own); got.TCP != "" {
+		t.Errorf("after a scan the place is not reached: %+v", got)
+	}
+}

@@ -1,0 +1,106 @@
+package doctor
+
+// What people read: a line per check, with the hosts where there are several, and
+// below each that is not fine what to do.
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Report is a survey with its judgement. Its JSON is what muster doctor --json
+// prints.
+type Report struct {
+	Survey
+	Results  []Result `json:"checks"`
+	Warnings int      `json:"warnings"`
+	Problems int      `json:"problems"`
+}
+
+// NewReport judges a survey.
+func NewReport(s *Survey) *Report {
+	r := &Report{Survey: *s, Results: Judge(s)}
+	_, r.Warnings, r.Problems = Count(r.Results)
+	return r
+}
+
+// WriteJSON writes all of it.
+func (r *Report) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(r)
+}
+
+// WriteText writes the table. Verbose adds why each check matters and what was
+// seen.
+func (r *Report) WriteText(w io.Writer, verbose bool) error {
+	var b strings.Builder
+	many := len(r.Hosts) > 1
+	for i := range r.Results {
+		res := &r.Results[i]
+		shown := res.Findings
+		if !verbose {
+			shown = r.shorten(res)
+		}
+		for _, f := range shown {
+			fmt.Fprintf(&b, "%-8s %-15s %s\n", f.Level, res.Check, r.place(f, many)+f.Detail)
+			if f.Advice != "" {
+				fmt.Fprintf(&b, "%-8s %-15s → %s\n", "", "", f.Advice)
+			}
+			if verbose {
+				for _, m := range append([]string{"(" + res.Why + ")"}, f.More...) {
+					fmt.Fprintf(&b, "%-8s %-15s   %s\n", "", "", m)
+				}
+			}
+		}
+	}
+	ok, warnings, problems := Count(r.Results)
+	fmt.Fprintf(&b, "\n%d checks: %d ok, %s, %s\n", len(r.Results), ok, plural(warnings, "warning"), plural(problems, "problem"))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// shorten leaves out what is fine if something is not, and puts into one line
+// what is fine on several hosts in different ways.
+func (r *Report) shorten(res *Result) (shown []Finding) {
+	var good []Finding
+	for _, f := range res.Findings {
+		if f.Level == OK {
+			good = append(good, f)
+		} else {
+			shown = append(shown, f)
+		}
+	}
+	switch {
+	case len(shown) > 0:
+		return shown
+	case len(good) == 1:
+		return good
+	}
+	var hosts []string
+	for _, f := range good {
+		hosts = append(hosts, f.Hosts...)
+	}
+	return []Finding{fine("fine on each, but not the same: -v shows it").on(hosts...)}
+}
+
+// place says on which hosts, if that is a question.
+func (r *Report) place(f Finding, many bool) string {
+	switch {
+	case !many:
+		return ""
+	case len(f.Hosts) == len(answered(&r.Survey)) && len(f.Hosts) > 1:
+		return "all: "
+	}
+	return strings.ReplaceAll(someOf(f.Hosts), ";", ",") + ": "
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

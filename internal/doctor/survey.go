@@ -1,0 +1,193 @@
+package doctor
+
+// Asking all hosts: start doctors, facts, clocks, open ports, try them. Each step
+// goes to all hosts at once and has a time limit, so that one that hangs costs
+// the time of one.
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Plan is whom to ask, and how.
+type Plan struct {
+	Config
+	// Hosts are the others, as the user names them. The host that asks is always
+	// part of the survey; if it is among them it is known by that name.
+	Hosts []string
+	// Command gives the words that run an answering doctor on a host; nil words
+	// mean that the name is this host's.
+	Command func(host string) []string
+	// Timeout bounds each step on each host. Default: 20 s, because ssh to a
+	// host that waits for its resolver takes ten.
+	Timeout time.Duration
+}
+
+const (
+	defaultTimeout = 20 * time.Second
+	clockQuestions = 5
+)
+
+// host is one that is asked. Its visit is written by one goroutine at a time.
+type host struct {
+	visit  Visit
+	here   *answerer // it is this host
+	there  *session  // it is another; nil after a failure
+	places []Place
+	trials []Trial
+}
+
+// Ask makes the survey. It fails only if ctx ends; hosts that cannot be asked
+// say so in their visit.
+func (p Plan) Ask(ctx context.Context) (*Survey, error) {
+	if p.Timeout == 0 {
+		p.Timeout = defaultTimeout
+	}
+	hosts := p.enlist()
+	defer func() {
+		each(hosts, func(h *host) { h.close() })
+	}()
+	each(hosts, func(h *host) { p.step(ctx, h, p.meet) })
+	hosts = dropSelf(hosts)
+	if len(hosts) > 1 {
+		each(hosts, func(h *host) { p.step(ctx, h, readClock) })
+		each(hosts, func(h *host) { p.step(ctx, h, listen) })
+		each(hosts, func(h *host) {
+			p.step(ctx, h, func(ctx context.Context, h *host) error { return visitOthers(ctx, h, hosts) })
+		})
+	}
+	s := &Survey{}
+	for _, h := range hosts {
+		s.Hosts = append(s.Hosts, h.visit)
+		s.Trials = append(s.Trials, h.trials...)
+	}
+	return s, ctx.Err()
+}
+
+// enlist puts this host first.
+func (p Plan) enlist() []*host {
+	self := &host{visit: Visit{Name: "this host", Here: true}, here: &answerer{cfg: p.Config}}
+	hosts := []*host{self}
+	for _, name := range p.Hosts {
+		if p.Command(name) == nil {
+			self.visit.Name = name
+			continue
+		}
+		hosts = append(hosts, &host{visit: Visit{Name: name}})
+	}
+	return hosts
+}
+
+func each(hosts []*host, do func(*host)) {
+	var busy sync.WaitGroup
+	for _, h := range hosts {
+		busy.Go(func() { do(h) })
+	}
+	busy.Wait()
+}
+
+// step does something with a host that has not failed yet.
+func (p Plan) step(ctx context.Context, h *host, do func(context.Context, *host) error) {
+	if h.visit.Error != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	if err := do(ctx, h); err != nil {
+		h.visit.Error = err.Error()
+		h.visit.Facts = nil
+	}
+}
+
+// meet starts a doctor there and asks for the facts.
+func (p Plan) meet(ctx context.Context, h *host) error {
+	start := time.Now()
+	if h.here == nil {
+		var err error
+		if h.there, err = startSession(ctx, p.Command(h.visit.Name)); err != nil {
+			return err
+		}
+		h.visit.Took = time.Since(start)
+	}
+	r, err := h.ask(ctx, question{Ask: "facts", Provider: p.Provider, Interface: p.Interface})
+	if err == nil && r.Facts == nil {
+		err = fmt.Errorf("another version of muster answers: no facts")
+	}
+	h.visit.Facts = r.Facts
+	return err
+}
+
+func (h *host) ask(ctx context.Context, q question) (reply, error) {
+	if h.here != nil {
+		return h.here.answer(ctx, q), nil
+	}
+	return h.there.ask(ctx, q)
+}
+
+func (h *host) close() {
+	if h.here != nil {
+		h.here.close()
+	}
+	if h.there != nil {
+		_ = h.there.close() // how it ends does not matter any more
+	}
+}
+
+// dropSelf: one of the hosts that were named may be this one. It is then known
+// by that name, and what was found by asking it from outside stays.
+func dropSelf(hosts []*host) []*host {
+	self := hosts[0]
+	for i, h := range hosts[1:] {
+		if h.visit.Facts != nil && h.visit.Facts.Identity == self.visit.Facts.Identity {
+			self.visit.Name, self.visit.Took = h.visit.Name, h.visit.Took
+			h.close()
+			return append(hosts[:i+1:i+1], hosts[i+2:]...)
+		}
+	}
+	return hosts
+}
+
+// readClock compares clocks as NTP does: the answer with the smallest round trip
+// is the best.
+func readClock(ctx context.Context, h *host) error {
+	if h.here != nil {
+		return nil
+	}
+	for i := range clockQuestions {
+		start := time.Now()
+		r, err := h.ask(ctx, question{Ask: "clock"})
+		if err != nil {
+			return err
+		}
+		round := time.Since(start)
+		if unsure := round / 2; i == 0 || unsure < h.visit.Unsure {
+			h.visit.Unsure = unsure
+			h.visit.Offset = time.Unix(0, r.Clock).Sub(start.Add(unsure))
+		}
+	}
+	return nil
+}
+
+func listen(ctx context.Context, h *host) error {
+	r, err := h.ask(ctx, question{Ask: "listen"})
+	h.places = r.Places
+	return err
+}
+
+func visitOthers(ctx context.Context, h *host, all []*host) error {
+	var places []Place
+	for _, other := range all {
+		if other == h {
+			continue
+		}
+		for _, p := range other.places {
+			p.Host = other.visit.Name
+			places = append(places, p)
+		}
+	}
+	r, err := h.ask(ctx, question{Ask: "try", Name: h.visit.Name, Places: places})
+	h.trials = r.Trials
+	return err
+}
