@@ -15,6 +15,9 @@ type Attr struct {
 	// LocalKeys says that Body of a work request must lie in a registered region
 	// whose LKey is given, unless it is sent Inline.
 	LocalKeys bool
+	// Pins says that registering locks pages and is dear, so that registrations
+	// are worth keeping.
+	Pins bool
 	// RemoteCPU says that an OpRead or OpWrite moves only while the target polls.
 	RemoteCPU bool
 	// Crowded says that peers share cores, so a copy that keeps two of them

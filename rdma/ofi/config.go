@@ -1,15 +1,22 @@
 package ofi
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/muster-mpi/muster/rdma"
+)
 
 // Config says what to open. The zero value opens the best fabric there is.
 type Config struct {
 	// Provider is a libfabric provider as fi_info names it, such as "net",
 	// "tcp;ofi_rxm" or "verbs;ofi_rxm". Default: chosen, see Survey.
 	Provider string
-	// Interface is the network interface, or one of its addresses. Default:
-	// chosen, see Survey.
+	// Interface is the network interface, the domain as fi_info names it, or an
+	// address of this host. Default: chosen, see Survey.
 	Interface string
+	// Transport is the kind of queue pairs: rdma.RD over endpoints of the kind
+	// RDM, rdma.RC over MSG, rdma.UD over DGRAM. Default: RD.
+	Transport rdma.Transport
 	// Index is this device's number among those that talk to each other: the
 	// rank in the job. Peers know it by that number, which is their rdma.PeerID
 	// for it.
@@ -18,6 +25,9 @@ type Config struct {
 	Peers int
 	// Job keeps jobs apart: messages of another job are dropped.
 	Job string
+
+	// library is what to load instead of libfabric, for tests.
+	library string
 }
 
 // ErrMissing says that this program was built without libfabric, or that
@@ -29,6 +39,7 @@ type Offer struct {
 	Provider  string // "tcp;ofi_rxm"
 	Fabric    string // "10.0.0.0/24"
 	Domain    string // "eth0", "mlx5_0"
+	Interface string // "eth0", "ib0"; "" if it has none
 	Address   string // of this host on it, as people write it
 	Endpoint  string // "RDM", "MSG", "DGRAM"
 	Speed     uint64 // bits per second, 0: unknown

@@ -1,0 +1,178 @@
+//go:build ofi && cgo && linux
+
+package ofi
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// A device: Open chooses among what libfabric offers and makes the domain, NewCQ,
+// NewSRQ and NewQP (queues.go) make the rest, Close ends it all in the opposite
+// order.
+
+// Built tells whether this program was built with libfabric.
+const Built = true
+
+// libraryName is what the dynamic linker knows libfabric as.
+const libraryName = "libfabric.so.1"
+
+// device implements rdma.Device.
+type device struct {
+	cfg    Config
+	lib    library
+	dom    domain
+	what   offered
+	attr   rdma.Attr
+	sizes  sizes
+	closed bool
+
+	regions []registration
+	free    []uint32 // indices of regions
+	keys    *rand.ChaCha8
+
+	names map[rdma.PeerID]string // by peer: what it was resolved from
+
+	held []rdma.Mem // memory of work under way, by slot
+	cqs  []*completionQueue
+	srqs []*receiveQueue
+	// posted are the receive queues by their tags. A queue that was closed leaves
+	// its place to the next one.
+	posted []*receiveQueue
+	qps    []*queuePair
+}
+
+// Open opens a device.
+func Open(cfg Config) (rdma.Device, error) {
+	if cfg.Index < 0 || cfg.Index > maxIndex {
+		return nil, fmt.Errorf("ofi: index %d: it must be in [0, %d]", cfg.Index, maxIndex)
+	}
+	if cfg.Transport == 0 {
+		cfg.Transport = rdma.RD
+	}
+	lib, err := load(cfg)
+	if err != nil {
+		return nil, err
+	}
+	d := &device{cfg: cfg, lib: lib, names: map[rdma.PeerID]string{}}
+	if err := d.open(); err != nil {
+		lib.free()
+		return nil, err
+	}
+	return d, nil
+}
+
+func load(cfg Config) (library, error) {
+	name := cfg.library
+	if name == "" {
+		name = libraryName
+	}
+	lib, err := openLibrary(name)
+	if err != nil {
+		return lib, fmt.Errorf("%w: %v; install it (Debian: libfabric1) or use another network", ErrMissing, err)
+	}
+	return lib, nil
+}
+
+func (d *device) open() error {
+	// Writes are offered only if their completion can mean that the data is there.
+	delivery := d.cfg.Transport != rdma.UD
+	found, err := d.lib.offers(d.cfg.Provider, d.cfg.Transport, delivery)
+	if err == nil && len(found.list) == 0 && delivery {
+		found.free()
+		delivery = false
+		found, err = d.lib.offers(d.cfg.Provider, d.cfg.Transport, delivery)
+	}
+	if err != nil {
+		return fmt.Errorf("ofi: libfabric cannot say what it offers: %w", err)
+	}
+	defer found.free()
+	best, err := choose(found.list, d.cfg, thisHost())
+	if err != nil {
+		return err
+	}
+	d.what = found.list[best]
+	d.sizes = sizesOf(d.what, d.cfg)
+	job := sha256.Sum256([]byte(d.cfg.Job))
+	d.dom, err = d.lib.open(found, best, setup{
+		job: binary.LittleEndian.Uint64(job[:]), index: d.cfg.Index, peers: d.cfg.Peers,
+		buffer: d.sizes.buffer, sends: d.sizes.sends, delivery: delivery,
+	})
+	if err != nil {
+		return fmt.Errorf("ofi: open provider %s on %s: %w", d.what.provider, d.what.domain, err)
+	}
+	d.attr = attrOf(d.what, d.sizes, delivery)
+	var seed [32]byte
+	for i := 0; i < len(seed); i += 8 {
+		binary.LittleEndian.PutUint64(seed[i:], rand.Uint64())
+	}
+	d.keys = rand.NewChaCha8(seed)
+	return nil
+}
+
+func (d *device) Attr() *rdma.Attr { return &d.attr }
+
+// Resolve puts a peer into the address table. Its number is the handle.
+func (d *device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
+	if d.closed {
+		return 0, rdma.ErrClosed
+	}
+	if d.cfg.Transport == rdma.RC {
+		return 0, fmt.Errorf("ofi: resolve %q: %w: connected queue pairs have Connect", a, rdma.ErrUnsupported)
+	}
+	where, err := parseAddress(a)
+	if err != nil {
+		return 0, fmt.Errorf("ofi: %w", err)
+	}
+	if where.provider != d.what.provider {
+		return 0, fmt.Errorf("ofi: peer %d uses the provider %s, this device %s: they cannot talk; name one provider for all",
+			where.index, where.provider, d.what.provider)
+	}
+	if where.transport != d.cfg.Transport {
+		return 0, fmt.Errorf("ofi: %q is no address of this kind of queue pair (%s)", a, transportWord(d.cfg.Transport))
+	}
+	id := rdma.PeerID(where.index)
+	if known, found := d.names[id]; found {
+		if known != where.name {
+			return 0, fmt.Errorf("ofi: peer %d has two addresses, %x and %x: do two ranks have one number?", id, known, where.name)
+		}
+		return id, nil
+	}
+	if err := d.dom.resolve(where.index, []byte(where.name)); err != nil {
+		return 0, fmt.Errorf("ofi: provider %s: address of peer %d: %w", d.what.provider, id, err)
+	}
+	d.names[id] = where.name
+	return id, nil
+}
+
+// Close ends everything that was made with the device.
+func (d *device) Close() error {
+	if d.closed {
+		return nil
+	}
+	var errs []error
+	for len(d.qps) > 0 {
+		errs = append(errs, d.qps[0].Close())
+	}
+	for len(d.srqs) > 0 {
+		errs = append(errs, d.srqs[0].Close())
+	}
+	for len(d.cqs) > 0 {
+		errs = append(errs, d.cqs[0].Close())
+	}
+	for i := range d.regions {
+		if d.regions[i].mem != nil {
+			errs = append(errs, d.dom.deregister(d.regions[i].region))
+		}
+	}
+	d.closed = true
+	d.dom.close()
+	d.lib.free()
+	d.regions, d.held = nil, nil
+	return errors.Join(errs...)
+}

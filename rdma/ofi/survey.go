@@ -1,0 +1,34 @@
+//go:build ofi && cgo && linux
+
+package ofi
+
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Survey lists what libfabric offers, what Open would take, and why. version is
+// that of libfabric.
+func Survey(cfg Config) (list []Offer, version string, err error) {
+	lib, err := load(cfg)
+	if err != nil {
+		return nil, "", err
+	}
+	defer lib.free()
+	major, minor := lib.version()
+	version = fmt.Sprintf("%d.%d", major, minor)
+	if cfg.Transport == 0 {
+		cfg.Transport = rdma.RD
+	}
+	h := thisHost()
+	for _, kind := range []rdma.Transport{rdma.RD, rdma.RC, rdma.UD} {
+		found, err := lib.offers(cfg.Provider, kind, false)
+		if err != nil {
+			return list, version, fmt.Errorf("ofi: libfabric cannot say what it offers: %w", err)
+		}
+		list = append(list, explain(found.list, kind, cfg, h)...)
+		found.free()
+	}
+	return list, version, nil
+}

@@ -1,0 +1,136 @@
+//go:build ofi && cgo && linux
+
+package ofi
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Waiting without spinning. A provider with a wait object has a file descriptor
+// that becomes readable when there is something to do; Wait polls it together with
+// a descriptor of ours that Wake writes to. Before that, libfabric is asked whether
+// it is safe to sleep: it looks whether anything has come since the last Poll, and
+// gets the descriptor ready.
+//
+// A provider without one is slept for in steps that grow as long as nothing comes,
+// and such a queue is no rdma.ArmedCQ.
+
+// lookAgain bounds a sleep while the provider refuses work: what it waits for
+// may not show in the descriptor.
+const lookAgain = 5 * time.Millisecond
+
+// armedQueue implements rdma.ArmedCQ.
+type armedQueue struct{ *completionQueue }
+
+var _ rdma.ArmedCQ = (*armedQueue)(nil)
+
+func (c *armedQueue) Wait(timeout time.Duration) error {
+	if c.closed {
+		return rdma.ErrClosed
+	}
+	switch c.q.ready() {
+	case ready:
+		return nil
+	case soon:
+		timeout = min(timeout, lookAgain)
+	}
+	return c.waker.sleep(c.q.fd, timeout)
+}
+
+// Arm asks whether it is safe to sleep.
+func (c *armedQueue) Arm() bool { return !c.closed && c.q.ready() == idle }
+
+func (c *armedQueue) WaitArmed(timeout time.Duration) error {
+	if c.closed {
+		return rdma.ErrClosed
+	}
+	return c.waker.sleep(c.q.fd, timeout)
+}
+
+// Wait sleeps for a step.
+func (c *completionQueue) Wait(timeout time.Duration) error {
+	if c.closed {
+		return rdma.ErrClosed
+	}
+	if c.q.ready() == ready {
+		return nil
+	}
+	return c.waker.sleep(-1, min(timeout, c.step.next()))
+}
+
+func (c *completionQueue) Wake() { c.waker.wake() }
+
+// stepper is the length of the next sleep where nothing tells when to wake up.
+type stepper struct{ last time.Duration }
+
+const (
+	shortestStep = 50 * time.Microsecond
+	longestStep  = time.Millisecond
+)
+
+func (s *stepper) next() time.Duration {
+	s.last = min(max(2*s.last, shortestStep), longestStep)
+	return s.last
+}
+
+func (s *stepper) reset() { s.last = 0 }
+
+// waker is a file descriptor that ends a sleep.
+type waker struct {
+	mu    sync.Mutex // keeps the descriptor open while Wake uses it
+	fd    int
+	alive bool
+	fds   [2]unix.PollFd
+}
+
+func (w *waker) open() (err error) {
+	if w.fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return fmt.Errorf("make an event descriptor: %w", err)
+	}
+	w.alive = true
+	return nil
+}
+
+func (w *waker) wake() {
+	w.mu.Lock()
+	if w.alive {
+		one := [8]byte{1}
+		_, _ = unix.Write(w.fd, one[:]) // it can only fail if it is full, which wakes too
+	}
+	w.mu.Unlock()
+}
+
+// sleep returns when fd or the waker is readable or the time is over.
+func (w *waker) sleep(fd int, timeout time.Duration) error {
+	if timeout <= 0 {
+		return nil
+	}
+	w.fds[0] = unix.PollFd{Fd: int32(w.fd), Events: unix.POLLIN}
+	w.fds[1] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} // a negative one is passed over
+	limit := unix.NsecToTimespec(int64(timeout))
+	_, err := unix.Ppoll(w.fds[:], &limit, nil)
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		return fmt.Errorf("ofi: wait for the network: %w", err)
+	}
+	if err == nil && w.fds[0].Revents != 0 {
+		var count [8]byte
+		_, _ = unix.Read(w.fd, count[:]) // another waiter may have been faster
+	}
+	return nil
+}
+
+func (w *waker) close() {
+	w.mu.Lock()
+	if w.alive {
+		_ = unix.Close(w.fd)
+		w.alive = false
+	}
+	w.mu.Unlock()
+}
