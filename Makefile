@@ -19,7 +19,7 @@ TESTS       ?=
 PEERS       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz lint cross explore bench-peers test-verbs-vm ci clean
+.PHONY: help build test race multi multi-race fuzz lint cross explore bench-peers test-launchers test-verbs-vm ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ processes:
 		echo "mpiexec.hydra -n 4 $(KIND)"; \
 		timeout -k 10 $(TIMEOUT) mpiexec.hydra -n 4 $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
 	else echo "skipped: mpiexec.hydra is not installed (Debian package mpich)"; fi
+
+test-launchers: ## run under Slurm, Hydra on two hosts, Open MPI's mpirun, as an indexed Job; MPICH under muster run
+	CGO_ENABLED=1 $(GO) vet -tags launchers,pmix,ofi ./tests/launchers ./examples/kubernetes ./internal/pmi ./internal/pmix
+	CGO_ENABLED=1 $(GO) test -tags launchers -count 1 -timeout $(TIMEOUT) ./tests/launchers ./examples/kubernetes
 
 fuzz: ## run every fuzz target for FUZZTIME (5s)
 	@set -eu; \

@@ -38,6 +38,20 @@ func playRank(role string) error {
 		time.Sleep(10 * time.Second)
 		return nil
 	}
+	if role == "hear" {
+		if c.Rank() == 1 {
+			c.Abort(17, "as the test wants it")
+			return nil
+		}
+		for ctx.Err() == nil {
+			if d, ok := c.Died(); ok {
+				fmt.Printf("rank %d %s\n", d.Rank, d.Status)
+				return nil
+			}
+			time.Sleep(time.Millisecond)
+		}
+		return ctx.Err()
+	}
 	val := strings.Repeat(fmt.Sprintf("%d ", c.Rank()), 700)
 	if err := c.Put("v", []byte(val)); err != nil {
 		return err

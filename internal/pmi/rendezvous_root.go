@@ -382,9 +382,10 @@ func (r *root) left(one *member, err error) {
 	r.lose(Death{Rank: one.rank, Host: one.host, Status: status})
 }
 
-// lose tells all ranks of a death.
+// lose tells all ranks of a death, this one last: it may end its process, which
+// must not be taken for the cause.
 func (r *root) lose(d Death) {
-	r.news.tell(d)
+	defer r.news.tell(d)
 	line := appendMessage(nil, cmdDeath, "rank", strconv.Itoa(d.Rank), "host", textField(d.Host), "status", textField(d.Status))
 	for rank, one := range r.members {
 		if rank != 0 && rank != d.Rank {

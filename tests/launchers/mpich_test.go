@@ -1,0 +1,38 @@
+//go:build launchers
+
+package launchers
+
+// The reverse: programs in C, built with MPICH, under muster run.
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestProgramsOfMPICHRunUnderMuster(t *testing.T) {
+	launcher := muster.command(t)[0]
+	cc := tool(t, "mpicc.mpich", "libmpich-dev")
+	for name, want := range map[string][]string{
+		"hello": {"rank 0 of 4", "rank 1 of 4", "rank 2 of 4", "rank 3 of 4"},
+		"ring":  {"the token went through 4 ranks and brings 6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), name)
+			if out, err := run(t, nil, cc, "-O2", "-o", program, "testdata/"+name+".c"); err != nil {
+				t.Fatalf("%s: %v\n%s", cc, err, out)
+			}
+			prints(t, nil, want, launcher, "run", "-n", "4", "--label=never", program)
+		})
+	}
+	t.Run("abort", func(t *testing.T) {
+		program := filepath.Join(t.TempDir(), "abort")
+		if out, err := run(t, nil, cc, "-O2", "-o", program, "testdata/abort.c"); err != nil {
+			t.Fatalf("%s: %v\n%s", cc, err, out)
+		}
+		out, err := run(t, nil, launcher, "run", "-n", "4", program)
+		if err == nil || err.Error() != "exit status 9" || !strings.Contains(out, "rank 2") {
+			t.Errorf("MPI_Abort with code 9 on rank 2 must end the job with it; got %v and\n%s", err, out)
+		}
+	})
+}
