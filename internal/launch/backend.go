@@ -6,18 +6,31 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// backend starts processes somewhere. There is one for this machine; those for
-// ssh, Slurm and Kubernetes will stand beside it, one file each.
+// backend is where the ranks of a job run: this machine (local.go) or several
+// hosts (remote.go). What happens to ranks it posts to the job as events.
 type backend interface {
-	// mapping is the value of PMI_process_mapping: which ranks share a node.
-	mapping() string
+	// start starts all ranks, or begins to: each is posted as started, or one
+	// event tells why the job cannot be.
+	start()
 	// host names the machine that a rank runs on.
 	host(rank int) string
-	// start starts a rank. The caller closes the files of spec afterwards.
-	start(spec *rankSpec) (process, error)
-	// close ends what start has left behind, after all ranks have ended.
+	// signalAll reaches all ranks that run, and the processes that they have
+	// started.
+	signalAll(sig syscall.Signal)
+	// markDead writes a death on every board.
+	markDead(d pmi.Death)
+	// pulse tells whether the ranks move; false if there is no board to tell.
+	pulse() (pulse, bool)
+	// rows is what the ranks say of themselves, in order of ranks, and which
+	// hosts did not answer.
+	rows() (rows []pmi.Row, silent []string)
+	// drain waits for the last lines of output, after all ranks have ended.
+	drain()
+	// close ends what was left behind.
 	close()
 }
 

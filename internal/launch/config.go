@@ -11,7 +11,8 @@ import (
 // Config says what to run. The zero value of each field but Ranks and Prog is
 // right for most jobs.
 type Config struct {
-	// Ranks is the number of processes to start.
+	// Ranks is the number of processes to start. With Hosts the default is the
+	// sum of their slots.
 	Ranks int
 	// Prog is the path of the program, as exec.LookPath gives it.
 	Prog string
@@ -20,8 +21,31 @@ type Config struct {
 	// Env is the environment that the ranks get, besides what tells them their
 	// place. Default: empty. Commands give os.Environ().
 	Env []string
-	// Dir is where they run. Default: the current directory.
+	// Dir is where they run, on all hosts. Default: the current directory.
 	Dir string
+	// ExtraEnv is added to the environment, on other hosts too. Of Env only
+	// some variables travel: see travels.
+	ExtraEnv []string
+
+	// Hosts are the machines to run on, in the order of ranks. Default: this
+	// one, without agents.
+	Hosts []Host
+	// RSH is the command that reaches a host, as ParseRSH gives it. Default:
+	// ssh. Without it, a host that is this machine is reached directly.
+	RSH []string
+	// AgentPath is the path of muster on the hosts. Default: that of this one.
+	AgentPath string
+	// TreeWidth is how many agents the launcher, and each agent, starts itself.
+	// Default: 16.
+	TreeWidth int
+	// StartTimeout is how long a stage of the start may take. Default: a minute
+	// on several hosts, no limit on this one, where nothing can get lost.
+	// Negative: no limit.
+	StartTimeout time.Duration
+	// Retry tries again, for as long as StartTimeout, to reach hosts that ssh
+	// does not reach: in a cluster that is just being started names and servers
+	// come late.
+	Retry bool
 
 	// Stdin is read by rank 0; the other ranks have none. Default: none for
 	// rank 0 either.
@@ -53,6 +77,9 @@ type Config struct {
 	// Signals are passed on to the ranks. Default: none. Commands give a
 	// channel that signal.Notify fills.
 	Signals <-chan os.Signal
+
+	blocks    []block       // the ranks of each host
+	pingEvery time.Duration // how often a host is asked for a sign of life
 }
 
 // Bind is how ranks are kept on cores.
@@ -106,17 +133,30 @@ type Result struct {
 	Status int
 	// Cause says in a sentence what ended the job early. Empty: nothing did.
 	Cause string
+	// Gets is how many requests for values came to the launcher. On several
+	// hosts these are the ones that no agent could answer.
+	Gets uint64
 }
 
 const (
 	defaultStuckAfter = time.Minute
 	defaultGrace      = 500 * time.Millisecond
+	defaultTreeWidth  = 16
+	defaultStart      = time.Minute
+	// A host that gives no sign of life silentPings times in a row is lost.
+	defaultPing = 10 * time.Second
+	silentPings = 6
 	// maxRanks is what one machine can be asked for; beyond it descriptors and
 	// process numbers run out long before the job does anything.
 	maxRanks = 1 << 16
 )
 
 func (c *Config) complete() error {
+	if len(c.Hosts) > 0 {
+		if err := c.completeHosts(); err != nil {
+			return err
+		}
+	}
 	if c.Ranks < 1 || c.Ranks > maxRanks {
 		return fmt.Errorf("launch: %d ranks: use 1 to %d", c.Ranks, maxRanks)
 	}
@@ -134,6 +174,42 @@ func (c *Config) complete() error {
 	}
 	if c.Grace == 0 {
 		c.Grace = defaultGrace
+	}
+	return nil
+}
+
+func (c *Config) completeHosts() (err error) {
+	for _, h := range c.Hosts {
+		if err := checkHostName(h.Name); err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+	}
+	if c.Hosts, c.blocks, err = placeRanks(c.Hosts, c.Ranks); err != nil {
+		return err
+	}
+	last := c.blocks[len(c.blocks)-1]
+	c.Ranks = last.First + last.Count
+	if c.Dir == "" {
+		if c.Dir, err = os.Getwd(); err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+	}
+	if c.AgentPath == "" {
+		if c.AgentPath, err = os.Executable(); err != nil {
+			return fmt.Errorf("launch: finding the path of muster for the agents: %w; give it with --agent-path", err)
+		}
+	}
+	if c.TreeWidth == 0 {
+		c.TreeWidth = defaultTreeWidth
+	}
+	if c.TreeWidth < 1 {
+		return fmt.Errorf("launch: a tree of agents of width %d: use 1 or more", c.TreeWidth)
+	}
+	if c.StartTimeout == 0 {
+		c.StartTimeout = defaultStart
+	}
+	if c.pingEvery == 0 {
+		c.pingEvery = defaultPing
 	}
 	return nil
 }

@@ -30,17 +30,19 @@ type job struct {
 	cfg            *Config
 	backend        backend
 	server         *pmi.Server
-	board          *pmi.Board
 	stdout, stderr *sink
 	events         chan event
 	done           chan struct{} // closed when the loop has ended
 
-	ranks  []rankState
-	living int
-	cause  *cause
-	status int // of the job, once a rank has failed
-	killed int // ranks that had to be killed
+	ranks    []rankState
+	pending  int // ranks that are not started yet
+	living   int
+	startErr error // why the job could not be started
+	cause    *cause
+	status   int // of the job, once a rank has failed
+	killed   int // ranks that had to be killed
 
+	starting    *startWatch
 	ending      bool
 	patience    *time.Timer // until the next step of ending
 	asked       bool        // SIGTERM was sent
@@ -50,12 +52,10 @@ type job struct {
 }
 
 type rankState struct {
-	proc   process
-	alive  bool
-	end    ending
-	served chan struct{} // closed when its PMI socket has ended
-	output sync.WaitGroup
-	pipes  []*os.File
+	pid     int
+	started bool
+	alive   bool
+	end     ending
 }
 
 // cause is the first thing that went wrong.
@@ -64,58 +64,52 @@ type cause struct {
 	text string
 }
 
-// event is an end of a process, or what a PMI client did.
+// event is what a backend or a PMI client tells: one of these.
 type event struct {
-	exited bool
-	rank   int
-	end    ending
-	pmi    pmi.Event
+	rank    int
+	started bool // with pid
+	pid     int
+	exited  bool // with end
+	end     ending
+	pmi     pmi.Event
+
+	ready  bool   // the agent of host runs
+	lost   string // host was lost, and why
+	host   int
+	failed error // the job cannot be started
 }
 
-func newJob(cfg *Config, b backend) *job {
+func newJob(cfg *Config) *job {
 	lock := new(sync.Mutex)
 	j := &job{
-		cfg: cfg, backend: b,
+		cfg:    cfg,
 		stdout: &sink{lock: lock, w: cfg.Stdout},
 		stderr: &sink{lock: lock, w: cfg.Stderr},
-		events: make(chan event, 4*cfg.Ranks), // room for all ranks while they are being started
+		events: make(chan event, 6*cfg.Ranks), // room for all that ranks do while others are being started
 		done:   make(chan struct{}),
 		ranks:  make([]rankState, cfg.Ranks),
 	}
-	for i := range j.ranks {
-		j.ranks[i].served = make(chan struct{})
-	}
+	j.pending = cfg.Ranks
+	j.starting = newStartWatch(cfg, time.Now())
 	j.patience = time.NewTimer(time.Hour)
 	j.patience.Stop()
 	return j
 }
 
-// serve answers a rank's PMI client until its socket ends.
-func (j *job) serve(rank int, conn *os.File) {
-	defer close(j.ranks[rank].served)
-	defer conn.Close()
-	if err := j.server.Serve(rank, conn); err != nil {
-		j.say(fmt.Sprintf("rank %d: %v", rank, err))
+// lines gives the taker of a rank's lines.
+func (j *job) lines(rank int, isStderr bool) func(text []byte) {
+	var label []byte
+	if j.cfg.labelled() {
+		label = rankLabel(rank, j.cfg.Ranks)
 	}
-}
-
-// socketPatience is how long the end of a process waits for the end of its
-// socket, so that an abort that was sent is heard before the death that follows
-// it. Only a process that the rank has left behind can hold the socket open.
-const socketPatience = 20 * time.Millisecond
-
-// await turns the end of a process into an event.
-func (j *job) await(rank int) {
-	end := j.ranks[rank].proc.wait()
-	select {
-	case <-j.ranks[rank].served:
-	case <-time.After(socketPatience):
+	if isStderr {
+		return j.stderr.labelled(label)
 	}
-	j.post(event{exited: true, rank: rank, end: end})
+	return j.stdout.labelled(label)
 }
 
 func (j *job) pmiEvent(e pmi.Event) {
-	if e.Fence || e.Phase == pmi.PhaseAborted {
+	if e.Phase != pmi.PhaseFinalized {
 		j.post(event{rank: e.Rank, pmi: e})
 	}
 }
@@ -132,13 +126,15 @@ func (j *job) loop(ctx context.Context) {
 	defer close(j.done)
 	watch := stuckWatch{after: j.cfg.StuckAfter}
 	var look <-chan time.Time
-	if j.cfg.StuckAfter > 0 && j.board != nil {
-		t := time.NewTicker(min(time.Second, max(time.Millisecond, j.cfg.StuckAfter/4)))
+	if _, ok := j.backend.pulse(); j.cfg.StuckAfter > 0 && ok {
+		t := time.NewTicker(lookEvery(j.cfg.StuckAfter))
 		defer t.Stop()
 		look = t.C
 	}
+	late := j.starting.ticker()
+	defer late.Stop()
 	cancelled := ctx.Done()
-	for j.living > 0 {
+	for j.living > 0 || j.pending > 0 {
 		select {
 		case e := <-j.events:
 			j.take(e)
@@ -148,45 +144,140 @@ func (j *job) loop(ctx context.Context) {
 			}
 		case <-cancelled:
 			cancelled = nil
+			j.takeAll()
+			j.pending = 0
 			j.fail(-1, "the job was cancelled: "+context.Cause(ctx).Error(), 128+int(syscall.SIGTERM))
 			j.endNow()
 		case <-j.patience.C:
 			j.endNow()
+		case now := <-late.C:
+			j.lookForLateness(now)
 		case now := <-look:
-			if still, stuck := watch.look(j.board, j.isAlive, now); stuck {
-				j.tellWaits(fmt.Sprintf("nothing has moved for %s; who waits for whom:", seconds(still)))
+			if p, ok := j.backend.pulse(); ok {
+				if still, stuck := watch.look(p, now); stuck {
+					j.tellWaits(fmt.Sprintf("nothing has moved for %s; who waits for whom:", seconds(still)))
+				}
 			}
 		}
 	}
 }
 
-func (j *job) isAlive(rank int) bool { return j.ranks[rank].alive }
+// takeAll takes what has happened so far.
+func (j *job) takeAll() {
+	for {
+		select {
+		case e := <-j.events:
+			j.take(e)
+		default:
+			return
+		}
+	}
+}
 
 func (j *job) take(e event) {
 	switch {
+	case e.started:
+		r := &j.ranks[e.rank]
+		r.started, r.alive, r.pid = true, true, e.pid
+		j.living++
+		j.pending = max(0, j.pending-1)
+		j.starting.started(e.rank, time.Now())
 	case e.exited:
 		j.exited(e.rank, e.end)
+	case e.ready:
+		j.starting.ready(e.host, time.Now())
+	case e.lost != "":
+		j.hostLost(e.host, e.lost)
+	case e.failed != nil:
+		j.notStarted(e.failed)
 	case e.pmi.Phase == pmi.PhaseAborted:
 		text := fmt.Sprintf("aborted the job with code %d", e.pmi.Code)
 		if e.pmi.Why != "" {
 			text += ": " + e.pmi.Why
 		}
 		j.died(e.rank, text, text, e.pmi.Code)
-	case e.pmi.Fence && j.server.Fenced() > 0:
-		// The fence can never be passed if a rank has gone already. The event
-		// may be old: what counts is that ranks wait in one now.
-		for rank := range j.ranks {
-			if r := &j.ranks[rank]; r.proc != nil && !r.alive {
-				j.died(rank, "ended before a fence that other ranks wait in", r.end.String(), max(1, r.end.status()))
-				return
-			}
+	case e.pmi.Fence:
+		j.starting.fenced(e.rank, time.Now())
+		j.checkFence()
+	case e.pmi.Phase == pmi.PhaseJoined:
+		j.starting.joined(e.rank, time.Now())
+	}
+}
+
+// checkFence: a fence can never be passed if a rank has gone already. The event
+// may be old: what counts is that ranks wait in one now.
+func (j *job) checkFence() {
+	if j.server.Fenced() == 0 {
+		return
+	}
+	for rank := range j.ranks {
+		if r := &j.ranks[rank]; r.started && !r.alive {
+			j.died(rank, "ended before a fence that other ranks wait in", r.end.String(), max(1, r.end.status()))
+			return
 		}
 	}
+}
+
+// notStarted ends what has been started of a job that cannot be.
+func (j *job) notStarted(err error) {
+	j.pending = 0
+	j.starting.over = true
+	if j.startErr == nil {
+		j.startErr = err
+		j.endNow()
+	}
+}
+
+// hostLost buries the ranks of a host that can no longer be heard.
+func (j *job) hostLost(host int, why string) {
+	b := j.cfg.blocks[host]
+	text := fmt.Sprintf("host %s was lost, and with it %s: %s", j.cfg.Hosts[host].Name, rankRange(b), why)
+	if j.pending > 0 {
+		j.notStarted(fmt.Errorf("launch: %s", text))
+	}
+	first := true
+	for rank := b.First; rank < b.First+b.Count; rank++ {
+		r := &j.ranks[rank]
+		if !r.alive {
+			continue
+		}
+		r.alive, r.end = false, ending{err: fmt.Errorf("host %s was lost", j.cfg.Hosts[host].Name)}
+		j.living--
+		if first {
+			j.fail(-1, text, 1)
+			first = false
+		}
+		j.died(rank, text, r.end.String(), 1)
+	}
+}
+
+// lookForLateness ends a job that takes too long to start.
+func (j *job) lookForLateness(now time.Time) {
+	if j.starting.over || j.ending {
+		return
+	}
+	if j.server.Passed() > 0 {
+		j.starting.over = true
+		return
+	}
+	text, late := j.starting.late(now, func(rank int) bool { return j.ranks[rank].started && !j.ranks[rank].alive })
+	if !late {
+		return
+	}
+	if j.pending > 0 {
+		j.notStarted(fmt.Errorf("launch: %s", text))
+		return
+	}
+	j.fail(-1, text, 1)
+	j.endNow()
 }
 
 // exited judges the end of a process by how far its client was.
 func (j *job) exited(rank int, end ending) {
 	r := &j.ranks[rank]
+	if !r.alive {
+		return // buried with its host
+	}
 	r.alive, r.end = false, end
 	j.living--
 	failed := end.status() != 0
@@ -208,7 +299,7 @@ func (j *job) exited(rank int, end ending) {
 
 // died tells the others and begins the end of the job.
 func (j *job) died(rank int, why, status string, code int) {
-	j.board.MarkDead(pmi.Death{Rank: rank, Host: j.backend.host(rank), Status: status})
+	j.backend.markDead(pmi.Death{Rank: rank, Host: j.backend.host(rank), Status: status})
 	j.fail(rank, why, code)
 	if !j.ending {
 		j.ending = true
@@ -233,29 +324,28 @@ func (j *job) endNow() {
 	j.ending = true
 	if !j.asked {
 		j.asked = true
-		j.signalAll(syscall.SIGTERM)
+		j.backend.signalAll(syscall.SIGTERM)
 		j.patience.Reset(j.cfg.Grace / 2)
 		return
 	}
 	if j.killed == 0 {
 		j.killed = j.living
 	}
-	j.signalAll(syscall.SIGKILL)
+	j.backend.signalAll(syscall.SIGKILL)
 	j.patience.Reset(time.Second) // a process in the kernel's hands may need it again
-}
-
-func (j *job) signalAll(sig syscall.Signal) {
-	for i := range j.ranks {
-		if j.ranks[i].alive {
-			j.ranks[i].proc.signal(sig)
-		}
-	}
 }
 
 // signal passes a signal on. The second SIGINT kills: the first may have been
 // caught. SIGQUIT asks for the report, and only twice in a row is passed on,
 // which lets Go programs print their stacks.
 func (j *job) signal(sig syscall.Signal) {
+	j.takeAll()
+	if j.pending > 0 && (sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP) {
+		j.pending = 0
+		j.fail(-1, "the start was interrupted by "+unix.SignalName(sig), 128+int(sig))
+		j.endNow()
+		return
+	}
 	switch sig {
 	case syscall.SIGINT:
 		if j.interrupted.IsZero() {
@@ -275,12 +365,12 @@ func (j *job) signal(sig syscall.Signal) {
 	case syscall.SIGTSTP:
 		// Stop with the ranks; SIGCONT is passed on to them. It cannot be sent
 		// from here: this thread may run on for a moment.
-		j.signalAll(syscall.SIGSTOP)
+		j.backend.signalAll(syscall.SIGSTOP)
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		return
 	}
 	j.passedOn = sig
-	j.signalAll(sig)
+	j.backend.signalAll(sig)
 }
 
 // sameKeystroke is how close two SIGINT come that are one: commands such as
@@ -290,17 +380,21 @@ const sameKeystroke = 100 * time.Millisecond
 // tellWaits prints the report.
 func (j *job) tellWaits(head string) {
 	ended := func(rank int) string {
-		if r := &j.ranks[rank]; r.proc != nil && !r.alive {
+		if r := &j.ranks[rank]; r.started && !r.alive {
 			return r.end.String()
 		}
 		return ""
 	}
 	lines := []string{head}
-	if j.board == nil {
+	rows, silent := j.backend.rows()
+	if len(rows) == 0 {
 		lines = append(lines, "  not known: this system has no board")
 	}
-	for _, l := range describeWaits(j.board.Snapshot(nil), ended, time.Now()) {
+	for _, l := range describeWaits(rows, ended, time.Now()) {
 		lines = append(lines, "  "+l)
+	}
+	if len(silent) > 0 {
+		lines = append(lines, "  no answer from "+shortList(silent)+": what is said of the ranks there may be wrong")
 	}
 	j.say(lines...)
 }
@@ -326,11 +420,11 @@ func (j *job) causeText() string {
 	if r.end.signal != 0 && r.end.signal == j.passedOn {
 		return "the job was ended by " + unix.SignalName(j.passedOn)
 	}
-	return fmt.Sprintf("rank %d (pid %d on %s): %s", c.rank, r.proc.pid(), j.backend.host(c.rank), c.text)
+	return fmt.Sprintf("rank %d (pid %d on %s): %s", c.rank, r.pid, j.backend.host(c.rank), c.text)
 }
 
 func (j *job) result() Result {
-	res := Result{Status: j.status}
+	res := Result{Status: j.status, Gets: j.server.Counts().Gets}
 	if j.cause != nil {
 		res.Cause = j.causeText()
 	}

@@ -1,107 +1,71 @@
-// The backend for this machine: child processes.
-//
-// All children are started from one OS thread, which lives until the job ends:
-// the kernel kills a child when the *thread* that started it goes away
-// (prctl PR_SET_PDEATHSIG), and a child inherits that thread's cores.
-// Starting in parallel would gain nothing, because the Go runtime starts
-// one process at a time (syscall.ForkLock).
+// The backend for this machine: one crew, whose lines go to the launcher's output
+// and whose PMI clients are served by the job's server.
 package launch
 
 import (
 	"fmt"
 	"os"
-	"runtime"
-	"syscall"
+
+	"github.com/muster-mpi/muster/internal/pmi"
 )
 
 type localBackend struct {
-	ranks    int
+	*crew
+	job      *job
 	hostname string
-	requests chan localRequest
-	ended    chan struct{}
 }
 
-type localRequest struct {
-	spec  *rankSpec
-	reply chan<- localReply
+func newLocalBackend(j *job) (*localBackend, error) {
+	cfg := j.cfg
+	b := &localBackend{job: j, hostname: hostname()}
+	j.server = pmi.NewServer(pmi.ServerConfig{Size: cfg.Ranks, Event: j.pmiEvent})
+	var err error
+	b.crew, err = newCrew(crewSpec{
+		block: block{0, cfg.Ranks}, size: cfg.Ranks,
+		prog: cfg.Prog, args: cfg.Args, env: append(append([]string{}, cfg.Env...), cfg.ExtraEnv...), dir: cfg.Dir,
+		bind: cfg.Bind, server: j.server,
+		stdin: func(theirs *files) (*os.File, error) { return inputFile(cfg.Stdin, theirs) },
+		file:  b.outputDirectly,
+		lines: j.lines,
+		post:  j.post,
+		say:   func(text string) { j.say(text) },
+	})
+	return b, err
 }
 
-type localReply struct {
-	proc process
-	err  error
-}
-
-func newLocalBackend(ranks int) *localBackend {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
+func hostname() string {
+	if host, err := os.Hostname(); err == nil {
+		return host
 	}
-	b := &localBackend{ranks, host, make(chan localRequest), make(chan struct{})}
-	go b.work()
-	return b
+	return "localhost"
 }
 
-func (b *localBackend) mapping() string { return fmt.Sprintf("(vector,(0,1,%d))", b.ranks) }
+// outputDirectly: a lone rank without labels gets the file itself, so that it may
+// even be a terminal to it.
+func (b *localBackend) outputDirectly(isStderr bool) *os.File {
+	cfg := b.job.cfg
+	if cfg.labelled() || cfg.Ranks > 1 {
+		return nil
+	}
+	w := cfg.Stdout
+	if isStderr {
+		w = cfg.Stderr
+	}
+	f, _ := w.(*os.File)
+	return f
+}
+
+// start posts events while nobody takes them yet: their channel has room.
+func (b *localBackend) start() {
+	if err := b.crew.start(); err != nil {
+		b.job.post(event{failed: fmt.Errorf("launch: %w", err)})
+	}
+}
 
 func (b *localBackend) host(int) string { return b.hostname }
 
-func (b *localBackend) close() {
-	close(b.requests)
-	<-b.ended
-}
+func (b *localBackend) markDead(d pmi.Death) { b.board.MarkDead(d) }
 
-// work is the one thread. It is not unlocked at the end, so that the runtime
-// throws it away with whatever cores it was bound to.
-func (b *localBackend) work() {
-	runtime.LockOSThread()
-	defer close(b.ended)
-	for r := range b.requests {
-		p, err := startLocal(r.spec)
-		r.reply <- localReply{p, err}
-	}
-}
+func (b *localBackend) pulse() (pulse, bool) { return b.crew.pulse(), b.board != nil }
 
-func (b *localBackend) start(spec *rankSpec) (process, error) {
-	reply := make(chan localReply, 1)
-	b.requests <- localRequest{spec, reply}
-	r := <-reply
-	return r.proc, r.err
-}
-
-func startLocal(spec *rankSpec) (process, error) {
-	restore, err := bindThread(spec.cores)
-	if err != nil {
-		return nil, fmt.Errorf("binding rank %d to cores %v: %w", spec.rank, spec.cores, err)
-	}
-	defer restore()
-	files := []*os.File{spec.stdin, spec.stdout, spec.stderr, spec.pmi}
-	if spec.board != nil {
-		files = append(files, spec.board)
-	}
-	p, err := os.StartProcess(spec.prog, spec.args, &os.ProcAttr{
-		Dir: spec.dir, Env: spec.env, Files: files, Sys: childAttr(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("starting rank %d: %w", spec.rank, err)
-	}
-	return &localProcess{p}, nil
-}
-
-type localProcess struct{ p *os.Process }
-
-func (l *localProcess) pid() int { return l.p.Pid }
-
-// signal goes to the process group, of which the rank is the leader: a rank may
-// be a shell script, and the program its child.
-func (l *localProcess) signal(sig syscall.Signal) { syscall.Kill(-l.p.Pid, sig) }
-
-func (l *localProcess) wait() ending {
-	state, err := l.p.Wait()
-	if err != nil {
-		return ending{err: err}
-	}
-	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return ending{signal: ws.Signal()}
-	}
-	return ending{code: state.ExitCode()}
-}
+func (b *localBackend) rows() ([]pmi.Row, []string) { return b.crew.rows(), nil }

@@ -44,6 +44,11 @@ func (s *sink) write(label, text []byte) {
 	}
 }
 
+// labelled is write with a label for each line.
+func (s *sink) labelled(label []byte) func(text []byte) {
+	return func(text []byte) { s.write(label, text) }
+}
+
 func appendLabelled(dst, label, text []byte) []byte {
 	for len(text) > 0 {
 		end := bytes.IndexByte(text, '\n') + 1
@@ -72,8 +77,8 @@ const (
 	maxHeldLine = 1 << 20
 )
 
-// copyLines passes on what r gives until it ends.
-func copyLines(s *sink, label []byte, r io.Reader) {
+// copyLines passes on what r gives, whole lines at a time, until it ends.
+func copyLines(write func(lines []byte), r io.Reader) {
 	buf := make([]byte, 0, lineBufferStart)
 	for {
 		if len(buf) == cap(buf) {
@@ -91,7 +96,7 @@ func copyLines(s *sink, label []byte, r io.Reader) {
 		case whole == held:
 			continue // no line has ended
 		}
-		s.write(label, buf[:whole])
+		write(buf[:whole])
 		buf = buf[:copy(buf, buf[whole:])]
 		if err != nil {
 			return

@@ -12,7 +12,7 @@ import (
 
 func copied(label string, r io.Reader) string {
 	var out bytes.Buffer
-	copyLines(&sink{lock: new(sync.Mutex), w: &out}, []byte(label), r)
+	copyLines((&sink{lock: new(sync.Mutex), w: &out}).labelled([]byte(label)), r)
 	return out.String()
 }
 
@@ -60,7 +60,7 @@ func (w *brokenWriter) Write([]byte) (int, error) {
 
 func TestBrokenOutputDoesNotStopTheRank(t *testing.T) {
 	w := new(brokenWriter)
-	copyLines(&sink{lock: new(sync.Mutex), w: w}, nil, iotest.OneByteReader(strings.NewReader("a\nb\nc\n")))
+	copyLines((&sink{lock: new(sync.Mutex), w: w}).labelled(nil), iotest.OneByteReader(strings.NewReader("a\nb\nc\n")))
 	if w.calls != 1 {
 		t.Errorf("a broken output is tried once and then left, not %d times", w.calls)
 	}

@@ -25,6 +25,12 @@ import (
 const roleEnv = "LAUNCH_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "agent" {
+		if err := Agent(os.Stdin, os.Stdout); err != nil {
+			os.Exit(complain(err))
+		}
+		os.Exit(0)
+	}
 	if role := os.Getenv(roleEnv); role != "" {
 		os.Exit(playRank(role))
 	}
@@ -43,9 +49,16 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"place":       rolePlace,
 	"signals":     roleSignals,
 	"cat":         roleCat,
+	"sleep":       roleSleep,
+
+	"never-joins":  roleHello, // but for the last rank
+	"never-fences": roleNeverFences,
 }
 
 func playRank(role string) int {
+	if role == "never-joins" && os.Getenv(pmi.EnvRank) == "3" {
+		time.Sleep(20 * time.Second)
+	}
 	c, err := pmi.Open(context.Background(), os.Getenv)
 	if err != nil {
 		return complain(err)
@@ -207,6 +220,46 @@ func roleCat(c pmi.Client) int {
 	return leave(c)
 }
 
+func roleSleep(c pmi.Client) int {
+	fmt.Printf("of %s pid=%d.\n", os.Getenv("AGENT_OF"), os.Getpid())
+	time.Sleep(20 * time.Second)
+	return leave(c)
+}
+
+func roleNeverFences(c pmi.Client) int {
+	if c.Rank() == 3 {
+		time.Sleep(20 * time.Second)
+	}
+	return roleHello(c)
+}
+
+// helperLauncher starts a launcher as a process of its own, so that it can be
+// killed. Its job runs the role "sleep" on the hosts.
+func helperLauncher(t *testing.T, out io.Writer, hosts string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(self(t), "-test.run=^TestHelperLauncher$")
+	cmd.Env = append(os.Environ(), "LAUNCH_TEST_HELPER="+hosts)
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// runAgent runs an agent that is told something, and gives what it says.
+func runAgent(t *testing.T, input string) (status int, errOut string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self(t), "agent")
+	var errs bytes.Buffer
+	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), errs.String()
+}
+
 // watched is an output that a test can wait on.
 type watched struct {
 	mu  sync.Mutex
@@ -256,7 +309,8 @@ func runRole(t testing.TB, role string, cfg Config) jobRun {
 	t.Helper()
 	cfg.Prog = self(t)
 	// A program with the race detector would otherwise take a second to exit.
-	cfg.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0", roleEnv+"="+role), cfg.Env...)
+	cfg.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), cfg.Env...)
+	cfg.ExtraEnv = append(cfg.ExtraEnv, roleEnv+"="+role)
 	return runJob(t, cfg)
 }
 

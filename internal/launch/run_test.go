@@ -349,40 +349,28 @@ func TestRanksDieWithTheLauncher(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ties a child's life to its parent's")
 	}
-	// The launcher is a job of one rank here, so that it can be killed.
-	cmd := exec.Command(self(t), "-test.run=^TestHelperLauncher$")
-	cmd.Env = append(os.Environ(), "LAUNCH_TEST_HELPER=1")
 	out := new(watched)
-	cmd.Stdout = out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd := helperLauncher(t, out, "here")
 	out.await(t, "pid=", 2)
 	cmd.Process.Kill()
 	cmd.Wait()
-	for _, m := range regexp.MustCompile(`pid=(\d+)\.`).FindAllStringSubmatch(out.String(), -1) {
-		var pid int
-		fmt.Sscan(m[1], &pid)
-		for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			if err != nil || strings.Contains(string(stat), ") Z ") {
-				break
-			}
-			if time.Now().After(end) {
-				syscall.Kill(pid, syscall.SIGKILL)
-				t.Fatalf("rank with pid %d has survived its launcher", pid)
-			}
-		}
-	}
+	awaitGone(t, pids(t, out.String()))
 }
 
-// TestHelperLauncher is no test: it is the launcher that TestRanksDieWithTheLauncher kills.
+// TestHelperLauncher is no test: it is the launcher that other tests kill.
 func TestHelperLauncher(t *testing.T) {
-	if os.Getenv("LAUNCH_TEST_HELPER") == "" {
-		t.Skip("only a helper of TestRanksDieWithTheLauncher")
+	hosts := os.Getenv("LAUNCH_TEST_HELPER")
+	if hosts == "" {
+		t.Skip("only a helper of tests that kill the launcher")
 	}
-	Run(t.Context(), Config{Ranks: 2, Prog: shell(t), Args: []string{"-c", "echo pid=$$.; exec sleep 20"},
-		Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr})
+	cfg := Config{Prog: self(t), Env: os.Environ(), ExtraEnv: []string{roleEnv + "=sleep"}, Stdout: os.Stdout, Stderr: os.Stderr}
+	if hosts == "here" {
+		cfg.Ranks = 2
+	} else {
+		cfg.Hosts, _ = ParseHosts(hosts)
+		cfg.RSH = sameMachine(t)
+	}
+	Run(t.Context(), cfg)
 }
 
 func BenchmarkStartAndEnd(b *testing.B) {

@@ -13,32 +13,46 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// stuckWatch finds out that nothing moves.
-type stuckWatch struct {
-	after    time.Duration
-	progress uint64    // sum over all ranks when last looked at
-	moved    time.Time // when something last moved, or was told
-	rows     []pmi.Row
+// pulse is what tells whether ranks move.
+type pulse struct {
+	progress uint64 // sum over all ranks
+	waiting  int    // ranks that sleep in a call
+	moving   bool   // some rank computes, or says nothing of itself
 }
 
-// look says how long nothing has moved, if that is long enough to be told.
-// alive tells which processes still run.
-func (w *stuckWatch) look(board *pmi.Board, alive func(rank int) bool, now time.Time) (time.Duration, bool) {
-	w.rows = board.Snapshot(w.rows)
-	sum, waiting, moving := uint64(0), 0, false
-	for i := range w.rows {
-		r := &w.rows[i]
-		sum += r.Progress
+func (p *pulse) add(o pulse) {
+	p.progress += o.progress
+	p.waiting += o.waiting
+	p.moving = p.moving || o.moving
+}
+
+// pulseOf reads it off rows. alive tells which processes still run.
+func pulseOf(rows []pmi.Row, alive func(rank int) bool) (p pulse) {
+	for i := range rows {
+		r := &rows[i]
+		p.progress += r.Progress
 		switch {
 		case !alive(r.Rank) || r.State == pmi.RowLeft:
 		case r.State == pmi.RowWaiting:
-			waiting++
-		default: // it computes, or says nothing of itself
-			moving = true
+			p.waiting++
+		default:
+			p.moving = true
 		}
 	}
-	if w.moved.IsZero() || moving || waiting == 0 || sum != w.progress {
-		w.progress, w.moved = sum, now
+	return p
+}
+
+// stuckWatch finds out that nothing moves.
+type stuckWatch struct {
+	after    time.Duration
+	progress uint64    // when last looked at
+	moved    time.Time // when something last moved, or was told
+}
+
+// look says how long nothing has moved, if that is long enough to be told.
+func (w *stuckWatch) look(p pulse, now time.Time) (time.Duration, bool) {
+	if w.moved.IsZero() || p.moving || p.waiting == 0 || p.progress != w.progress {
+		w.progress, w.moved = p.progress, now
 		return 0, false
 	}
 	if still := now.Sub(w.moved); still >= w.after {
@@ -46,6 +60,11 @@ func (w *stuckWatch) look(board *pmi.Board, alive func(rank int) bool, now time.
 		return still, true
 	}
 	return 0, false
+}
+
+// lookEvery is how often that is done.
+func lookEvery(after time.Duration) time.Duration {
+	return min(time.Second, max(time.Millisecond, after/4))
 }
 
 // maxStuckLines keeps the report of a large job readable.

@@ -105,7 +105,7 @@ func TestStuckWatch(t *testing.T) {
 	step := func(what string, seconds int, want bool) {
 		t.Helper()
 		at = at.Add(time.Duration(seconds) * time.Second)
-		if _, got := w.look(b, alive, at); got != want {
+		if _, got := w.look(pulseOf(b.Snapshot(nil), alive), at); got != want {
 			t.Fatalf("%s: stuck is %v, should be %v", what, got, want)
 		}
 	}

@@ -13,6 +13,12 @@ func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// shellAttr is for the command that reaches a host. When the launcher dies it is
+// asked to end; the agent behind it also sees its input end.
+func shellAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+}
+
 // bindThread keeps the calling thread, and the child that it starts next, on
 // the given cores until restore is called.
 func bindThread(cores []int) (restore func(), err error) {

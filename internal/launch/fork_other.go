@@ -11,6 +11,9 @@ import (
 // childAttr: only Linux can tie a child's life to the launcher's.
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+// shellAttr is for the command that reaches a host.
+func shellAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
 // bindThread: only Linux lets a thread choose its cores.
 func bindThread([]int) (restore func(), err error) { return func() {}, nil }
 

@@ -1,0 +1,201 @@
+// What an agent does with its ranks: it starts them as the launcher of a local job
+// would, and their PMI server asks the agent above for what it lacks.
+package launch
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+// prepare reads the job and makes the server of this host.
+func (a *agent) prepare(body []byte) error {
+	var spec jobSpec
+	if err := json.Unmarshal(body, &spec); err != nil {
+		return err
+	}
+	self := int(a.self())
+	if self >= len(spec.Blocks) || spec.Blocks[self].Count < 1 || spec.Size < 1 {
+		return fmt.Errorf("the job has no ranks for host %d", self)
+	}
+	server := pmi.NewServer(pmi.ServerConfig{
+		Size: spec.Size, JobID: spec.JobID, Mapping: spec.Mapping,
+		Serves: spec.Blocks[self].Count, Up: a,
+		Event: func(e pmi.Event) { a.tell(frameEvent, eventBody(e)) },
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.spec, a.server = spec, server
+	return nil
+}
+
+// startRanks starts the ranks of this host.
+func (a *agent) startRanks() error {
+	spec := &a.spec
+	env := append(os.Environ(), spec.Env...)
+	if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("there is no directory %s, where the job was started: make it there, or start the job in a directory that all hosts have", spec.Dir)
+	}
+	prog, err := findProgram(spec.Prog, spec.Dir, env)
+	if err != nil {
+		return err
+	}
+	crew, err := newCrew(crewSpec{
+		block: spec.Blocks[a.self()], size: spec.Size,
+		prog: prog, args: spec.Args, env: env, dir: spec.Dir, bind: spec.Bind, server: a.server,
+		stdin: a.stdinFile, lines: a.lines, post: a.happened,
+		say: func(text string) { fmt.Fprintln(os.Stderr, "muster agent:", text) },
+	})
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.crew = crew
+	a.mu.Unlock()
+	if err := crew.start(); err != nil {
+		return err
+	}
+	if spec.Pulse > 0 && crew.board != nil {
+		go a.tellPulse(spec.Pulse)
+	}
+	return nil
+}
+
+// findProgram looks as a shell on this host would.
+func findProgram(name, dir string, env []string) (string, error) {
+	runs := func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && !info.IsDir() && info.Mode()&0o111 != 0
+	}
+	if strings.Contains(name, "/") {
+		path := name
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		if !runs(path) {
+			return "", fmt.Errorf("there is no program %s that can be run: the hosts of a job need it at the same path", path)
+		}
+		return path, nil
+	}
+	search := ""
+	for _, kv := range env { // the last one counts
+		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
+			search = value
+		}
+	}
+	for _, folder := range filepath.SplitList(search) {
+		if path := filepath.Join(folder, name); filepath.IsAbs(path) && runs(path) {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("there is no program %s in PATH=%s", name, search)
+}
+
+// stdinFile gives rank 0 a pipe, into which comes what the launcher sends.
+func (a *agent) stdinFile(theirs *files) (*os.File, error) {
+	if !a.spec.Stdin {
+		return nil, nil
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making its input pipe: %w", err)
+	}
+	go func() {
+		defer write.Close()
+		for {
+			text, ok := a.stdin.take()
+			if !ok || len(text) == 0 {
+				return
+			}
+			if _, err := write.Write(text); err != nil {
+				a.tell(frameStdinOK, numbersBody(0)) // nobody reads any more
+				return
+			}
+			a.tell(frameStdinOK, numbersBody(int64(len(text))))
+		}
+	}()
+	return theirs.add(read), nil
+}
+
+func (a *agent) lines(rank int, isStderr bool) func(text []byte) {
+	return func(text []byte) {
+		if len(text) > 0 && a.out.take(len(text)) {
+			a.tell(frameOutput, outputBody(rank, isStderr, text))
+		}
+	}
+}
+
+// happened passes events of ranks up. After the last of them comes the last output.
+func (a *agent) happened(e event) {
+	switch {
+	case e.started:
+		a.tell(frameStarted, numbersBody(int64(e.rank), int64(e.pid)))
+	case e.exited:
+		a.tell(frameExited, exitedBody(e.rank, e.end))
+		a.mu.Lock()
+		a.exited++
+		last := a.exited == len(a.crew.members)
+		a.mu.Unlock()
+		if last {
+			a.tell(framePulse, a.crew.pulse().body())
+			a.crew.drain()
+			a.tell(frameDrained, nil)
+		}
+	}
+}
+
+// tellPulse tells whenever something has changed.
+func (a *agent) tellPulse(every time.Duration) {
+	t := time.NewTicker(every)
+	defer t.Stop()
+	told := pulse{moving: true}
+	for {
+		select {
+		case <-a.stopped:
+			return
+		case <-t.C:
+		}
+		if p := a.crew.pulse(); p != told {
+			told = p
+			a.tell(framePulse, p.body())
+		}
+	}
+}
+
+// The way to the server above.
+
+func (a *agent) Fence(values []pmi.Pair) {
+	for _, body := range valuesBodies(values) {
+		a.tell(frameValues, body)
+	}
+	a.tell(frameFence, numbersBody(int64(len(a.crew.members))))
+}
+
+func (a *agent) Get(key string, done func(value string, ok bool)) {
+	a.mu.Lock()
+	a.lastGet++
+	number := a.lastGet
+	a.gets[number] = done
+	a.mu.Unlock()
+	a.tell(frameGet, getBody(number, key))
+}
+
+func (a *agent) answered(body []byte) error {
+	number, value, ok, err := readAnswer(body)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	done := a.gets[number]
+	delete(a.gets, number)
+	a.mu.Unlock()
+	if done != nil {
+		done(value, ok)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+// Child processes. All children are started from one OS thread, which lives until
+// the job ends: the kernel signals a child when the *thread* that started it goes
+// away (prctl PR_SET_PDEATHSIG), and a child inherits that thread's cores.
+// Starting in parallel would gain nothing, because the Go runtime starts
+// one process at a time (syscall.ForkLock).
+package launch
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// forker is the thread.
+type forker struct {
+	requests chan func()
+	ended    chan struct{}
+}
+
+func newForker() *forker {
+	f := &forker{make(chan func()), make(chan struct{})}
+	go f.work()
+	return f
+}
+
+// work is not unlocked from its thread at the end, so that the runtime throws the
+// thread away with whatever cores it was bound to.
+func (f *forker) work() {
+	runtime.LockOSThread()
+	defer close(f.ended)
+	for request := range f.requests {
+		request()
+	}
+}
+
+// do runs a function on the thread and waits for it.
+func (f *forker) do(fn func()) {
+	done := make(chan struct{})
+	f.requests <- func() {
+		fn()
+		close(done)
+	}
+	<-done
+}
+
+// close ends the thread, and with it children that still run.
+func (f *forker) close() {
+	close(f.requests)
+	<-f.ended
+}
+
+// start starts a rank. The caller closes the files of spec afterwards.
+func (f *forker) start(spec *rankSpec) (p process, err error) {
+	f.do(func() { p, err = startLocal(spec) })
+	return p, err
+}
+
+func startLocal(spec *rankSpec) (process, error) {
+	restore, err := bindThread(spec.cores)
+	if err != nil {
+		return nil, fmt.Errorf("binding rank %d to cores %v: %w", spec.rank, spec.cores, err)
+	}
+	defer restore()
+	files := []*os.File{spec.stdin, spec.stdout, spec.stderr, spec.pmi}
+	if spec.board != nil {
+		files = append(files, spec.board)
+	}
+	p, err := os.StartProcess(spec.prog, spec.args, &os.ProcAttr{
+		Dir: spec.dir, Env: spec.env, Files: files, Sys: childAttr(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("starting rank %d: %w", spec.rank, err)
+	}
+	return &localProcess{p}, nil
+}
+
+type localProcess struct{ p *os.Process }
+
+func (l *localProcess) pid() int { return l.p.Pid }
+
+// signal goes to the process group, of which the rank is the leader: a rank may
+// be a shell script, and the program its child.
+func (l *localProcess) signal(sig syscall.Signal) { syscall.Kill(-l.p.Pid, sig) }
+
+func (l *localProcess) wait() ending {
+	state, err := l.p.Wait()
+	if err != nil {
+		return ending{err: err}
+	}
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return ending{signal: ws.Signal()}
+	}
+	return ending{code: state.ExitCode()}
+}

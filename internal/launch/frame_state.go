@@ -1,0 +1,103 @@
+// The frames that tell of the state of ranks: how one ended, what all say of
+// themselves on the board of their host. Signals travel by name, because their
+// numbers differ between systems.
+package launch
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+func exitedBody(rank int, end ending) []byte {
+	var w bodyWriter
+	w.number(int64(rank))
+	w.number(int64(end.code))
+	name, lost := "", ""
+	if end.signal != 0 {
+		if name = unix.SignalName(end.signal); name == "" {
+			end.err = errors.New("killed by " + end.signal.String())
+		}
+	}
+	if end.err != nil {
+		lost = end.err.Error()
+	}
+	w.text(name)
+	w.text(lost)
+	return w
+}
+
+func readExited(body []byte) (rank int, end ending, err error) {
+	r := bodyReader{rest: body}
+	rank, end.code = int(r.number()), int(r.number())
+	name, lost := r.text(), r.text()
+	if name != "" {
+		if end.signal = unix.SignalNum(name); end.signal == 0 {
+			lost = "killed by " + name
+		}
+	}
+	if lost != "" {
+		end.err = errors.New(lost)
+	}
+	return rank, end, r.err()
+}
+
+func signalBody(sig syscall.Signal) []byte { return []byte(unix.SignalName(sig)) }
+
+// readSignal gives 0 for a signal that this system does not have.
+func readSignal(body []byte) syscall.Signal { return unix.SignalNum(string(body)) }
+
+// rowsBody packs rows. Times are told as ages, since clocks of hosts differ.
+func rowsBody(number int64, rows []pmi.Row, now int64) []byte {
+	var w bodyWriter
+	w.number(number)
+	for _, r := range rows {
+		w.number(int64(r.Rank))
+		w.number(int64(r.State))
+		w.number(int64(r.Progress))
+		if r.State != pmi.RowWaiting {
+			continue
+		}
+		w.text(r.Wait.Op)
+		w.text(r.Wait.Comm)
+		w.number(int64(r.Wait.Peer))
+		w.number(int64(r.Wait.Tag))
+		w.number(int64(r.Wait.Context))
+		w.truth(r.Wait.Sending)
+		w.number(now - r.Wait.Since)
+	}
+	return w
+}
+
+func readRows(body []byte, now int64) (number int64, rows []pmi.Row, err error) {
+	r := bodyReader{rest: body}
+	number = r.number()
+	for len(r.rest) > 0 {
+		row := pmi.Row{Rank: int(r.number()), State: pmi.RowState(r.number()), Progress: uint64(r.number())}
+		if row.State == pmi.RowWaiting {
+			row.Wait = pmi.WaitState{
+				Op: r.text(), Comm: r.text(), Peer: int32(r.number()), Tag: int32(r.number()),
+				Context: uint32(r.number()), Sending: r.truth(), Since: now - r.number(),
+			}
+		}
+		rows = append(rows, row)
+	}
+	return number, rows, r.err()
+}
+
+func (p pulse) body() []byte {
+	var w bodyWriter
+	w.number(int64(p.progress))
+	w.number(int64(p.waiting))
+	w.truth(p.moving)
+	return w
+}
+
+func readPulse(body []byte) (pulse, error) {
+	r := bodyReader{rest: body}
+	p := pulse{progress: uint64(r.number()), waiting: int(r.number()), moving: r.truth()}
+	return p, r.err()
+}

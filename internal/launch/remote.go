@@ -1,0 +1,507 @@
+// The backend for several hosts, on the launcher's side: an agent on each of them,
+// reached through a tree. Frames from below become events of the job, calls to its
+// PMI server, and output; what the job wants goes down as frames for all.
+//
+// The start goes in steps: agents; when all are ready, the job to all of them; they
+// start their ranks and tell. A step that fails on one host ends the job.
+package launch
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+// jobSpec is the body of frameJob: what all agents need to know to start ranks.
+type jobSpec struct {
+	JobID   string
+	Mapping string
+	Size    int
+	Blocks  []block
+	Prog    string
+	Args    []string
+	Env     []string
+	Dir     string
+	Bind    Bind
+	Stdin   bool
+	Pulse   time.Duration // how often to tell whether ranks move; 0: never
+	Grace   time.Duration
+}
+
+type remoteBackend struct {
+	job      *job
+	cfg      *Config
+	forker   *forker
+	key      string
+	branches []*branch
+	out      *inbox[remoteOutput]
+	printed  chan struct{} // closed when all output is written
+	stdin    *window
+
+	mu      sync.Mutex
+	hosts   []remoteHost
+	ready   int
+	drained int
+	settled chan struct{} // closed when every host is drained or lost
+	asked   int64         // the last number of frameAskRows
+	answers chan rowsAnswer
+	begun   bool // the job was sent to the agents
+	written int  // pieces of output
+	closing bool
+}
+
+type remoteHost struct {
+	ready, drained, lost bool
+	pulse                pulse
+}
+
+type remoteOutput struct {
+	host     uint32
+	rank     int
+	isStderr bool
+	text     []byte
+}
+
+type rowsAnswer struct {
+	number int64
+	host   int
+	rows   []pmi.Row
+}
+
+func newRemoteBackend(j *job) (*remoteBackend, error) {
+	cfg := j.cfg
+	b := &remoteBackend{
+		job: j, cfg: cfg, key: newKey(),
+		out: newInbox[remoteOutput](), printed: make(chan struct{}), stdin: newWindow(),
+		hosts: make([]remoteHost, len(cfg.Hosts)), settled: make(chan struct{}),
+		answers: make(chan rowsAnswer, len(cfg.Hosts)),
+	}
+	// Until it tells otherwise a host counts as one that moves.
+	for i := range b.hosts {
+		b.hosts[i].pulse.moving = true
+	}
+	j.server = pmi.NewServer(pmi.ServerConfig{
+		Size: cfg.Ranks, Mapping: mappingOf(cfg.blocks), Event: j.pmiEvent,
+		Released: func() { b.toAll(frameRelease, nil) },
+	})
+	b.forker = newForker()
+	go b.print()
+	return b, nil
+}
+
+// newKey is what an agent must repeat, so that nobody else is taken for one.
+func newKey() string {
+	var bits [16]byte
+	rand.Read(bits[:])
+	return hex.EncodeToString(bits[:])
+}
+
+// start starts the first agents. A host that is this machine needs no shell, unless
+// the user has said how hosts are reached; it is not given to other agents, to
+// whom its name might mean another machine.
+func (b *remoteBackend) start() {
+	base := assignment{RSH: b.cfg.RSH, AgentPath: b.cfg.AgentPath, Width: b.cfg.TreeWidth, Ping: b.cfg.pingEvery}
+	if b.cfg.Retry {
+		base.RetryFor = b.cfg.StartTimeout
+	}
+	var direct, others []hostRef
+	for i, h := range b.cfg.Hosts {
+		ref := hostRef{i, h.Name}
+		if b.cfg.RSH == nil && isThisMachine(h.Name) {
+			direct = append(direct, ref)
+		} else {
+			others = append(others, ref)
+		}
+	}
+	if base.RSH == nil {
+		base.RSH = strings.Fields(defaultRSH)
+	}
+	start := func(part []hostRef, direct bool) {
+		a := base
+		a.Host, a.Share = part[0], part[1:]
+		br := startBranch(b, b.forker, b.key, a, direct)
+		b.mu.Lock()
+		b.branches = append(b.branches, br)
+		b.mu.Unlock()
+	}
+	for _, h := range direct {
+		start([]hostRef{h}, true)
+	}
+	for _, part := range shares(others, b.cfg.TreeWidth) {
+		start(part, false)
+	}
+}
+
+func isThisMachine(name string) bool {
+	return name == "localhost" || name == "127.0.0.1" || name == "::1" || name == hostname()
+}
+
+// all is the branches so far.
+func (b *remoteBackend) all() []*branch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.branches
+}
+
+func (b *remoteBackend) toAll(kind frameKind, body []byte) {
+	for _, br := range b.all() {
+		br.send(frame{kind, everyHost, body})
+	}
+}
+
+func (b *remoteBackend) toHost(host uint32, kind frameKind, body []byte) {
+	for _, br := range b.all() {
+		if br.reaches(host) {
+			br.send(frame{kind, host, body})
+			return
+		}
+	}
+}
+
+// fromBelow takes a frame. It runs on the goroutine of a branch and never waits for
+// anything slow.
+func (b *remoteBackend) fromBelow(br *branch, f frame) {
+	if int(f.host) >= len(b.hosts) {
+		return
+	}
+	if err := b.take(br, f); err != nil {
+		b.job.post(event{lost: fmt.Sprintf("its agent sent what cannot be understood (kind %d): %v", f.kind, err), host: int(f.host)})
+	}
+}
+
+func (b *remoteBackend) take(br *branch, f frame) error {
+	host := int(f.host)
+	server := b.job.server
+	switch f.kind {
+	case frameReady:
+		b.agentReady(host)
+	case frameLost:
+		b.hostLost(host, string(f.body))
+	case frameRefused:
+		b.job.post(event{failed: fmt.Errorf("launch: host %s: %s", b.cfg.Hosts[host].Name, f.body)})
+	case frameStarted:
+		var rank, pid int64
+		if err := readNumbers(f.body, &rank, &pid); err != nil {
+			return err
+		}
+		return b.aboutRank(host, int(rank), event{started: true, rank: int(rank), pid: int(pid)})
+	case frameExited:
+		rank, end, err := readExited(f.body)
+		if err != nil {
+			return err
+		}
+		return b.aboutRank(host, rank, event{exited: true, rank: rank, end: end})
+	case frameEvent:
+		e, err := readEvent(f.body)
+		if err == nil {
+			server.Report(e)
+		}
+		return err
+	case frameOutput:
+		rank, isStderr, text, err := readOutput(f.body)
+		if err == nil {
+			b.out.put(remoteOutput{f.host, rank, isStderr, text})
+		}
+		return err
+	case frameValues:
+		values, err := readValues(f.body)
+		server.Merge(values)
+		return err
+	case frameFence:
+		var ranks int64
+		err := readNumbers(f.body, &ranks)
+		server.Enter(int(ranks))
+		return err
+	case frameGet:
+		number, key, err := readGet(f.body)
+		server.Lookup(key, func(value string, ok bool) {
+			br.send(frame{frameAnswer, f.host, answerBody(number, value, ok)})
+		})
+		return err
+	case frameStdinOK:
+		var n int64
+		err := readNumbers(f.body, &n)
+		if n == 0 {
+			b.stdin.close()
+		}
+		b.stdin.arrived(int(n))
+		return err
+	case frameRows:
+		number, rows, err := readRows(f.body, time.Now().UnixNano())
+		select {
+		case b.answers <- rowsAnswer{number, host, rows}:
+		default: // nobody waits for it any more
+		}
+		return err
+	case framePulse:
+		p, err := readPulse(f.body)
+		b.mu.Lock()
+		b.hosts[host].pulse = p
+		b.mu.Unlock()
+		return err
+	case frameDrained:
+		b.hostDrained(host)
+	}
+	return nil
+}
+
+// aboutRank posts an event of a rank, if the host may speak of it.
+func (b *remoteBackend) aboutRank(host, rank int, e event) error {
+	if rank < 0 || rank >= b.cfg.Ranks || hostOf(b.cfg.blocks, rank) != host {
+		return fmt.Errorf("it speaks of rank %d, which is not there", rank)
+	}
+	b.job.post(e)
+	return nil
+}
+
+// agentReady counts; with the last the job begins.
+func (b *remoteBackend) agentReady(host int) {
+	b.mu.Lock()
+	again := b.hosts[host].ready
+	b.hosts[host].ready = true
+	if !again {
+		b.ready++
+	}
+	all := !again && b.ready == len(b.hosts)
+	b.begun = b.begun || all
+	b.mu.Unlock()
+	b.job.post(event{ready: true, host: host})
+	if !all {
+		return
+	}
+	spec := jobSpec{
+		JobID: b.job.server.JobID(), Mapping: mappingOf(b.cfg.blocks), Size: b.cfg.Ranks, Blocks: b.cfg.blocks,
+		Prog: b.cfg.Prog, Args: b.cfg.Args, Env: travelEnv(b.cfg.Env, b.cfg.ExtraEnv), Dir: b.cfg.Dir,
+		Bind: b.cfg.Bind, Grace: b.cfg.Grace,
+	}
+	in := usableInput(b.cfg.Stdin)
+	spec.Stdin = in != nil
+	if b.cfg.StuckAfter > 0 {
+		spec.Pulse = lookEvery(b.cfg.StuckAfter)
+	}
+	body, err := json.Marshal(spec)
+	if err != nil {
+		b.job.post(event{failed: fmt.Errorf("launch: %w", err)})
+		return
+	}
+	b.toAll(frameJob, body)
+	if in != nil {
+		go b.readStdin(in)
+	}
+}
+
+// readStdin passes the launcher's input to rank 0, as fast as that takes it.
+func (b *remoteBackend) readStdin(in io.Reader) {
+	host := uint32(hostOf(b.cfg.blocks, 0))
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := in.Read(buf)
+		if n > 0 {
+			if !b.stdin.take(n) {
+				return
+			}
+			b.toHost(host, frameStdin, append([]byte(nil), buf[:n]...))
+		}
+		if err != nil {
+			b.toHost(host, frameStdin, nil)
+			return
+		}
+	}
+}
+
+// print writes output, and tells the host when it is written.
+func (b *remoteBackend) print() {
+	defer close(b.printed)
+	writers := map[[2]int]func([]byte){}
+	for {
+		o, ok := b.out.take()
+		if !ok {
+			return
+		}
+		stream := [2]int{o.rank, 0}
+		if o.isStderr {
+			stream[1] = 1
+		}
+		write := writers[stream]
+		if write == nil {
+			write = b.job.lines(o.rank, o.isStderr)
+			writers[stream] = write
+		}
+		write(o.text)
+		b.mu.Lock()
+		b.written++
+		b.mu.Unlock()
+		b.toHost(o.host, frameOutputOK, numbersBody(int64(len(o.text))))
+	}
+}
+
+func (b *remoteBackend) branchEnded(br *branch, why string) {
+	for i, h := range br.hosts() {
+		text := why
+		if i > 0 {
+			text = fmt.Sprintf("it was reached through %s, which was lost", br.assign.Host.Name)
+		}
+		b.hostLost(h.Index, text)
+	}
+}
+
+// hostLost tells the job once, unless all is over on that host.
+func (b *remoteBackend) hostLost(host int, why string) {
+	b.mu.Lock()
+	h := &b.hosts[host]
+	known := h.lost || b.closing
+	drained := h.drained
+	h.lost = true
+	h.pulse = pulse{}
+	ready := h.ready
+	b.mu.Unlock()
+	if known {
+		return
+	}
+	switch {
+	case !ready:
+		b.job.post(event{failed: fmt.Errorf("launch: host %s: %s", b.cfg.Hosts[host].Name, why)})
+	case !drained:
+		b.job.post(event{lost: why, host: host})
+	}
+	b.hostDrained(host)
+}
+
+// hostDrained: no more output comes from a host.
+func (b *remoteBackend) hostDrained(host int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h := &b.hosts[host]; !h.drained {
+		h.drained = true
+		if b.drained++; b.drained == len(b.hosts) {
+			close(b.settled)
+		}
+	}
+}
+
+func (b *remoteBackend) host(rank int) string { return b.cfg.Hosts[hostOf(b.cfg.blocks, rank)].Name }
+
+func (b *remoteBackend) signalAll(sig syscall.Signal) {
+	b.toAll(frameSignal, signalBody(sig))
+	if sig == syscall.SIGSTOP {
+		// The launcher will stop itself next.
+		for _, br := range b.all() {
+			br.flush(200 * time.Millisecond)
+		}
+	}
+}
+
+func (b *remoteBackend) markDead(d pmi.Death) { b.toAll(frameDeath, deathBody(d)) }
+
+// pulse adds up what the hosts have told last.
+func (b *remoteBackend) pulse() (all pulse, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.hosts {
+		all.add(b.hosts[i].pulse)
+	}
+	return all, true
+}
+
+// rowsPatience is how long a report waits for hosts.
+const rowsPatience = time.Second
+
+// rows asks all agents.
+func (b *remoteBackend) rows() ([]pmi.Row, []string) {
+	rows := make([]pmi.Row, b.cfg.Ranks)
+	for rank := range rows {
+		rows[rank].Rank = rank
+	}
+	b.mu.Lock()
+	b.asked++
+	number := b.asked
+	missing := map[int]bool{}
+	for i := range b.hosts {
+		if b.hosts[i].ready && !b.hosts[i].lost {
+			missing[i] = true
+		}
+	}
+	b.mu.Unlock()
+	for len(b.answers) > 0 {
+		<-b.answers // late ones of the last time
+	}
+	b.toAll(frameAskRows, numbersBody(number))
+	late := time.After(rowsPatience)
+	for len(missing) > 0 {
+		select {
+		case a := <-b.answers:
+			if a.number != number || !missing[a.host] {
+				continue
+			}
+			delete(missing, a.host)
+			for _, r := range a.rows {
+				if r.Rank >= 0 && r.Rank < len(rows) {
+					rows[r.Rank] = r
+				}
+			}
+		case <-late:
+			var silent []string
+			for i, h := range b.cfg.Hosts {
+				if missing[i] {
+					silent = append(silent, h.Name)
+				}
+			}
+			return rows, silent
+		}
+	}
+	return rows, nil
+}
+
+// drainPatience is for agents that do not say that they have sent all output,
+// although all their ranks have ended.
+const drainPatience = 5 * time.Second
+
+// drain waits until all output has come and is written. However slow whoever reads
+// it may be, nothing is lost as long as it moves.
+func (b *remoteBackend) drain() {
+	state := func() (begun bool, written int) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.begun, b.written
+	}
+	begun, seen := state()
+	for waiting := begun && b.job.startErr == nil; waiting; {
+		select {
+		case <-b.settled:
+			waiting = false
+		case <-time.After(drainPatience):
+			_, now := state()
+			waiting = now != seen || b.out.size() > 0
+			seen = now
+		}
+	}
+	b.out.close()
+	<-b.printed
+}
+
+// close ends the agents, and with them whatever ranks they may still have.
+func (b *remoteBackend) close() {
+	b.mu.Lock()
+	b.closing = true
+	b.mu.Unlock()
+	b.stdin.close()
+	until := time.Now().Add(closePatience + b.cfg.Grace)
+	for _, br := range b.all() {
+		br.close()
+	}
+	for _, br := range b.all() {
+		br.awaitClosed(until)
+	}
+	b.forker.close()
+}
+
+// closePatience is how long agents have to end by themselves.
+const closePatience = 3 * time.Second

@@ -1,0 +1,448 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sameMachine reaches every host by running the agent here: hosts are names only,
+// and a rank finds its host's in the environment.
+func sameMachine(t testing.TB) []string {
+	t.Helper()
+	words, err := ParseRSH("env AGENT_OF={host}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return words
+}
+
+// onHosts runs a role on hosts that are this machine.
+func onHosts(t testing.TB, role, hosts string, cfg Config) jobRun {
+	t.Helper()
+	list, err := ParseHosts(hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Hosts = list
+	if cfg.RSH == nil {
+		cfg.RSH = sameMachine(t)
+	}
+	return runRole(t, role, cfg)
+}
+
+func TestRanksOfSeveralHostsAreOneJob(t *testing.T) {
+	for _, c := range []struct {
+		hosts  string
+		ranks  int
+		width  int
+		counts []int
+	}{
+		{"a:2,b:2", 0, 0, []int{2, 2}},
+		{"a:3,b:1,c:2", 5, 0, []int{3, 1, 1}},
+		{"a,b", 5, 0, []int{3, 2}},
+		{"a:2,b:2,c:2,d:2,e:2", 0, 1, []int{2, 2, 2, 2, 2}}, // a chain
+		{"a,b,c,d,e,f,g", 0, 2, []int{1, 1, 1, 1, 1, 1, 1}},
+	} {
+		r := onHosts(t, "hello", c.hosts, Config{Ranks: c.ranks, TreeWidth: c.width, Label: LabelNever})
+		if r.Status != 0 || r.Cause != "" || r.err != "" {
+			t.Errorf("%s: the job must end well: %+v", c.hosts, r)
+		}
+		size, rank := 0, 0
+		for _, n := range c.counts {
+			size += n
+		}
+		for _, n := range c.counts {
+			for local := range n {
+				want := fmt.Sprintf("hello from %d of %d, local %d of %d\n", rank, size, local, n)
+				if strings.Count(r.out, want) != 1 {
+					t.Errorf("%s: %q must come once; the output was\n%s", c.hosts, want, r.out)
+				}
+				rank++
+			}
+		}
+	}
+}
+
+func TestOutputOfHostsComesWholeAndLabelled(t *testing.T) {
+	r := onHosts(t, "lines", "a:2,b:2,c:2", Config{TreeWidth: 1})
+	if r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	lines := strings.Split(strings.TrimSuffix(r.out, "\n"), "\n")
+	next := map[int]int{}
+	for _, line := range lines {
+		var label, rank, n int
+		if k, _ := fmt.Sscanf(line, "[%d] rank %d line %d ", &label, &rank, &n); k == 3 && label == rank && n == next[rank] &&
+			strings.HasSuffix(line, strings.Repeat(strconv.Itoa(rank), 300)) {
+			next[rank]++
+		} else if !strings.Contains(line, "ends without newline") {
+			t.Fatalf("a line is torn, mixed or out of order: %.80q", line)
+		}
+	}
+	for rank := range 6 {
+		if next[rank] != 200 {
+			t.Errorf("rank %d wrote 200 lines, %d came", rank, next[rank])
+		}
+	}
+}
+
+func TestDeathOnAnotherHostIsToldEverywhere(t *testing.T) {
+	r := onHosts(t, "die", "a:2,b:1,c:1", Config{TreeWidth: 1, ExtraEnv: []string{"DIE=7"}})
+	if r.Status != 7 || !strings.HasPrefix(r.Cause, "rank 3 (pid ") || !strings.Contains(r.Cause, " on c): exit status 7") {
+		t.Errorf("the cause must name rank, host and status: %+v", r.Result)
+	}
+	if strings.Count(r.out, "saw the death of 3 on c: exit status 7") != 3 {
+		t.Errorf("all ranks of all hosts must see the death; they printed\n%s", r.out)
+	}
+	if r.took > slow*1500*time.Millisecond {
+		t.Errorf("the job took %v to end", r.took)
+	}
+}
+
+func TestDeafRanksOfHostsAreKilled(t *testing.T) {
+	r := onHosts(t, "stay", "a:2,b:1", Config{})
+	if r.Status != 5 || !strings.Contains(r.err, "were killed: 2 of 3") || r.took > slow*2*time.Second {
+		t.Errorf("ranks that do not listen are killed on every host: %+v", r)
+	}
+}
+
+func TestAbortOnOneHostEndsTheJobOfAll(t *testing.T) {
+	r := onHosts(t, "abort", "a:1,b:1,c:1", Config{})
+	if r.Status != 42 || !strings.Contains(r.Cause, "rank 1 ") || !strings.Contains(r.Cause, "the input ends in line 7") {
+		t.Errorf("an abort must give its code and reason: %+v", r.Result)
+	}
+	if strings.Count(r.out, "rank 1 on b") != 2 {
+		t.Errorf("the fences of the others must end with the abort:\n%s", r.out)
+	}
+}
+
+func TestStdinGoesToRankZeroOfTheFirstHost(t *testing.T) {
+	text := strings.Repeat("some input\n", 200000) // more than a window
+	r := onHosts(t, "cat", "a:1,b:2", Config{Stdin: strings.NewReader(text)})
+	if r.Status != 0 || !strings.Contains(r.out, fmt.Sprintf("[0] read %d bytes, <nil>\n", len(text))) || strings.Count(r.out, "] read 0 bytes, <nil>\n") != 2 {
+		t.Errorf("rank 0 must read all %d bytes and the others none: %+v", len(text), r)
+	}
+}
+
+func TestStdinThatNobodyReadsDoesNotHoldTheJob(t *testing.T) {
+	r := onHosts(t, "hello", "a:1,b:1", Config{Stdin: strings.NewReader(strings.Repeat("x", 4<<20))})
+	if r.Status != 0 || strings.Count(r.out, "hello from") != 2 || r.took > slow*3*time.Second {
+		t.Errorf("input that rank 0 does not want must not keep the others: %+v", r.Result)
+	}
+}
+
+func TestSignalsReachAllHosts(t *testing.T) {
+	signals := make(chan os.Signal, 8)
+	out := new(watched)
+	go func() {
+		out.await(t, "ready", 3)
+		for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGINT, syscall.SIGTERM} {
+			signals <- s
+			time.Sleep(3 * sameKeystroke / 2)
+		}
+	}()
+	r := onHosts(t, "signals", "a:1,b:1,c:1", Config{Signals: signals, Stdout: out, TreeWidth: 1})
+	for _, want := range []string{"got user defined signal 1", "got interrupt", "got terminated"} {
+		if strings.Count(out.String(), want) != 3 {
+			t.Errorf("each rank must print %q:\n%s", want, out)
+		}
+	}
+	if r.Status != 0 {
+		t.Errorf("ranks that catch the signals end well: %+v", r)
+	}
+}
+
+func TestWhoWaitsForWhomIsToldAcrossHosts(t *testing.T) {
+	r := onHosts(t, "cycle", "a:2,b:2,c:1", Config{StuckAfter: 300 * time.Millisecond, TreeWidth: 1})
+	for _, want := range []string{
+		"muster: nothing has moved for 0.",
+		"rank 0 waits in Recv from 1 tag 7 on comm world for ",
+		"ranks 2-3 wait in Recv from 0 tag 7 on comm world for ",
+		"rank 4 waits in Barrier on comm world for ",
+		"cycle: 0 waits for 1 waits for 2 waits for 0\n",
+	} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("the report must say %q; it was\n%s", want, r.err)
+		}
+	}
+	if r.Status != 0 {
+		t.Errorf("a stuck job is told, not ended: %+v", r.Result)
+	}
+}
+
+func TestEnvironmentOnOtherHosts(t *testing.T) {
+	t.Setenv("NOT_FOR_OTHERS", "here")
+	// The shell wipes the environment, as a login on another machine would.
+	rsh, err := ParseRSH("env -i AGENT_OF={host}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts, _ := ParseHosts("a,b")
+	script := `echo "$AGENT_OF $MUSTER_FOO $LD_LIBRARY_PATH $GOFLAG $ADDED ${NOT_FOR_OTHERS-unset} $PMI_RANK $PWD"`
+	r := runJob(t, Config{Hosts: hosts, RSH: rsh, Prog: "sh", Args: []string{"-c", script}, Label: LabelNever,
+		Env:      append(os.Environ(), "MUSTER_FOO=foo", "LD_LIBRARY_PATH=lib", "GOFLAG=go"),
+		ExtraEnv: []string{"ADDED=a b"}})
+	dir, _ := os.Getwd()
+	for rank, host := range []string{"a", "b"} {
+		if want := fmt.Sprintf("%s foo lib go a b unset %d %s\n", host, rank, dir); !strings.Contains(r.out, want) {
+			t.Errorf("the rank on %s must print %q: %+v", host, want, r)
+		}
+	}
+}
+
+// failsToStart runs a job that cannot be started and gives the error.
+func failsToStart(t *testing.T, cfg Config, atMost time.Duration) string {
+	t.Helper()
+	if cfg.Prog == "" {
+		cfg.Prog = "true"
+	}
+	cfg.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	start := time.Now()
+	_, err := Run(t.Context(), cfg)
+	if err == nil {
+		t.Fatal("the job must not start")
+	}
+	if took := time.Since(start); took > atMost {
+		t.Errorf("the error came after %v, %v is allowed: %v", took, atMost, err)
+	}
+	return err.Error()
+}
+
+func TestUnreachableHostIsNamedWithTheLastWords(t *testing.T) {
+	script := `if [ "$1" = b ]; then printf "a %s\n" banner >&2; echo "ssh: connect to host b port 22: No route to host" >&2; exit 255; fi; shift; exec "$@"`
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, RSH: []string{"sh", "-c", script, "sh", "{host}"}}, slow*3*time.Second)
+	for _, want := range []string{"host b: ", "exit status 255", "ssh: connect to host b port 22: No route to host"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the error must say %q: %s", want, got)
+		}
+	}
+	if strings.Contains(got, "a banner") {
+		t.Errorf("the last line is enough: %s", got)
+	}
+}
+
+func TestUnreachableHostDeepInTheTreeIsNamed(t *testing.T) {
+	script := `if [ "$1" = d ]; then echo "no such host" >&2; exit 255; fi; shift; exec "$@"`
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}, TreeWidth: 1,
+		RSH: []string{"sh", "-c", script, "sh", "{host}"}}, slow*4*time.Second)
+	if !strings.Contains(got, "host d: ") || !strings.Contains(got, "no such host") {
+		t.Errorf("the error must name host d and its last words: %s", got)
+	}
+}
+
+func TestMissingRemoteShellIsNamed(t *testing.T) {
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"no-such-shell"}}, slow*2*time.Second)
+	if !strings.Contains(got, "host a: ") || !strings.Contains(got, "no-such-shell") || !strings.Contains(got, "--rsh") {
+		t.Errorf("the error must name the command and the flag: %s", got)
+	}
+}
+
+func TestMissingAgentIsNamed(t *testing.T) {
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, AgentPath: "/no/such/muster", RSH: sameMachine(t)}, slow*2*time.Second)
+	if !strings.Contains(got, "host a: ") || !strings.Contains(got, "/no/such/muster") || !strings.Contains(got, "--agent-path") {
+		t.Errorf("the error must name the path and the flag: %s", got)
+	}
+}
+
+func TestBannerOfALoginShellIsTolerated(t *testing.T) {
+	rsh := []string{"sh", "-c", `printf 'Welcome to %s\nno newline at the end' "$1"; shift; exec "$@"`, "sh", "{host}"}
+	r := onHosts(t, "hello", "a:1,b:1", Config{RSH: rsh})
+	if r.Status != 0 || strings.Count(r.out, "hello from") != 2 || strings.Contains(r.out, "Welcome") {
+		t.Errorf("what a shell prints before the agent must not matter: %+v", r)
+	}
+}
+
+func TestNoiseInsteadOfAnAgentIsShown(t *testing.T) {
+	for script, want := range map[string]string{
+		`echo "This account is not available."`: `This account is not available.`,
+		`yes "noise without end"`:               "no agent spoke",
+	} {
+		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", script, "{host}"}}, slow*4*time.Second)
+		if !strings.Contains(got, "host a: ") || !strings.Contains(got, want) {
+			t.Errorf("the error must show %q: %s", want, got)
+		}
+	}
+}
+
+func TestAgentOfAnotherVersionOrJobIsRefused(t *testing.T) {
+	for answer, want := range map[string]string{
+		`muster-agent 99 $key`: "speaks version 99",
+		`muster-agent 1 0000`:  "key of another job",
+	} {
+		script := `read -r line; key=${line##* }; echo "` + answer + `"; sleep 20`
+		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", script, "{host}"}}, slow*5*time.Second)
+		if !strings.Contains(got, "host a: ") || !strings.Contains(got, want) {
+			t.Errorf("an agent that answers %q must be refused with %q: %s", answer, want, got)
+		}
+	}
+}
+
+func TestMissingDirectoryAndProgramAreNamedWithTheHost(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "only-here")
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, RSH: sameMachine(t), Dir: dir}, slow*3*time.Second)
+	if !strings.Contains(got, "no directory "+dir) || !regexp.MustCompile(`host [ab]: `).MatchString(got) {
+		t.Errorf("the error must name host and directory: %s", got)
+	}
+	for _, prog := range []string{"no-such-program", "./no-such-program"} {
+		got = failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: sameMachine(t), Prog: prog}, slow*3*time.Second)
+		if !strings.Contains(got, "host a: ") || !strings.Contains(got, "no-such-program") {
+			t.Errorf("the error must name host and program: %s", got)
+		}
+	}
+}
+
+func TestLateStagesAreNamed(t *testing.T) {
+	never := []string{"sh", "-c", `if [ "$1" = b ]; then exec sleep 20; fi; shift; exec "$@"`, "sh", "{host}"}
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 2}, {"b", 2}}, RSH: never, StartTimeout: 500 * time.Millisecond}, slow*6*time.Second)
+	if !strings.Contains(got, `stage "starting agents"`) || !strings.Contains(got, "no answer from b;") {
+		t.Errorf("the error must name the stage and the host: %s", got)
+	}
+	for role, want := range map[string]string{
+		"never-joins":  `in the stage "ranks joining"; missing: rank 3 on b;`,
+		"never-fences": `in the stage "fence"; missing: rank 3 on b;`,
+	} {
+		r := onHosts(t, role, "a:2,b:2", Config{StartTimeout: 500 * time.Millisecond})
+		if r.Status != 1 || !strings.Contains(r.Cause, want) || r.took > slow*4*time.Second {
+			t.Errorf("%s: the cause must say %q: %+v", role, want, r.Result)
+		}
+	}
+}
+
+func TestInterruptWhileAgentsAreStarted(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	time.AfterFunc(200*time.Millisecond, func() { signals <- syscall.SIGINT })
+	r := runJob(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", "sleep 30", "{host}"}, Prog: "true", Signals: signals})
+	if r.Status != 130 || !strings.Contains(r.Cause, "interrupted by SIGINT") || r.took > slow*6*time.Second {
+		t.Errorf("an interrupt ends a job that is being started: %+v", r)
+	}
+}
+
+// pids finds process numbers that ranks have printed as "pid=1234.".
+func pids(t *testing.T, out string) (list []int) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`pid=(\d+)\.`).FindAllStringSubmatch(out, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// awaitGone waits until processes have ended.
+func awaitGone(t *testing.T, list []int) {
+	t.Helper()
+	for _, pid := range list {
+		for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if err != nil || strings.Contains(string(stat), ") Z ") {
+				break
+			}
+			if time.Now().After(end) {
+				syscall.Kill(pid, syscall.SIGKILL)
+				t.Fatalf("process %d has survived", pid)
+			}
+		}
+	}
+}
+
+// parentOf reads the parent's number from /proc.
+func parentOf(t *testing.T, pid int) int {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	n, err := strconv.Atoi(fields[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestKilledAgentIsNamedAndTakesItsRanksAlong(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc, and only Linux ties a child's life to its parent's")
+	}
+	for _, width := range []int{2, 1} { // b is reached from the launcher, or through a
+		out := new(watched)
+		go func() {
+			out.await(t, "pid=", 4)
+			for line := range strings.SplitSeq(out.String(), "\n") {
+				if strings.Contains(line, "of b") {
+					syscall.Kill(parentOf(t, pids(t, line)[0]), syscall.SIGKILL)
+					return
+				}
+			}
+		}()
+		r := onHosts(t, "sleep", "a:2,b:2", Config{TreeWidth: width, Stdout: out})
+		if r.Status != 1 || !strings.Contains(r.Cause, "host b was lost, and with it ranks 2-3: its agent ended: killed by SIGKILL") {
+			t.Errorf("width %d: the cause must name the host, its ranks and how the agent ended: %+v", width, r)
+		}
+		if r.took > slow*5*time.Second {
+			t.Errorf("width %d: it took %v", width, r.took)
+		}
+		awaitGone(t, pids(t, out.String()))
+	}
+}
+
+func TestAgentsEndTheirRanksWhenTheLauncherIsKilled(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc")
+	}
+	out := new(watched)
+	cmd := helperLauncher(t, out, "a:1,b:1,c:1")
+	out.await(t, "pid=", 3)
+	cmd.Process.Kill()
+	cmd.Wait()
+	awaitGone(t, pids(t, out.String()))
+}
+
+func TestHostThatFallsSilentIsLost(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc")
+	}
+	out := new(watched)
+	stopped := make(chan int, 1)
+	go func() {
+		out.await(t, "pid=", 2)
+		for line := range strings.SplitSeq(out.String(), "\n") {
+			if strings.Contains(line, "of b") {
+				agent := parentOf(t, pids(t, line)[0])
+				syscall.Kill(agent, syscall.SIGSTOP)
+				stopped <- agent
+			}
+		}
+	}()
+	r := onHosts(t, "sleep", "a:1,b:1", Config{Stdout: out, pingEvery: 50 * time.Millisecond})
+	if r.Status != 1 || !strings.Contains(r.Cause, "host b was lost, and with it rank 1: it has given no sign of life for 0.3 s") {
+		t.Errorf("a host that does not answer must be given up: %+v", r)
+	}
+	syscall.Kill(<-stopped, syscall.SIGKILL)
+	awaitGone(t, pids(t, out.String()))
+}
+
+func TestAgentLeavesWhenItIsNotGreeted(t *testing.T) {
+	for input, want := range map[string]string{
+		"":                             "is started by muster run",
+		"GET / HTTP/1.1\r\n\r\n":       "GET / HTTP/1.1",
+		strings.Repeat("x", 100000):    "is started by muster run",
+		"muster-job 2 0123456789abc\n": "install the same muster on all hosts",
+		"muster-job 1 \n":              "is started by muster run",
+	} {
+		status, errOut := runAgent(t, input)
+		if status == 0 || !strings.Contains(errOut, want) {
+			t.Errorf("an agent that is told %.30q must leave and say %q: status %d, %s", input, want, status, errOut)
+		}
+	}
+}

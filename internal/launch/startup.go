@@ -1,0 +1,157 @@
+// The stages of a start, and which of them takes too long. Time comes in as an
+// argument.
+//
+//	starting agents   until the agent of every host has answered
+//	starting ranks    until every process has been started
+//	ranks joining     from the first rank that greets until all have: commands
+//	                  that use no message passing never do, and are left alone
+//	fence             from the first rank in the first fence until all are in
+package launch
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+type startStage int
+
+const (
+	stageAgents startStage = iota
+	stageRanks
+	stageJoining
+	stageFence
+	startStages
+)
+
+func (s startStage) String() string {
+	return [...]string{"starting agents", "starting ranks", "ranks joining", "fence"}[s]
+}
+
+// startWatch counts who has come to each stage.
+type startWatch struct {
+	limit  time.Duration // of one stage; 0: none
+	hosts  []Host
+	blocks []block
+	done   [startStages][]bool // per host, then per rank
+	count  [startStages]int
+	since  [startStages]time.Time
+	over   bool // the first fence was passed, or there is nothing to wait for
+}
+
+func newStartWatch(cfg *Config, now time.Time) *startWatch {
+	w := &startWatch{limit: cfg.StartTimeout, hosts: cfg.Hosts, blocks: cfg.blocks}
+	if w.hosts == nil {
+		w.hosts, w.blocks = []Host{{Name: hostname()}}, []block{{0, cfg.Ranks}}
+		w.since[stageRanks] = now
+	}
+	w.over = w.limit <= 0
+	w.since[stageAgents] = now
+	w.done[stageAgents] = make([]bool, len(cfg.Hosts))
+	for s := stageRanks; s < startStages; s++ {
+		w.done[s] = make([]bool, cfg.Ranks)
+	}
+	return w
+}
+
+// ticker gives the times to look at the watch.
+func (w *startWatch) ticker() *time.Ticker {
+	if w.over {
+		t := time.NewTicker(time.Hour)
+		t.Stop()
+		return t
+	}
+	return time.NewTicker(min(time.Second, max(10*time.Millisecond, w.limit/10)))
+}
+
+func (w *startWatch) ready(host int, now time.Time) {
+	w.come(stageAgents, host, now)
+	if w.complete(stageAgents) {
+		w.since[stageRanks] = now
+	}
+}
+
+func (w *startWatch) started(rank int, now time.Time) { w.come(stageRanks, rank, now) }
+func (w *startWatch) joined(rank int, now time.Time)  { w.come(stageJoining, rank, now) }
+
+func (w *startWatch) fenced(rank int, now time.Time) {
+	w.come(stageFence, rank, now)
+	if w.complete(stageFence) {
+		w.over = true
+	}
+}
+
+func (w *startWatch) come(s startStage, who int, now time.Time) {
+	if w.over || w.done[s][who] {
+		return
+	}
+	w.done[s][who] = true
+	w.count[s]++
+	if w.since[s].IsZero() {
+		w.since[s] = now
+	}
+}
+
+func (w *startWatch) complete(s startStage) bool { return w.count[s] == len(w.done[s]) }
+
+// stage is the one that is under way; false: none is.
+func (w *startWatch) stage() (startStage, bool) {
+	for s := range startStages {
+		if !w.complete(s) {
+			return s, s <= stageRanks || w.count[s] > 0
+		}
+	}
+	return 0, false
+}
+
+// late tells what has not come in time. gone tells which ranks have ended, whom
+// nobody need wait for.
+func (w *startWatch) late(now time.Time, gone func(rank int) bool) (string, bool) {
+	s, under := w.stage()
+	if w.over || !under || now.Sub(w.since[s]) < w.limit {
+		return "", false
+	}
+	var missing []string
+	for i, b := range w.blocks {
+		if s == stageAgents {
+			if !w.done[s][i] {
+				missing = append(missing, w.hosts[i].Name)
+			}
+			continue
+		}
+		var ranks []int
+		for rank := b.First; rank < b.First+b.Count; rank++ {
+			if !w.done[s][rank] && !gone(rank) {
+				ranks = append(ranks, rank)
+			}
+		}
+		if len(ranks) > 0 {
+			missing = append(missing, fmt.Sprintf("%s on %s", ranksNoun(ranks), w.hosts[i].Name))
+		}
+	}
+	if len(missing) == 0 {
+		return "", false
+	}
+	what := "missing: " + shortList(missing)
+	if s == stageAgents {
+		what = "no answer from " + shortList(missing)
+	}
+	return fmt.Sprintf("the start takes longer than %s, in the stage %q; %s; --start-timeout allows more", seconds(w.limit), s, what), true
+}
+
+func ranksNoun(ranks []int) string {
+	if len(ranks) == 1 {
+		return fmt.Sprintf("rank %d", ranks[0])
+	}
+	return "ranks " + pmi.Ranks(ranks)
+}
+
+// rankRange names the ranks of a block.
+func rankRange(b block) string {
+	if b.Count == 1 {
+		return fmt.Sprintf("rank %d", b.First)
+	}
+	return strings.Join([]string{"ranks ", fmt.Sprint(b.First), "-", fmt.Sprint(b.First + b.Count - 1)}, "")
+}
