@@ -20,6 +20,7 @@ A job is one program that runs as several processes, its ranks. They find each
 other through muster and then send messages to each other directly.`,
 		Example: `  muster run -n 8 ./prog            eight ranks of ./prog on this machine
   muster run -n 2 ./prog arg -x     arguments after the program are its own
+  muster run --hosts a:4,b:4 ./prog four on each of two hosts
   muster help run                   all flags of a command`,
 		Version:       version(),
 		SilenceUsage:  true,
@@ -30,8 +31,10 @@ other through muster and then send messages to each other directly.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		newRunCommand(),
+		newAgentCommand(),
 		newBenchCommand(),
 		newExplainCommand(),
+		newDoctorCommand(),
 		newVersionCommand(),
 	)
 	return root
@@ -46,11 +49,14 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// version is what the module system knows of this build.
 func version() string {
-	v := "(unknown version)"
+	return moduleVersion() + " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
+}
+
+// moduleVersion is what the module system knows of this build.
+func moduleVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		v = info.Main.Version
+		return info.Main.Version
 	}
-	return v + " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
+	return "(unknown version)"
 }

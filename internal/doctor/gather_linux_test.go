@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"os"
+	"os/exec"
 	"slices"
 	"testing"
 )
@@ -24,4 +26,18 @@ func TestTheWordInBracketsIsTheChosenOne(t *testing.T) {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
+}
+
+func TestAReaderWithFewerRightsIsRefusedAndTheAdviceFits(t *testing.T) {
+	if _, err := exec.LookPath("setpriv"); err != nil || os.Geteuid() != 0 {
+		t.Skip("taking rights away needs root and setpriv (Debian package util-linux)")
+	}
+	t.Setenv(asProgram, "1")
+	const script = `case "$1" in reader) exec setpriv --bounding-set=-sys_ptrace "$0" "$1";; *) exec "$0" "$1";; esac`
+	f := healthy()
+	f.ProcessVM.Error = tryProcessVM(bounded(t), []string{"sh", "-c", script, os.Args[0]})
+	if f.ProcessVM.Error != "process_vm_readv: operation not permitted" {
+		t.Fatalf("the trial ended with %q", f.ProcessVM.Error)
+	}
+	expect(t, &Survey{Hosts: []Visit{{Name: "a", Facts: f}}}, "process_vm", Warning, "not permitted", "security module")
 }
