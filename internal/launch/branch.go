@@ -121,6 +121,12 @@ func (b *branch) isClosing() bool {
 	return b.closing
 }
 
+func (b *branch) hasSpoken() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.spoke
+}
+
 // attempt runs the shell until it ends. It tells why that was and whether another
 // attempt makes sense.
 func (b *branch) attempt() (why string, again bool) {
@@ -147,10 +153,11 @@ func (b *branch) attempt() (why string, again bool) {
 	l.send(frame{frameAssign, uint32(b.assign.Host.Index), body})
 	b.mu.Lock()
 	b.link, b.process = l, cmd.Process
-	if b.closing {
-		l.close()
-	}
+	closing := b.closing
 	b.mu.Unlock()
+	if closing {
+		b.close()
+	}
 
 	// What a shell has left behind may hold its output open: its own end counts.
 	finished := make(chan ending, 1)
@@ -161,6 +168,9 @@ func (b *branch) attempt() (why string, again bool) {
 	}()
 	noise, readErr := b.read(l)
 	l.close()
+	if readErr != nil && !b.hasSpoken() && !errors.Is(readErr, errNoAgent) {
+		b.kill() // whatever it is, it is no agent
+	}
 	end := b.awaitEnd(finished)
 	words := last.words()
 	b.mu.Lock()
@@ -238,13 +248,18 @@ func (b *branch) kill() {
 	}
 }
 
-// close asks the agent to end, by the end of its input.
+// close asks the agent to end, by the end of its input. Where none has answered yet
+// the shell is all there is, and may hang.
 func (b *branch) close() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.closing = true
 	if b.link != nil {
 		b.link.close()
+	}
+	spoke := b.spoke
+	b.mu.Unlock()
+	if !spoke {
+		b.kill()
 	}
 }
 
