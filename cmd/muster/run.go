@@ -18,18 +18,25 @@ import (
 )
 
 type runFlags struct {
-	ranks      int
-	bind       string
-	label      string
-	quiet      bool
-	stuckAfter time.Duration
+	ranks        int
+	bind         string
+	label        string
+	quiet        bool
+	stuckAfter   time.Duration
+	hosts        string
+	hostfile     string
+	rsh          string
+	agentPath    string
+	treeWidth    int
+	startTimeout time.Duration
+	env          []string
 }
 
 func newRunCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run [flags] PROG [ARGS...]",
-		Short: "Start a program as several ranks on this machine",
+		Short: "Start a program as several ranks, here or on several hosts",
 		Long: `run starts PROG as several processes, the ranks of one job, and waits for them.
 
 Flags stand before PROG; what follows it belongs to the program. PROG is
@@ -47,12 +54,27 @@ SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the ranks; a secon
 SIGINT kills them. SIGQUIT (Ctrl-\) prints who waits for whom; twice in a row it
 is passed on, and Go programs print their stacks.
 
-A rank gets its share of the cores as GOMAXPROCS, unless that is set already.`,
+A rank gets its share of the cores as GOMAXPROCS, unless that is set already.
+
+On several hosts (--hosts, --hostfile) ranks are dealt out in blocks, host by
+host; without -n all slots are used, and hosts without a number share the ranks
+evenly. muster starts itself there as an agent, through your own ssh, which must
+get in without a password, or through another command (--rsh). Nothing listens on
+a port. muster and the program must be at the same paths everywhere, and so must
+the working directory. Ranks there get the variables MUSTER_..., GO..., PATH and
+LD_LIBRARY_PATH from here, and what --env adds. If neither flag is given, the file
+that HYDRA_HOST_FILE or OMPI_MCA_orte_default_hostfile names is used.
+With more than --tree-width hosts, hosts start each other: ssh must then work
+between them too.`,
 		Example: `  muster run -n 8 ./prog
   muster run -n 4 --bind none ./prog --its-own-flag
   muster run -n 4 --stuck-after 10s ./prog     tell early who waits for whom
   muster run -n 3 hostname                     any command
-  muster run -n 2 sh -c 'echo $PMI_RANK'`,
+  muster run -n 2 sh -c 'echo $PMI_RANK'
+  muster run --hosts a:4,b:4 ./prog            eight ranks on two hosts
+  muster run --hostfile hosts -n 6 ./prog      lines such as "a:4" or "a slots=4"
+  muster run --hosts h1,h2 -n 4 --rsh 'ip netns exec {host}' ./prog
+  muster run --hosts a,b --env OMP_NUM_THREADS=1 --env HOME ./prog`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("run: no program given; try: muster run -n 4 ./prog")
@@ -63,11 +85,18 @@ A rank gets its share of the cores as GOMAXPROCS, unless that is set already.`,
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(false)
-	fl.IntVarP(&f.ranks, "ranks", "n", 1, "number of ranks")
+	fl.IntVarP(&f.ranks, "ranks", "n", 1, "number of ranks; on several hosts by default all slots")
 	fl.StringVar(&f.bind, "bind", "auto", "keep each rank on its share of the cores: core, none, or auto (core if there is a core for each rank)")
 	fl.StringVar(&f.label, "label", "auto", "mark lines with their rank: always, never, or auto (if there is more than one rank)")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but the output of the ranks")
 	fl.DurationVar(&f.stuckAfter, "stuck-after", time.Minute, "when nothing has moved for this long, print who waits for whom; 0: never")
+	fl.StringVar(&f.hosts, "hosts", "", "hosts to run on, with the number of ranks for each: a:4,b:4")
+	fl.StringVar(&f.hostfile, "hostfile", "", "a file with a host in each line: host:4 or host slots=4")
+	fl.StringVar(&f.rsh, "rsh", "", "command that reaches a host, instead of ssh; {host} is replaced, or the host appended")
+	fl.StringVar(&f.agentPath, "agent-path", "", "path of muster on the hosts (default: the path of this one)")
+	fl.IntVar(&f.treeWidth, "tree-width", 16, "hosts that are reached from one place; further ones are reached from those")
+	fl.DurationVar(&f.startTimeout, "start-timeout", time.Minute, "how long a stage of the start may take on several hosts; 0: for ever")
+	fl.StringArrayVar(&f.env, "env", nil, "give the ranks a variable, NAME=VALUE, or NAME with the value it has here; may be repeated")
 	return cmd
 }
 
@@ -77,7 +106,10 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Quiet: f.quiet, StuckAfter: f.stuckAfter,
 	}
-	var err error
+	err := hostFlags(cmd, f, &cfg)
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
 	if f.ranks < 1 {
 		return fmt.Errorf("run: -n %d: a job has at least one rank", f.ranks)
 	}
@@ -93,7 +125,9 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	if cfg.Label, err = launch.ParseLabel(f.label); err != nil {
 		return fmt.Errorf("run: --label: %w", err)
 	}
-	if cfg.Prog, err = findProgram(args[0]); err != nil {
+	if len(cfg.Hosts) > 0 {
+		cfg.Prog = args[0] // each host looks for it
+	} else if cfg.Prog, err = findProgram(args[0]); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
 	signals := make(chan os.Signal, 16)
@@ -108,6 +142,91 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	if result.Status != 0 {
 		return exitStatus(result.Status)
+	}
+	return nil
+}
+
+// hostFlags reads what says where to run.
+func hostFlags(cmd *cobra.Command, f runFlags, cfg *launch.Config) (err error) {
+	for _, kv := range f.env {
+		name, _, given := strings.Cut(kv, "=")
+		if name == "" {
+			return fmt.Errorf("--env %q: give NAME=VALUE, or NAME", kv)
+		}
+		if value, set := os.LookupEnv(name); !given && set {
+			kv = name + "=" + value
+		} else if !given {
+			return fmt.Errorf("--env %s: there is no such variable here; give --env %s=VALUE", name, name)
+		}
+		cfg.ExtraEnv = append(cfg.ExtraEnv, kv)
+	}
+	if cmd.Flags().Changed("start-timeout") {
+		cfg.StartTimeout = f.startTimeout
+		if f.startTimeout < 0 {
+			return fmt.Errorf("--start-timeout %v: give a time such as 30s, or 0 for no limit", f.startTimeout)
+		}
+		if f.startTimeout == 0 {
+			cfg.StartTimeout = -1
+		}
+	}
+	if err := findHosts(f, cfg); err != nil {
+		return err
+	}
+	if len(cfg.Hosts) == 0 {
+		for _, name := range []string{"rsh", "agent-path", "tree-width"} {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s is about other hosts: name them with --hosts or --hostfile", name)
+			}
+		}
+		return nil
+	}
+	if !cmd.Flags().Changed("ranks") {
+		cfg.Ranks = 0
+	}
+	if f.treeWidth < 1 {
+		return fmt.Errorf("--tree-width %d: use 1 or more", f.treeWidth)
+	}
+	cfg.AgentPath, cfg.TreeWidth = f.agentPath, f.treeWidth
+	if f.rsh != "" {
+		if cfg.RSH, err = launch.ParseRSH(f.rsh); err != nil {
+			return fmt.Errorf("--rsh %q: %w", f.rsh, err)
+		}
+	}
+	return nil
+}
+
+// hostfileVariables name a host file in clusters that were made for other launchers,
+// as by the operator for MPI jobs in Kubernetes. There, hosts may come up late.
+var hostfileVariables = []string{"HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile"}
+
+func findHosts(f runFlags, cfg *launch.Config) (err error) {
+	switch {
+	case f.hosts != "" && f.hostfile != "":
+		return errors.New("--hosts and --hostfile are two ways to say the same: use one")
+	case f.hosts != "":
+		if cfg.Hosts, err = launch.ParseHosts(f.hosts); err != nil {
+			return fmt.Errorf("--hosts: %w", err)
+		}
+		return nil
+	case f.hostfile != "":
+		return readHostfile(f.hostfile, "--hostfile", cfg)
+	}
+	for _, name := range hostfileVariables {
+		if path := os.Getenv(name); path != "" {
+			cfg.Retry = true
+			return readHostfile(path, name, cfg)
+		}
+	}
+	return nil
+}
+
+func readHostfile(path, from string, cfg *launch.Config) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	if cfg.Hosts, err = launch.ParseHostfile(string(text)); err != nil {
+		return fmt.Errorf("%s: %s: %w", from, path, err)
 	}
 	return nil
 }
