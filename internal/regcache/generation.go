@@ -1,0 +1,52 @@
+package regcache
+
+// Counts garbage collections: a sentinel that nothing points to is found dead by
+// each collection, and its cleanup counts and makes the next one. The cleanup
+// runs on a goroutine of the runtime; it touches atomics alone, and holds the
+// counter weakly, so that a cache that is forgotten is not kept by it.
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+	"weak"
+)
+
+type generations struct {
+	n        atomic.Uint32
+	interval time.Duration
+	last     atomic.Int64 // when n changed, in nanoseconds since start
+	start    time.Time
+	stopped  atomic.Bool
+}
+
+// sentinel has a pointer, and so is an allocation of its own: small objects
+// without one share their memory and die together.
+type sentinel struct{ _ *sentinel }
+
+func newGenerations(interval time.Duration) *generations {
+	g := &generations{interval: interval, start: time.Now()}
+	g.arm()
+	return g
+}
+
+func (g *generations) now() uint32 { return g.n.Load() }
+
+func (g *generations) stop() { g.stopped.Store(true) }
+
+func (g *generations) arm() {
+	runtime.AddCleanup(new(sentinel), collected, weak.Make(g))
+}
+
+// collected runs once after each collection.
+func collected(w weak.Pointer[generations]) {
+	g := w.Value()
+	if g == nil || g.stopped.Load() {
+		return
+	}
+	if now := int64(time.Since(g.start)); now-g.last.Load() >= int64(g.interval) {
+		g.last.Store(now)
+		g.n.Add(1)
+	}
+	g.arm()
+}

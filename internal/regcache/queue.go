@@ -1,0 +1,38 @@
+package regcache
+
+// The order in which regions go: least recently used, by second chance. A use
+// does not move a region, it only stamps it: moving would touch two
+// neighbours, which in a large cache are two more misses of the processor's
+// cache on every hit. A region that comes to the end of the queue and was used
+// since it was put there starts again from the front.
+
+type queue struct {
+	first, last *region
+	n           int
+}
+
+func (q *queue) push(r *region) {
+	r.prev, r.next = nil, q.first
+	if q.first != nil {
+		q.first.prev = r
+	} else {
+		q.last = r
+	}
+	q.first = r
+	q.n++
+}
+
+func (q *queue) remove(r *region) {
+	if r.prev != nil {
+		r.prev.next = r.next
+	} else {
+		q.first = r.next
+	}
+	if r.next != nil {
+		r.next.prev = r.prev
+	} else {
+		q.last = r.prev
+	}
+	r.prev, r.next = nil, nil
+	q.n--
+}

@@ -1,0 +1,67 @@
+package regcache
+
+import (
+	"unsafe"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// region is one registration. What a hit touches comes first, and fits one
+// cache line.
+type region struct {
+	lo, hi uint64 // addresses here
+	base   uint64 // address for peers
+	rkey   uint64
+	id     uint32 // never 0, never changes
+	lkey   uint32
+	acc    rdma.Access
+	place  place
+	refs   int32  // uses that have not ended
+	gen    uint32 // the generation of the last use
+	used   uint64 // the number of the last use
+
+	queued     uint64 // the number of uses when it was last put into the queue
+	queuedGen  uint32 // the generation, likewise
+	prev, next *region
+	mem        rdma.Mem // keeps the memory alive
+	_          [16]byte // to two cache lines
+}
+
+// place is where a region is kept.
+type place uint8
+
+const (
+	outside place = iota // not in the index: ends when it is given back
+	inQueue
+	inFixed
+)
+
+func (r *region) set(mem []byte, acc rdma.Access, mr rdma.MR) {
+	m := rdma.MemOf(mem)
+	*r = region{
+		id: r.id, lo: m.Addr(), hi: m.Addr() + uint64(m.Len()), base: mr.Base, rkey: mr.RKey, lkey: mr.LKey,
+		acc: acc, mem: m,
+	}
+}
+
+// whole names the region as the device did.
+func (r *region) whole() rdma.MR {
+	return rdma.MR{Base: r.base, Len: r.hi - r.lo, RKey: r.rkey, LKey: r.lkey}
+}
+
+// part names a part of the region.
+func (r *region) part(lo, size uint64) rdma.MR {
+	return rdma.MR{Base: r.base + (lo - r.lo), Len: size, RKey: r.rkey, LKey: r.lkey}
+}
+
+// union is the smallest slice that holds a and b, which overlap. Two slices that
+// have a byte in common lie in one object, or in memory that is not the
+// runtime's, so what is between their ends may be pointed to.
+func union(a, b []byte) []byte {
+	first, last := a, b
+	if rdma.MemOf(b).Addr() < rdma.MemOf(a).Addr() {
+		first, last = b, a
+	}
+	size := int(rdma.MemOf(last).Addr()-rdma.MemOf(first).Addr()) + len(last)
+	return unsafe.Slice(unsafe.SliceData(first), max(size, len(first)))
+}

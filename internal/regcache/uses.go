@@ -1,0 +1,241 @@
+package regcache
+
+// How often a buffer was used. Small messages are copied into memory that is
+// registered already; a buffer that is used often is better registered itself
+// and sent from where it is. This table finds such buffers, for the protocol of
+// frequently-used buffers.
+//
+// It pays to register when the buffer will be used n > R/(C−V) times: R is the
+// cost of a registration, C of the copy that is saved, V of the look-up.
+// Threshold computes n. Since nobody knows the future, a protocol registers
+// after a part of n.
+//
+// The table is a hash table of buckets, four buffers and one cache line each, so
+// that a look costs one miss at most. A bucket that overflows makes the table
+// grow, up to a limit, and only while it is worth it: a table of some size stops
+// growing when a bucket overflows and less than a fifth of the buffers are
+// frequently used. From then on, or at the limit, a newcomer weakens the buffers
+// of its bucket until one makes way: what is used often stays, what is used no
+// more goes, and a program that changes its buffers is followed.
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Threshold is the number of uses from which registering a buffer of n bytes
+// pays, given what registering and copying cost, and what looking it up costs in
+// nanoseconds. It is false if it never does.
+func Threshold(register, copy rdma.Cost, lookup float64, n int) (uses uint32, pays bool) {
+	gain := copy.Of(n) - lookup
+	if gain <= 0 {
+		return 0, false
+	}
+	least := math.Floor(register.Of(n)/gain) + 1
+	return uint32(min(least, math.MaxUint32)), true
+}
+
+// UsesConfig sets up a table. Frequent must be given.
+type UsesConfig struct {
+	// Frequent is how many uses make a buffer of so many bytes a frequently-used
+	// one. It always gives the same answer for the same size.
+	Frequent func(size int) uint32
+	// Limit is how many buffers the table may have room for. Default 1048576,
+	// which takes 16 MB; the table starts with 256.
+	Limit int
+	// Free is up to which room the table grows without asking whether it is
+	// worth it. Default 65536, which takes 1 MB: a program must have had the
+	// time to use its buffers again.
+	Free int
+	// Share is which share of the buffers must be frequently used for the table
+	// to grow. Default 0.2.
+	Share float64
+}
+
+// Uses counts uses of buffers. It is not safe for concurrent use.
+type Uses struct {
+	cfg     UsesConfig
+	buckets []useBucket
+	shift   uint8 // 64 - log2(len(buckets))
+	stats   UsesStats
+}
+
+// UsesStats says what a table did and holds.
+type UsesStats struct {
+	Buffers   int    // known now
+	Frequent  int    // of these, frequently used
+	Refused   uint64 // notes of buffers that found no place
+	Displaced uint64 // buffers that lost their place
+}
+
+// useBucket is one cache line.
+type useBucket [4]struct {
+	key   uint64 // 0: empty
+	count uint32
+	limit uint32 // the count that makes it frequently used
+}
+
+const (
+	usesStart   = 64 // buckets
+	usesLimit   = 1 << 20
+	usesFree    = 1 << 16
+	usesShare   = 0.2
+	usesInClass = 6 // bits of a key
+)
+
+// NewUses makes an empty table.
+func NewUses(cfg UsesConfig) *Uses {
+	if cfg.Limit == 0 {
+		cfg.Limit = usesLimit
+	}
+	if cfg.Free == 0 {
+		cfg.Free = usesFree
+	}
+	if cfg.Share == 0 {
+		cfg.Share = usesShare
+	}
+	u := &Uses{cfg: cfg}
+	u.buckets = make([]useBucket, usesStart)
+	u.shift = 64 - uint8(bits.TrailingZeros(usesStart))
+	return u
+}
+
+// keyOf is a buffer's start with its size to the next power of two, so that a
+// buffer that is sent with a few bytes more or less counts as one, and a struct
+// and its first field as two.
+func keyOf(addr uint64, size int) uint64 {
+	return addr<<usesInClass | uint64(classOf(uint64(max(size, 1)))&63)
+}
+
+func (u *Uses) bucketOf(key uint64) *useBucket { return &u.buckets[key*golden>>u.shift] }
+
+// Note counts a use of the size bytes at addr and returns how often they have
+// been used, as far as is known; 0 if the buffer has found no place.
+func (u *Uses) Note(addr uint64, size int) uint32 {
+	key := keyOf(addr, size)
+	b := u.bucketOf(key)
+	for i := range b {
+		s := &b[i]
+		if s.key != key {
+			continue
+		}
+		if s.count < math.MaxUint32 {
+			if s.count++; s.count == s.limit {
+				u.stats.Frequent++
+			}
+		}
+		return s.count
+	}
+	return u.admit(key, size)
+}
+
+// admit finds a place for a buffer that is not known.
+func (u *Uses) admit(key uint64, size int) uint32 {
+	for {
+		b := u.bucketOf(key)
+		if i := b.room(); i >= 0 {
+			return u.fill(b, i, key, size)
+		}
+		if u.mayGrow() {
+			u.grow()
+			continue
+		}
+		u.weaken(b)
+		if i := b.room(); i >= 0 {
+			return u.fill(b, i, key, size)
+		}
+		u.stats.Refused++
+		return 0
+	}
+}
+
+// room is a free place, or -1.
+func (b *useBucket) room() int {
+	for i := range b {
+		if b[i].key == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// weaken takes one use from each buffer of a full bucket (Misra and Gries,
+// Finding repeated elements, 1982), and half of what is beyond frequent, so that
+// a buffer that was used a million times does not stay for as long.
+func (u *Uses) weaken(b *useBucket) {
+	for i := range b {
+		s := &b[i]
+		left := s.count - 1
+		if s.count > s.limit {
+			left -= (s.count - s.limit) / 2
+		}
+		if s.count >= s.limit && left < s.limit {
+			u.stats.Frequent--
+		}
+		if s.count = left; left == 0 {
+			u.stats.Displaced++
+			u.stats.Buffers--
+			s.key, s.limit = 0, 0
+		}
+	}
+}
+
+func (u *Uses) fill(b *useBucket, i int, key uint64, size int) uint32 {
+	b[i].key, b[i].count, b[i].limit = key, 1, max(u.cfg.Frequent(size), 1)
+	u.stats.Buffers++
+	if b[i].limit == 1 {
+		u.stats.Frequent++
+	}
+	return 1
+}
+
+func (u *Uses) mayGrow() bool {
+	room := 2 * len(u.buckets) * len(useBucket{})
+	worth := room <= u.cfg.Free || float64(u.stats.Frequent) >= u.cfg.Share*float64(u.stats.Buffers)
+	return worth && room <= u.cfg.Limit
+}
+
+// grow doubles the table. Every bucket becomes two, so none overflows.
+func (u *Uses) grow() {
+	old := u.buckets
+	u.buckets = make([]useBucket, 2*len(old))
+	u.shift--
+	for i := range old {
+		for _, s := range old[i] {
+			if s.key == 0 {
+				continue
+			}
+			b := u.bucketOf(s.key)
+			for j := range b {
+				if b[j].key == 0 {
+					b[j] = s
+					break
+				}
+			}
+		}
+	}
+}
+
+// Forget forgets a buffer: it was registered, or is about to be unmapped.
+func (u *Uses) Forget(addr uint64, size int) {
+	key := keyOf(addr, size)
+	b := u.bucketOf(key)
+	for i := range b {
+		if b[i].key != key {
+			continue
+		}
+		if b[i].count >= b[i].limit {
+			u.stats.Frequent--
+		}
+		u.stats.Buffers--
+		b[i].key, b[i].count, b[i].limit = 0, 0, 0
+	}
+}
+
+// Len is the number of buffers that are known.
+func (u *Uses) Len() int { return u.stats.Buffers }
+
+// Stats says what the table did and holds.
+func (u *Uses) Stats() UsesStats { return u.stats }
