@@ -68,12 +68,18 @@ const (
 
 var natures = [...]string{"", "a virtual interface, as containers and tunnels have", "the loopback interface, which reaches only this host", "an address that is valid on one link only"}
 
+// notIP is the family of other addresses; it is more than all others.
+const notIP = 16
+
 // rate judges an offer.
 func (h host) rate(o offered, cfg Config) rating {
 	name := h.interfaceOf(o)
 	r := rating{where: name, slowness: ^h.speedOf(o), route: 1, family: o.family}
 	if h.gateway[name] {
 		r.route = 0
+	}
+	if r.family == 0 {
+		r.family = notIP // verbs offers its own kind of address beside them, which needs InfiniBand
 	}
 	base, layer, _ := strings.Cut(o.provider, ";")
 	if i := slices.Index(overTCP, o.provider); i >= 0 {
@@ -149,6 +155,7 @@ func (r rating) compare(s rating) int {
 	return cmp.Or(
 		cmp.Compare(r.nature/natureLoopback, s.nature/natureLoopback), // whatever reaches other hosts
 		cmp.Compare(r.provider, s.provider),
+		cmp.Compare(r.family/notIP, s.family/notIP),
 		cmp.Compare(r.nature, s.nature),
 		cmp.Compare(r.route, s.route),
 		cmp.Compare(r.slowness, s.slowness),

@@ -10,10 +10,13 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// openAll opens n devices of a provider on the loopback interface.
+// openAll opens n devices of a provider, on the loopback interface if none is named.
 func openAll(t testing.TB, n int, cfg Config) []rdma.Device {
 	t.Helper()
-	cfg.Peers, cfg.Interface = n, "127.0.0.1"
+	cfg.Peers = n
+	if cfg.Interface == "" {
+		cfg.Interface = "127.0.0.1"
+	}
 	if cfg.Job == "" {
 		cfg.Job = fmt.Sprintf("%s %p", t.Name(), &cfg)
 	}

@@ -85,11 +85,11 @@ import (
 type library struct{ c *C.mo_library }
 
 // openLibrary loads libfabric. It stays loaded for good.
-func openLibrary(name string) (library, error) {
+func openLibrary(name string, peers int) (library, error) {
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
 	var why [256]C.char
-	c := C.mo_library_open(cname, &why[0], C.size_t(len(why)))
+	c := C.mo_library_open(cname, C.uint32_t(max(peers, 0)), &why[0], C.size_t(len(why)))
 	if c == nil {
 		return library{}, errors.New(C.GoString(&why[0]))
 	}

@@ -72,7 +72,7 @@ func load(cfg Config) (library, error) {
 	if name == "" {
 		name = libraryName
 	}
-	lib, err := openLibrary(name)
+	lib, err := openLibrary(name, cfg.Peers)
 	if err != nil {
 		return lib, fmt.Errorf("%w: %v; install it (Debian: libfabric1) or use another network", ErrMissing, err)
 	}

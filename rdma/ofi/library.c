@@ -52,8 +52,24 @@ int mo_handlers_digest(uint8_t *out, int max)
 	return n;
 }
 
-mo_library *mo_library_open(const char *name, char *why, size_t whylen)
+// settle chooses two settings of libfabric's, unless the user has, before it reads
+// them.
+static void settle(uint32_t peers)
 {
+	// It caches registrations itself, and learns from libc's functions that memory is
+	// gone. Go does not call those: it would go on using pages that are no longer there.
+	setenv("FI_MR_CACHE_MAX_COUNT", "0", 0);
+	// It makes completion queues for 256 peers, more than some adapters have room for.
+	char count[16];
+	snprintf(count, sizeof count, "%u", peers);
+	if (peers > 0)
+		setenv("FI_UNIVERSE_SIZE", count, 0);
+}
+
+// mo_library_open loads libfabric for talking to so many peers, if that is known.
+mo_library *mo_library_open(const char *name, uint32_t peers, char *why, size_t whylen)
+{
+	settle(peers);
 	struct mo_handlers before;
 	mo_handlers_save(&before);
 	// It stays for good: providers have threads and exit handlers.

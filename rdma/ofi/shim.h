@@ -87,7 +87,7 @@ typedef struct {
 } mo_limits;
 
 // library.c
-mo_library *mo_library_open(const char *name, char *why, size_t whylen);
+mo_library *mo_library_open(const char *name, uint32_t peers, char *why, size_t whylen);
 void mo_library_free(mo_library *l);
 uint32_t mo_library_version(mo_library *l);
 const char *mo_error(mo_library *l, int code);
