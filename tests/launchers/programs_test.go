@@ -13,8 +13,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -37,7 +39,7 @@ var (
 	ring      = &program{args: []string{"build", "-tags=pmix,ofi", "./examples/02-ring"}, needs: []string{"pmix", "libfabric"}}
 	mpi       = &program{args: []string{"test", "-c", "-tags=pmix,ofi", "./mpi"}, needs: []string{"pmix", "libfabric"},
 		// Between them these use every protocol.
-		words: []string{"-test.timeout=50s", "-test.run=^(TestSend|TestRecv|TestProbe|TestSplit)"}}
+		words: []string{"-test.timeout=50s", "-test.run=^(TestSend|TestRecv|TestProbe|TestSplit$)"}}
 	muster = &program{args: []string{"build", "./cmd/muster"}}
 )
 
@@ -110,6 +112,10 @@ func run(t *testing.T, env []string, name string, args ...string) (string, error
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.WaitDelay = time.Second
+	cmd.Cancel = func() error {
+		showStacks()
+		return cmd.Process.Kill()
+	}
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
@@ -117,9 +123,23 @@ func run(t *testing.T, env []string, name string, args ...string) (string, error
 	return string(out), err
 }
 
+// showStacks makes the programs that were built here tell where they are, and
+// end: launchers do not reach all of them when they are killed.
+func showStacks() {
+	procs, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, exe := range procs {
+		if path, err := os.Readlink(exe); err == nil && filepath.Dir(path) == scratch {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(exe))); err == nil {
+				syscall.Kill(pid, syscall.SIGQUIT)
+			}
+		}
+	}
+	time.Sleep(500 * time.Millisecond) // for what they print
+}
+
 // end is the last lines of a long output, for a report.
 func end(out string) string {
-	const lines = 40
+	const lines = 200
 	all := strings.Split(strings.TrimRight(out, "\n"), "\n")
 	if len(all) > lines {
 		all = append([]string{fmt.Sprintf("(%d lines before)", len(all)-lines)}, all[len(all)-lines:]...)
