@@ -1,0 +1,180 @@
+package launch
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+func TestFramesSurviveTheWire(t *testing.T) {
+	var wire []byte
+	frames := []frame{
+		{frameReady, 3, []byte{}},
+		{frameOutput, 0, outputBody(7, true, []byte("line\n"))},
+		{frameSignal, everyHost, signalBody(syscall.SIGTERM)},
+	}
+	for _, f := range frames {
+		wire = appendFrame(wire, f)
+	}
+	r := bytes.NewReader(wire)
+	for _, want := range frames {
+		if got, err := readFrame(r); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%v came as %v, %v", want, got, err)
+		}
+	}
+	if _, err := readFrame(r); err != io.EOF {
+		t.Errorf("the end between two frames is io.EOF: %v", err)
+	}
+	for _, cut := range []int{1, frameHead, len(wire) - 1} {
+		r := bytes.NewReader(wire[:cut])
+		var err error
+		for err == nil {
+			_, err = readFrame(r)
+		}
+		if cut != frameHead && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("cut at %d: %v", cut, err)
+		}
+	}
+	for _, bad := range []string{"GET / HTTP/1.1\r\n", "\x00\x00\x00\x02xxxxxxxx", "\x00\x00\x00\x05\xff\x00\x00\x00\x00"} {
+		if f, err := readFrame(strings.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "is no frame") {
+			t.Errorf("%q must not be taken for a frame: %v, %v", bad, f, err)
+		}
+	}
+}
+
+func TestBodiesSurviveTheWire(t *testing.T) {
+	death := pmi.Death{Rank: 70000, Host: "h", Status: "exit status 3"}
+	if got, err := readDeath(deathBody(death)); err != nil || got != death {
+		t.Errorf("a death: %v, %v", got, err)
+	}
+	event := pmi.Event{Rank: 5, Phase: pmi.PhaseAborted, Fence: true, Code: -3, Why: "a reason\n"}
+	if got, err := readEvent(eventBody(event)); err != nil || got != event {
+		t.Errorf("an event: %v, %v", got, err)
+	}
+	for _, end := range []ending{{code: 9}, {signal: syscall.SIGKILL}, {err: errors.New("lost")}} {
+		rank, got, err := readExited(exitedBody(4, end))
+		if err != nil || rank != 4 || got.String() != end.String() {
+			t.Errorf("%v came as %v, %v", end, got, err)
+		}
+	}
+	rows := []pmi.Row{
+		{Rank: 2, State: pmi.RowRunning, Progress: 9},
+		{Rank: 3, State: pmi.RowWaiting, Progress: 1 << 40, Wait: pmi.WaitState{Op: "Recv", Comm: "world", Peer: pmi.PeerAny, Tag: -2, Context: 1 << 31, Sending: true, Since: 100}},
+	}
+	number, got, err := readRows(rowsBody(6, rows, 1000), 5000)
+	rows[1].Wait.Since = 4100 // as old as it was, by another clock
+	if err != nil || number != 6 || !reflect.DeepEqual(got, rows) {
+		t.Errorf("rows: %+v, %v", got, err)
+	}
+	p := pulse{progress: 12, waiting: 3, moving: true}
+	if got, err := readPulse(p.body()); err != nil || got != p {
+		t.Errorf("a pulse: %+v, %v", got, err)
+	}
+	if n, v, ok, err := readAnswer(answerBody(8, "value", true)); n != 8 || v != "value" || !ok || err != nil {
+		t.Errorf("an answer: %d %q %v %v", n, v, ok, err)
+	}
+}
+
+func TestManyValuesAreSentInSeveralFrames(t *testing.T) {
+	var values []pmi.Pair
+	for i := range 2000 {
+		values = append(values, pmi.Pair{Key: strings.Repeat("k", i%60+1), Value: strings.Repeat("v", 1024)})
+	}
+	bodies := valuesBodies(values)
+	var got []pmi.Pair
+	for _, b := range bodies {
+		if len(b) > maxFrame/2 {
+			t.Errorf("a body of %d bytes", len(b))
+		}
+		part, err := readValues(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, part...)
+	}
+	if len(bodies) < 2 || !reflect.DeepEqual(got, values) {
+		t.Errorf("%d values came as %d, in %d frames", len(values), len(got), len(bodies))
+	}
+}
+
+// FuzzFrames: whatever comes, reading ends, and what was read as a frame is
+// written as the same bytes.
+func FuzzFrames(f *testing.F) {
+	f.Add(appendFrame(nil, frame{frameEvent, 1, eventBody(pmi.Event{Rank: 3, Why: "x"})}))
+	f.Add(appendFrame(nil, frame{frameRows, 1, rowsBody(1, []pmi.Row{{State: pmi.RowWaiting}}, 0)}))
+	f.Add(appendFrame(nil, frame{frameValues, 1, valuesBodies([]pmi.Pair{{Key: "a", Value: "b"}})[0]}))
+	f.Add([]byte("GET / HTTP/1.1\r\n"))
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		r := bytes.NewReader(wire)
+		for {
+			at := len(wire) - r.Len()
+			fr, err := readFrame(r)
+			if err != nil {
+				return
+			}
+			if again := appendFrame(nil, fr); !bytes.Equal(again, wire[at:at+len(again)]) {
+				t.Fatalf("%q was read as %v, which is %q", wire[at:], fr, again)
+			}
+			readDeath(fr.body)
+			readEvent(fr.body)
+			readValues(fr.body)
+			readAnswer(fr.body)
+			readGet(fr.body)
+			readOutput(fr.body)
+			readExited(fr.body)
+			readRows(fr.body, 0)
+			readPulse(fr.body)
+			readSignal(fr.body)
+		}
+	})
+}
+
+// FuzzAgentLine: noise before an agent never makes the reader take too much.
+func FuzzAgentLine(f *testing.F) {
+	f.Add([]byte("Welcome\nmuster-agent 1 key\nrest"))
+	f.Add([]byte("muster-agent \n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		noise, err := awaitAgentLine(bufio.NewReader(bytes.NewReader(text)), "key")
+		if err == nil && !bytes.Contains(text, []byte("muster-agent 1 key\n")) && !bytes.Contains(text, []byte("muster-agent 1 key")) {
+			t.Errorf("%q was taken for an agent", text)
+		}
+		if len(noise) > maxNoise+64<<10 {
+			t.Errorf("%d bytes of noise were read", len(noise))
+		}
+	})
+}
+
+func TestWindowHoldsBackWhatIsNotRead(t *testing.T) {
+	w := newWindow()
+	if !w.take(windowBytes) {
+		t.Fatal("an empty window takes a window")
+	}
+	went := make(chan bool, 1)
+	go func() { went <- w.take(1) }()
+	select {
+	case <-went:
+		t.Error("a full window must hold back")
+	case <-time.After(20 * time.Millisecond):
+	}
+	w.arrived(windowBytes)
+	if !<-went {
+		t.Error("an emptied window must let through")
+	}
+	w.arrived(1)
+	if !w.take(10 * windowBytes) {
+		t.Error("a piece longer than the window must go alone")
+	}
+	go func() { went <- w.take(1) }()
+	w.close()
+	if <-went {
+		t.Error("a closed window ends the wait and lets nothing through")
+	}
+}
