@@ -29,6 +29,7 @@ type World struct {
 	ids       contextIDs
 	buffered  atomic.Int64 // bytes that Bsend holds
 	bsends    sync.WaitGroup
+	memory    allocations
 	finalized atomic.Bool
 }
 

@@ -1,0 +1,35 @@
+package mpi
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// hugePage is the size of the pages that large memory gets, if the system has
+// some: an adapter and the processor then have fewer to keep in mind.
+const hugePage = 2 << 20
+
+// mapMemory maps zeros. Memory that can hold a huge page starts at one; the rest
+// of the mapping is never touched, and costs nothing.
+func mapMemory(size int) (mapping, error) {
+	room := 0
+	if size >= hugePage {
+		room = hugePage
+	}
+	whole, err := unix.Mmap(-1, 0, size+room, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return mapping{}, fmt.Errorf("map %d bytes: %w", size, err)
+	}
+	if room == 0 {
+		return mapping{whole, whole}, nil
+	}
+	skip := int(-rdma.MemOf(whole).Addr() % hugePage)
+	used := whole[skip : skip+size : skip+size]
+	_ = unix.Madvise(used, unix.MADV_HUGEPAGE) // without them it is slower, not wrong
+	return mapping{whole, used}, nil
+}
+
+func unmapMemory(whole []byte) error { return unix.Munmap(whole) }
