@@ -51,7 +51,8 @@ type branch struct {
 	link    *link
 	process *os.Process
 	closing bool
-	spoke   bool // the agent has answered
+	quit    chan struct{} // closed with closing
+	spoke   bool          // the agent has answered
 	reason  string
 	heard   atomic.Bool
 	ended   chan struct{}
@@ -59,7 +60,8 @@ type branch struct {
 
 // startBranch starts an agent. direct means that its host is this machine.
 func startBranch(owner branchOwner, forker *forker, key string, a assignment, direct bool) *branch {
-	b := &branch{owner: owner, forker: forker, key: key, assign: a, ended: make(chan struct{})}
+	b := &branch{owner: owner, forker: forker, key: key, assign: a,
+		quit: make(chan struct{}), ended: make(chan struct{})}
 	b.words = []string{a.AgentPath, "agent"}
 	if !direct {
 		b.words = rshWords(a.RSH, a.Host.Name, b.words...)
@@ -108,7 +110,10 @@ func (b *branch) run() {
 		if !again || b.isClosing() || time.Now().Add(pause).After(giveUp) {
 			break
 		}
-		time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-b.quit:
+		}
 	}
 	if !b.isClosing() {
 		b.owner.branchEnded(b, why)
@@ -156,7 +161,7 @@ func (b *branch) attempt() (why string, again bool) {
 	closing := b.closing
 	b.mu.Unlock()
 	if closing {
-		b.close()
+		b.close() // it was meant for this attempt too
 	}
 
 	// What a shell has left behind may hold its output open: its own end counts.
@@ -252,7 +257,10 @@ func (b *branch) kill() {
 // the shell is all there is, and may hang.
 func (b *branch) close() {
 	b.mu.Lock()
-	b.closing = true
+	if !b.closing {
+		b.closing = true
+		close(b.quit)
+	}
 	if b.link != nil {
 		b.link.close()
 	}

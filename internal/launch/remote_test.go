@@ -238,6 +238,21 @@ func TestUnreachableHostDeepInTheTreeIsNamed(t *testing.T) {
 	}
 }
 
+func TestHostsThatComeLateAreTriedAgain(t *testing.T) {
+	up := filepath.Join(t.TempDir(), "up")
+	script := `if [ "$1" = b ] && [ ! -e "` + up + `" ]; then touch "` + up + `"; echo "Name or service not known" >&2; exit 255; fi; shift; exec "$@"`
+	rsh := []string{"sh", "-c", script, "sh", "{host}"}
+	r := onHosts(t, "hello", "a:1,b:1", Config{RSH: rsh, Retry: true})
+	if r.Status != 0 || strings.Count(r.out, "hello from") != 2 {
+		t.Errorf("a host that ssh reaches the second time is not unreachable: %+v", r)
+	}
+	never := []string{"sh", "-c", "exit 255", "{host}"}
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: never, Retry: true, StartTimeout: 700 * time.Millisecond}, slow*3*time.Second)
+	if !strings.Contains(got, "exit status 255") {
+		t.Errorf("in the end the error is told: %s", got)
+	}
+}
+
 func TestMissingRemoteShellIsNamed(t *testing.T) {
 	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"no-such-shell"}}, slow*2*time.Second)
 	if !strings.Contains(got, "host a: ") || !strings.Contains(got, "no-such-shell") || !strings.Contains(got, "--rsh") {

@@ -369,6 +369,9 @@ func TestHelperLauncher(t *testing.T) {
 	} else {
 		cfg.Hosts, _ = ParseHosts(hosts)
 		cfg.RSH = sameMachine(t)
+		if config := os.Getenv("LAUNCH_TEST_SSH"); config != "" {
+			cfg.RSH = append(strings.Fields(defaultRSH), "-F", config)
+		}
 	}
 	Run(t.Context(), cfg)
 }
