@@ -1,6 +1,6 @@
 // A client on PMIx, for launchers that speak nothing else. The library behind
 // it blocks a thread per call and cannot be interrupted: a call whose context
-// ends is left behind, and its client refuses further ones.
+// ends is left behind in it.
 //
 // The fence exchanges no data. A value is fetched from its owner's node when a
 // rank asks for it.
@@ -152,11 +152,26 @@ func (c *pmixClient) Put(key string, val []byte) error {
 	return c.session.Put(key, val)
 }
 
+// Fence that is given up leaves the job's fences out of step, so it was the
+// last call of this client.
 func (c *pmixClient) Fence(ctx context.Context) error {
-	return c.wait(ctx, "Fence", func() error { return c.session.Fence(0) })
+	err := c.wait(ctx, "Fence", func() error { return c.session.Fence(0) })
+	if err != nil && ctx.Err() != nil {
+		c.refuse(err)
+	}
+	return err
 }
 
-func (c *pmixClient) Get(ctx context.Context, rank int, key string) (val []byte, err error) {
+// refuse makes all later calls end with an error; the first stays.
+func (c *pmixClient) refuse(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken == nil {
+		c.broken = err
+	}
+}
+
+func (c *pmixClient) Get(ctx context.Context, rank int, key string) ([]byte, error) {
 	if rank < 0 || rank >= c.size {
 		return nil, fmt.Errorf("pmi: Get of %q from rank %d in a job of %d", key, rank, c.size)
 	}
@@ -166,13 +181,23 @@ func (c *pmixClient) Get(ctx context.Context, rank int, key string) (val []byte,
 		defer cancel()
 	}
 	for pause := time.Millisecond; ; pause = min(2*pause, deathPoll) {
-		found := false
-		err := c.wait(ctx, fmt.Sprintf("getting %s of rank %d", key, rank), func() (err error) {
-			val, found, err = c.session.Get(rank, key, time.Second)
+		type answer struct {
+			val   []byte
+			found bool
+		}
+		got := make(chan answer, 1) // a call that is left behind has its own
+		err := c.wait(ctx, fmt.Sprintf("getting %s of rank %d", key, rank), func() error {
+			val, found, err := c.session.Get(rank, key, time.Second)
+			got <- answer{val, found}
 			return err
 		})
-		if err != nil || found {
-			return val, err
+		if err == nil {
+			if a := <-got; a.found {
+				return a.val, nil
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
@@ -200,13 +225,7 @@ func (c *pmixClient) wait(ctx context.Context, stage string, call func() error) 
 		return nil
 	case <-ctx.Done():
 	}
-	err := fmt.Errorf("pmi: rank %d of %d: %s: the PMIx launcher has not answered: %w", c.rank, c.size, stage, context.Cause(ctx))
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.broken == nil {
-		c.broken = err
-	}
-	return err
+	return fmt.Errorf("pmi: rank %d of %d: %s: the PMIx launcher has not answered: %w", c.rank, c.size, stage, context.Cause(ctx))
 }
 
 func (c *pmixClient) Abort(code int, why string) {
@@ -228,10 +247,6 @@ func (c *pmixClient) Close() error {
 	if errors.Is(err, ErrClosed) {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.broken == nil {
-		c.broken = ErrClosed
-	}
+	c.refuse(ErrClosed)
 	return err
 }

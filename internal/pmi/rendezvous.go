@@ -23,6 +23,7 @@ package pmi
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -126,11 +127,12 @@ type hello struct {
 	rank, size  int
 	host        string
 	whereabouts string
+	process     string // tells a process that comes again from another with its rank
 }
 
 func newHello(p place) hello {
 	host, _ := os.Hostname()
-	return hello{rank: p.rank, size: p.size, host: host, whereabouts: whereabouts()}
+	return hello{rank: p.rank, size: p.size, host: host, whereabouts: whereabouts(), process: rand.Text()}
 }
 
 // Words of the conversation between handshake and PMI-1. Texts travel in

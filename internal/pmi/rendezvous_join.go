@@ -86,7 +86,7 @@ func enter(ctx context.Context, conn net.Conn, lines *lineReader, p place, me he
 	}
 	if _, err := conn.Write(appendMessage(nil, cmdHello,
 		"rank", strconv.Itoa(me.rank), "size", strconv.Itoa(me.size),
-		"host", textField(me.host), "where", textField(me.whereabouts))); err != nil {
+		"host", textField(me.host), "where", textField(me.whereabouts), "process", me.process)); err != nil {
 		return "saying hello", err
 	}
 	if err := readVerdict(lines, cmdWelcome); err != nil {

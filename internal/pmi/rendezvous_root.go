@@ -189,7 +189,7 @@ func (r *root) receive(conn net.Conn) {
 	}
 	one := &member{conn: conn, hello: hello{
 		rank: m.number("rank", -1), size: m.number("size", -1),
-		host: fieldText(&m, "host"), whereabouts: fieldText(&m, "where"),
+		host: fieldText(&m, "host"), whereabouts: fieldText(&m, "where"), process: m.get("process"),
 	}}
 	refusal := r.enlist(one)
 	if refusal != "" {
@@ -234,27 +234,35 @@ func (r *root) enlist(one *member) string {
 	case one.rank == 0:
 		return fmt.Sprintf("a second rank 0 on %s (%s)", one.host, from)
 	}
-	if other := r.members[one.rank]; other != nil {
+	other := r.members[one.rank]
+	if other != nil && other.process != one.process {
 		return fmt.Sprintf("two processes have %s=%d: one on %s (%s), one on %s (%s)",
 			EnvPlaceRank, one.rank, other.host, other.conn.RemoteAddr(), one.host, from)
 	}
+	if other != nil {
+		other.conn.Close() // given up by its process, which tries again
+	} else {
+		r.come++
+	}
 	r.members[one.rank] = one
-	r.come++
 	r.serving.Add(1)
 	r.wake()
 	return ""
 }
 
 // strike takes a member off the list that has gone before the go: a process
-// that is started again may take its place.
+// that is started again may take its place. It is false after the go, when a
+// member's end is a death.
 func (r *root) strike(one *member) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.started {
+	if r.started && r.members[one.rank] == one {
 		return false
 	}
-	r.members[one.rank] = nil
-	r.come--
+	if r.members[one.rank] == one {
+		r.members[one.rank] = nil
+		r.come--
+	}
 	return true
 }
 

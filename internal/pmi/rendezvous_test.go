@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -287,43 +288,87 @@ func TestLateRanksAreWaitedFor(t *testing.T) {
 	exchange(t, clientsOf(t, all))
 }
 
+// Who shares memory is told by what the ranks say of where they run, in any
+// order.
+func TestRanksInOtherPlacesAreOnOtherNodes(t *testing.T) {
+	root := freePort(t)
+	here := whereabouts()
+	all := make([]joined, 5)
+	var wg sync.WaitGroup
+	wg.Go(func() { all[0].client, all[0].err = Open(t.Context(), env(placeEnv(0, 5, root, "k"))) })
+	for rank, where := range map[int]string{1: "pod a", 2: here, 3: "pod b", 4: "pod a"} {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+			defer cancel()
+			p := place{rank: rank, size: 5, root: root, key: []byte("k")}
+			me := newHello(p)
+			me.whereabouts = where
+			for {
+				conn, lines, _, err := knock(ctx, p, me)
+				if err == nil {
+					all[rank].client, all[rank].err = joinOrClose(ctx, newRootedConn(conn, lines, root), rank, 5, nil)
+					return
+				}
+				if ctx.Err() != nil {
+					all[rank].err = err
+					return
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+	wg.Wait()
+	clients := clientsOf(t, all)
+	for rank, c := range clients {
+		var nodes []int
+		for r := range 5 {
+			nodes = append(nodes, c.Node(r))
+		}
+		if want := []int{0, 1, 0, 2, 1}; !slices.Equal(nodes, want) {
+			t.Errorf("rank %d sees the ranks on nodes %v, want %v", rank, nodes, want)
+		}
+	}
+	if c := clients[4]; c.LocalRank() != 1 || c.LocalSize() != 2 {
+		t.Errorf("rank 4 shares its place with rank 1, but is %d of %d there", c.LocalRank(), c.LocalSize())
+	}
+	exchange(t, clients)
+}
+
 // A process that ends before the job starts may be started again: pods are.
 func TestARankThatLeftBeforeTheStartMayComeAgain(t *testing.T) {
 	root := freePort(t)
-	p := place{rank: 1, size: 2, root: root, key: []byte("k")}
-	var zero joined
-	done := make(chan struct{})
-	hold, _, err := net.SplitHostPort(root)
-	if err != nil || hold == "" {
-		t.Fatal(err)
-	}
+	var (
+		zero joined
+		done = make(chan struct{})
+		last net.Conn
+	)
 	go func() {
 		defer close(done)
 		zero.client, zero.err = Open(t.Context(), env(placeEnv(0, 3, root, "k")))
 	}()
-	p.size = 3
-	// This one says hello and goes away.
-	for {
+	// These two, which are the same process, say hello; the second takes the
+	// place of the first, and goes away.
+	for range 2 {
 		conn, err := net.Dial("tcp", root)
-		if err != nil {
+		for ; err != nil; conn, err = net.Dial("tcp", root) {
 			time.Sleep(5 * time.Millisecond)
-			continue
 		}
-		if err := introduce(conn, p.key); err != nil {
+		defer conn.Close()
+		if err := introduce(conn, []byte("k")); err != nil {
 			t.Fatal(err)
 		}
-		conn.Write(appendMessage(nil, cmdHello, "rank", "1", "size", "3", "host", "", "where", ""))
+		conn.Write(appendMessage(nil, cmdHello, "rank", "1", "size", "3", "host", "", "where", "", "process", "p"))
 		if err := readVerdict(&lineReader{r: conn}, cmdWelcome); err != nil {
-			t.Fatal(err)
+			t.Fatalf("a process that has lost its connection may come again: %v", err)
 		}
-		conn.Close()
-		break
+		last = conn
 	}
+	last.Close()
 	all := make([]joined, 3)
 	var wg sync.WaitGroup
 	for _, rank := range []int{1, 2} {
 		wg.Go(func() {
-			time.Sleep(50 * time.Millisecond) // let rank 0 see that the first has gone
+			time.Sleep(200 * time.Millisecond) // let rank 0 see that it has gone
 			all[rank].client, all[rank].err = Open(t.Context(), env(placeEnv(rank, 3, root, "k")))
 		})
 	}
