@@ -67,6 +67,8 @@ package ofi
 #cgo noescape mo_post
 #cgo nocallback mo_post
 #cgo noescape mo_poll
+#cgo noescape mo_pending
+#cgo nocallback mo_pending
 #cgo nocallback mo_poll
 #include <stdlib.h>
 #include "shim.h"
@@ -346,6 +348,9 @@ func (e endpoint) post(wrs []rdma.SendWR) (taken int, why refusal) {
 	rc := int64(C.mo_post(e.c, C.uintptr_t(uintptr(unsafe.Pointer(&wrs[0]))), C.int(len(wrs))))
 	return int(uint32(rc)), refusal(rc >> 32)
 }
+
+// pending is the number of requests that have not ended.
+func (e endpoint) pending() int { return int(C.mo_pending(e.c)) }
 
 // slot is the number of the i-th request that was just taken.
 func (e endpoint) slot(i int) uint32 { return uint32(e.slots[i]) }

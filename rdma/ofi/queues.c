@@ -276,3 +276,12 @@ int mo_qp_close(mo_qp *q)
 	mo_unlock(d);
 	return rc;
 }
+
+// mo_pending is the number of requests that have not ended.
+int mo_pending(mo_qp *q)
+{
+	mo_lock(q->dev);
+	int n = (int)q->open;
+	mo_unlock(q->dev);
+	return n;
+}

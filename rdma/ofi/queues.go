@@ -227,6 +227,17 @@ func (q *queuePair) refused(why refusal, wr *rdma.SendWR) error {
 	return fmt.Errorf("ofi: post %v of %d bytes to peer %d over provider %s: %w", wr.Op, wr.Body.Len(), wr.Peer, d.what.provider, d.lib.failed(why))
 }
 
+// Pending is the number of requests that have not ended; rdma.DrainQP tells what it
+// is for.
+func (q *queuePair) Pending() int {
+	if q.closed {
+		return 0
+	}
+	return q.end.pending()
+}
+
+var _ rdma.DrainQP = (*queuePair)(nil)
+
 func (q *queuePair) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	if q.closed {
 		return 0, rdma.ErrClosed

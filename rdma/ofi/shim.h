@@ -133,5 +133,6 @@ int mo_qp_close(mo_qp *q);
 // traffic.c
 int64_t mo_post(mo_qp *q, uintptr_t wrs, int n);
 int mo_poll(mo_cq *c, int max);
+int mo_pending(mo_qp *q);
 
 #endif
