@@ -2,8 +2,9 @@ package mpitest
 
 // Ranks as processes: the test binary was started by a launcher. The process
 // joins the job once, at the first test that needs it. Every process runs the
-// same tests in the same order, so a Run is a collective call: the first n ranks
-// get a communicator of their own, and all meet in a barrier at the end.
+// same tests in the same order, so a Run is a collective call: n ranks, from all
+// over the job and so from all its hosts, get a communicator of their own, and all
+// meet in a barrier at the end.
 
 import (
 	"context"
@@ -37,7 +38,23 @@ var join = sync.OnceValues(func() (*job, error) {
 })
 
 // Launched tells whether a launcher started this process as a rank of a job.
-func Launched() bool { return os.Getenv("PMI_FD") != "" || os.Getenv("PMI_PORT") != "" }
+func Launched() bool {
+	for _, name := range []string{"PMI_FD", "PMI_PORT", "PMIX_RANK", "MUSTER_ROOT"} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// jobSize is the number of ranks of the job, 0 if it cannot be joined.
+func jobSize() int {
+	j, err := join()
+	if err != nil {
+		return 0
+	}
+	return j.world.Comm().Size()
+}
 
 func runInJob(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
 	t.Helper()
@@ -80,11 +97,13 @@ func runInJob(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
 	t.Fatalf("rank %d leaves the job: %s", all.Rank(), why)
 }
 
-// takePart runs fn if this process is one of the first n, and meets the others.
+// takePart runs fn if this process is one of the n, and meets the others.
 func takePart(t *testing.T, all *mpi.Comm, n int, fn func(t *testing.T, world *mpi.Comm)) error {
-	colour := 0
-	if all.Rank() >= n {
-		colour = mpi.Undefined
+	colour := mpi.Undefined
+	for k := range n {
+		if k*all.Size()/n == all.Rank() {
+			colour = 0
+		}
 	}
 	part, err := all.Split(colour, all.Rank())
 	if err != nil {

@@ -21,15 +21,19 @@ const Timeout = 120 * time.Second
 // Run calls fn as each of n ranks and waits for all of them. A rank that fails
 // the test or panics makes the calls of the others return errors that name it.
 // Under a launcher, Run calls fn once, as the rank that this process is, if it is
-// one of the first n.
+// one of the n that take part.
 func Run(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
 	t.Helper()
 	RunConfig(t, n, nil, fn)
 }
 
-// Sizes is Run with several numbers of ranks, each as a subtest.
+// Sizes is Run with several numbers of ranks, each as a subtest. In a job of more
+// ranks than any of them it is also run with all.
 func Sizes(t *testing.T, ranks []int, fn func(t *testing.T, world *mpi.Comm)) {
 	t.Helper()
+	if Launched() && len(ranks) > 1 && jobSize() > slices.Max(ranks) {
+		ranks = append(slices.Clone(ranks), jobSize())
+	}
 	for _, n := range ranks {
 		t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) { Run(t, n, fn) })
 	}
