@@ -1,0 +1,141 @@
+//go:build ofi && cgo && linux
+
+package hosts
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/lab"
+)
+
+// binaries are what the ranks run.
+type binaries struct{ muster, tests string }
+
+// build makes the command and the tests of package mpi, with libfabric.
+func build(t *testing.T) binaries {
+	t.Helper()
+	dir := t.TempDir()
+	b := binaries{filepath.Join(dir, "muster"), filepath.Join(dir, "mpi.test")}
+	for _, args := range [][]string{
+		{"build", "-tags", "ofi", "-o", b.muster, "../../cmd/muster"},
+		{"test", "-c", "-tags", "ofi", "-o", b.tests, "../../mpi"},
+	} {
+		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	return b
+}
+
+// run starts a job with perHost ranks on each host of the lab.
+func (b binaries) run(t *testing.T, l *lab.Lab, perHost int, flags []string, prog ...string) *exec.Cmd {
+	t.Helper()
+	var hosts []string
+	for _, h := range l.Hosts() {
+		hosts = append(hosts, h+":"+strconv.Itoa(perHost))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	t.Cleanup(cancel)
+	args := append([]string{"run", "--hosts", strings.Join(hosts, ","), "--rsh", l.Rsh()}, flags...)
+	cmd := exec.CommandContext(ctx, b.muster, append(args, prog...)...)
+	cmd.Dir = "../../mpi"
+	return cmd
+}
+
+func TestEveryTestOfTheLibraryPassesOnFourHosts(t *testing.T) {
+	b := build(t)
+	l := lab.New(t, lab.Config{Hosts: 4})
+	out, err := b.run(t, l, 4, nil, b.tests, "-test.timeout", "200s").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if n := bytes.Count(out, []byte("PASS")); n != 16 {
+		t.Errorf("%d of 16 ranks say PASS:\n%s", n, out)
+	}
+}
+
+// Nothing that is not a rank of the job may disturb it: whoever connects to a port
+// and talks nonsense, or says nothing at all, is ignored.
+func TestAScanOfAllPortsCostsNothing(t *testing.T) {
+	b := build(t)
+	l := lab.New(t, lab.Config{Hosts: 2})
+	cmd := b.run(t, l, 1, nil, b.muster, "bench", "latency", "--sizes", "8", "--iterations", "100000")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+
+	scanned := 0
+	for scanning := true; scanning; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out.String())
+			}
+			scanning = false
+		default:
+			for _, h := range l.Hosts() {
+				for _, port := range listening(t, l, h) {
+					scanned++
+					scan(t, l, h, port)
+				}
+			}
+		}
+	}
+	if scanned == 0 {
+		t.Error("no listening port was found while the job ran")
+	}
+	t.Logf("%d ports scanned\n%s", scanned, out.String())
+}
+
+var portPattern = regexp.MustCompile(`(?m)^LISTEN\s+\d+\s+\d+\s+\S*:(\d+)\s`)
+
+// listening lists the TCP ports that are open on a host.
+func listening(t *testing.T, l *lab.Lab, host string) (ports []string) {
+	out, err := l.Command(t.Context(), host, "ss", "-ltnH").Output()
+	if err != nil {
+		t.Fatalf("ss on %s: %v", host, err)
+	}
+	for _, m := range portPattern.FindAllSubmatch(out, -1) {
+		ports = append(ports, string(m[1]))
+	}
+	return ports
+}
+
+// scan connects and talks nonsense: nothing, a line, a kilobyte of random bytes.
+func scan(t *testing.T, l *lab.Lab, host, port string) {
+	script := fmt.Sprintf(`for what in : 'echo GET / HTTP/1.0' 'head -c 1024 /dev/urandom'; do
+		exec 3<>/dev/tcp/%s/%s && $what >&3; exec 3>&-; done`, l.Addr(host, 0), port)
+	cmd := l.Command(t.Context(), host, "bash", "-c", script)
+	cmd.WaitDelay = time.Second
+	_ = cmd.Run() // a port that is closed meanwhile is no fault
+}
+
+func TestMain(m *testing.M) {
+	os.Setenv("CGO_ENABLED", "1")
+	os.Exit(m.Run())
+}
+
+func TestSixtyFourRanksOnFourHostsSayHello(t *testing.T) {
+	b := build(t)
+	l := lab.New(t, lab.Config{Hosts: 4})
+	start := time.Now()
+	out, err := b.run(t, l, 16, nil, b.muster, "bench", "first-message").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%v from start to end\n%s", time.Since(start), out)
+}
