@@ -37,17 +37,39 @@ func openAll(t testing.TB, n int, cfg Config) []rdma.Device {
 	return list
 }
 
+// refusals are the checks of accesses that must not succeed, without those of
+// operations that the device does not have.
+func refusals(why string) map[string]string {
+	list := map[string]string{}
+	for _, op := range []string{"read", "write"} {
+		for _, way := range []string{"beyond-the-end", "before-the-start", "around-the-world", "wrong-key", "missing-right", "after-deregister"} {
+			list["refuse-"+op+"-"+way] = why
+		}
+	}
+	return list
+}
+
+// TestConformance runs the suite on the providers that need no adapter. What is
+// excluded is looked at in refusal_test.go.
 func TestConformance(t *testing.T) {
+	const broken = "the target's provider answers a forbidden access by breaking the connection, without a reason: " +
+		"the origin sees StatusPeerGone; and addresses count from the start of a region, so that the suite's address 1 is a good one"
+	overTCP := refusals(broken)
+	overUDP := refusals("the target's provider drops a forbidden request without an answer, and its origin repeats it for ever; " +
+		"and addresses count from the start of a region, so that the suite's address 1 is a good one")
+	overUDP["close-ends-access"] = "the provider repeats a request to a peer that is gone for ever, and reports nothing"
 	for _, v := range []struct {
-		provider string
-		exclude  map[string]string
+		name    string
+		cfg     Config
+		exclude map[string]string
 	}{
-		{"net", nil},
-		{"tcp;ofi_rxm", nil},
-		{"udp;ofi_rxd", nil},
+		{"net", Config{Provider: "net"}, overTCP},
+		{"tcp;ofi_rxm", Config{Provider: "tcp;ofi_rxm"}, overTCP},
+		{"udp;ofi_rxd", Config{Provider: "udp;ofi_rxd"}, overUDP},
+		{"udp", Config{Provider: "udp", Transport: rdma.UD}, nil},
 	} {
-		rdmatest.Run(t, rdmatest.Fixture{Name: v.provider, Exclude: v.exclude, Open: func(t testing.TB, n int) []rdma.Device {
-			return openAll(t, n, Config{Provider: v.provider})
+		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Open: func(t testing.TB, n int) []rdma.Device {
+			return openAll(t, n, v.cfg)
 		}})
 	}
 }

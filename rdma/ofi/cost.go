@@ -57,7 +57,7 @@ func attrOf(o offered, s sizes, delivery bool) rdma.Attr {
 		Transports: o.transport,
 		Ops:        rdma.Ops(rdma.OpSend),
 		MaxSend:    s.buffer - headerBytes,
-		MaxInline:  s.buffer - headerBytes - rdma.HeadMax,
+		MaxInline:  s.buffer - headerBytes,
 		LocalKeys:  o.localKeys,
 		Pins:       pinning(o.provider),
 	}

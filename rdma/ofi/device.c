@@ -121,7 +121,11 @@ int mo_register(mo_device *d, uintptr_t mem, size_t len, int access, uint64_t ke
 	mo_region *r = malloc(sizeof *r);
 	if (!r)
 		return MO_NO_MEMORY;
-	uint64_t rights = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
+	// FI_SEND and FI_RECV only where sends need them: ofi_rxm lets peers read
+	// whatever may be sent.
+	uint64_t rights = FI_READ | FI_WRITE;
+	if (d->mr_mode & FI_MR_LOCAL)
+		rights |= FI_SEND | FI_RECV;
 	if (access & MO_REMOTE_READ)
 		rights |= FI_REMOTE_READ;
 	if (access & MO_REMOTE_WRITE)

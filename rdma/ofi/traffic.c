@@ -201,16 +201,21 @@ int64_t mo_post(mo_qp *q, uintptr_t wrs, int n)
 		}
 		if ((rc = prepare(q, w, &op)))
 			break;
+		q->open++;
+		q->slots[i] = op->kind == MO_KIND_INLINE ? MO_NO_SLOT : op->slot;
+		if (w->op != MO_SEND && w->len == 0) {
+			mo_end(op, MO_STATUS_OK, 0); // some providers never end a read of nothing
+			continue;
+		}
 		int sent = p->deferred ? -FI_EAGAIN : mo_issue(q, p, op);
 		if (sent == -FI_EAGAIN) {
 			mo_defer(q, p, op);
 		} else if (sent) {
+			q->open--;
 			release(op);
 			rc = sent;
 			break;
 		}
-		q->open++;
-		q->slots[i] = op->kind == MO_KIND_INLINE ? MO_NO_SLOT : op->slot;
 	}
 	if (rc == MO_AGAIN)
 		fi_cq_read(q->send->fid, NULL, 0); // what is on its way goes on
@@ -381,9 +386,12 @@ static int failed(mo_cq *c, mo_qp *closing, mo_done *o)
 	}
 	if (op->kind == MO_KIND_FREE)
 		return 0;
+	int status = mo_status_of(e.err);
+	if (status == MO_STATUS_FLUSHED && op->qp != closing)
+		status = MO_STATUS_GONE; // the provider has given up the connection
 	if (o)
-		return finish(op, mo_status_of(e.err), e.err, o);
-	mo_end(op, mo_status_of(e.err), e.err);
+		return finish(op, status, e.err, o);
+	mo_end(op, status, e.err);
 	return 0;
 }
 
@@ -432,8 +440,10 @@ static int oddities(mo_cq *c, int max)
 	while (n < max && (r = mo_chain_take(&c->came)))
 		n += deliver(c, r, r->len, &c->done[n]);
 	for (mo_qp *q = c->dev->qps; q; q = q->next) {
-		if (q->send == c && q->deferred)
+		if (q->send == c && q->deferred) {
 			mo_retry(q);
+			c->odd |= q->deferred != NULL;
+		}
 		if (q->recv != c)
 			continue;
 		struct mo_chain again = q->unposted;
@@ -446,7 +456,7 @@ static int oddities(mo_cq *c, int max)
 			q->srq->low = 0;
 			c->done[n++] = (mo_done){.op = MO_LOW_WATER, .len = q->srq->count, .slot = MO_NO_SLOT};
 		}
-		if (q->unposted.first || (q->waiting.first && q->srq->count) || q->srq->low || q->deferred)
+		if (q->unposted.first || (q->waiting.first && q->srq->count) || q->srq->low)
 			c->odd = 1;
 	}
 	if (c->ended || c->came.first)

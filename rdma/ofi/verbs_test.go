@@ -16,7 +16,7 @@ import (
 const overVerbs = "verbs;ofi_rxm"
 
 func TestVerbsConforms(t *testing.T) {
-	offers, _, err := Survey(Config{Provider: overVerbs})
+	offers, _, err := Survey(Config{Provider: overVerbs, Peers: 16})
 	if err != nil {
 		t.Fatal(err)
 	}

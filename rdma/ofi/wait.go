@@ -26,6 +26,11 @@ import (
 // may not show in the descriptor.
 const lookAgain = 5 * time.Millisecond
 
+// longestSleep bounds every sleep. A provider that misses a wake-up, or that waits
+// for a peer that waits for us, then costs a moment and not the job; ten looks a
+// second cost nothing.
+const longestSleep = 100 * time.Millisecond
+
 // armedQueue implements rdma.ArmedCQ.
 type armedQueue struct{ *completionQueue }
 
@@ -112,6 +117,7 @@ func (w *waker) sleep(fd int, timeout time.Duration) error {
 	if timeout <= 0 {
 		return nil
 	}
+	timeout = min(timeout, longestSleep)
 	w.fds[0] = unix.PollFd{Fd: int32(w.fd), Events: unix.POLLIN}
 	w.fds[1] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} // a negative one is passed over
 	limit := unix.NsecToTimespec(int64(timeout))
