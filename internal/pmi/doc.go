@@ -4,9 +4,10 @@
 // it. The wire protocol is PMI-1, the one that MPICH's Hydra and Slurm speak.
 //
 // [Open] looks at the environment and gives the right client: PMI-1 under a
-// launcher that speaks it, a world of one when there is no launcher, and an
-// error when there is a launcher that Muster cannot talk to, because N worlds
-// of one are never what the user meant. [NewLocal] makes n clients in one
+// launcher that speaks it, PMIx under one that speaks only that (package pmix),
+// PMI-1 from rank 0 when four variables stand for a launcher (rendezvous.go), a
+// world of one when there is none, and an error when there is a launcher that
+// Muster cannot talk to, because N worlds of one are never what the user meant. [NewLocal] makes n clients in one
 // process, for ranks that are goroutines.
 //
 // The [Board] is a page of shared memory beside it, made by `muster run`: each
