@@ -69,6 +69,7 @@ enum {
 	MO_BATCH = 64,       // completions of one crossing, work requests of one crossing
 	MO_ERR_NOKEY = 266,  // FI_ENOKEY, checked in library.c
 	MO_NAME_MAX = 128,   // longest endpoint name
+	MO_HEADER_BYTES = 16, // goes before each message
 };
 #define MO_NO_SLOT 0xffffffffu
 
