@@ -5,6 +5,7 @@ package regcache
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -100,9 +101,19 @@ func getAndPut(t testing.TB, c *Cache, bufs [][]byte, n int) {
 	}
 }
 
+// processorTime is what this thread has had of the processor, so that a busy
+// machine does not count as a slow cache.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(ts.Nano())
+}
+
 // The aim is 100 ns for a look-up. The test allows ten times that, since other
-// programs use the processor's cache beside it: there a balanced tree would not
-// hold it. The figures are printed.
+// programs use the processor's cache beside it. The figures are printed.
 func TestAMillionBuffersAreFoundQuickly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a million registrations take seconds")
@@ -115,6 +126,8 @@ func TestAMillionBuffersAreFoundQuickly(t *testing.T) {
 	if s := c.Stats(); s.Entries != n || s.Misses != uint64(n) {
 		t.Fatalf("%d regions after %d misses, want %d", s.Entries, s.Misses, n)
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for _, way := range []struct {
 		name    string
 		allowed time.Duration
@@ -126,9 +139,9 @@ func TestAMillionBuffersAreFoundQuickly(t *testing.T) {
 	} {
 		var took []time.Duration
 		for range 3 {
-			start := time.Now()
+			start := processorTime(t)
 			way.run()
-			took = append(took, time.Since(start)/time.Duration(n))
+			took = append(took, (processorTime(t)-start)/time.Duration(n))
 		}
 		best := slices.Min(took)
 		t.Logf("%s: %v among %d", way.name, best, n)
