@@ -49,7 +49,7 @@ func (a *agent) startRanks() error {
 		block: spec.Blocks[a.self()], size: spec.Size,
 		prog: prog, args: spec.Args, env: env, dir: spec.Dir, bind: spec.Bind, server: a.server,
 		stdin: a.stdinFile, lines: a.lines, post: a.happened,
-		say: func(text string) { fmt.Fprintln(os.Stderr, "muster agent:", text) },
+		say: func(text string) { a.tell(frameSay, []byte(text)) },
 	})
 	if err != nil {
 		return err

@@ -49,6 +49,7 @@ const (
 	frameRows    // the number that was asked with, the rows
 	framePulse   // whether the ranks of a host move
 	frameDrained // all output of a host has been sent
+	frameSay     // a text for people
 	framePong
 	frameKinds // how many there are
 )

@@ -51,6 +51,7 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"cat":         roleCat,
 	"sleep":       roleSleep,
 
+	"babble":       nil,       // never joins, and says what no client says
 	"never-joins":  roleHello, // but for the last rank
 	"never-fences": roleNeverFences,
 }
@@ -58,6 +59,10 @@ var rankRoles = map[string]func(c pmi.Client) int{
 func playRank(role string) int {
 	if role == "never-joins" && os.Getenv(pmi.EnvRank) == "3" {
 		time.Sleep(20 * time.Second)
+	}
+	if role == "babble" {
+		fmt.Fprint(os.NewFile(pmiFD, "launcher"), "good morning\n")
+		return 0
 	}
 	c, err := pmi.Open(context.Background(), os.Getenv)
 	if err != nil {

@@ -65,7 +65,7 @@ type remoteHost struct {
 
 type remoteOutput struct {
 	host     uint32
-	rank     int
+	rank     int // -1: the agent itself speaks
 	isStderr bool
 	text     []byte
 }
@@ -207,7 +207,7 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 		return err
 	case frameOutput:
 		rank, isStderr, text, err := readOutput(f.body)
-		if err == nil {
+		if err == nil && rank >= 0 {
 			b.out.put(remoteOutput{f.host, rank, isStderr, text})
 		}
 		return err
@@ -247,6 +247,8 @@ func (b *remoteBackend) take(br *branch, f frame) error {
 		b.hosts[host].pulse = p
 		b.mu.Unlock()
 		return err
+	case frameSay:
+		b.out.put(remoteOutput{host: f.host, rank: -1, text: f.body})
 	case frameDrained:
 		b.hostDrained(host)
 	}
@@ -325,6 +327,10 @@ func (b *remoteBackend) print() {
 		o, ok := b.out.take()
 		if !ok {
 			return
+		}
+		if o.rank < 0 {
+			b.job.say(fmt.Sprintf("host %s: %s", b.cfg.Hosts[o.host].Name, o.text))
+			continue
 		}
 		stream := [2]int{o.rank, 0}
 		if o.isStderr {

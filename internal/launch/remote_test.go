@@ -178,6 +178,15 @@ func TestWhoWaitsForWhomIsToldAcrossHosts(t *testing.T) {
 	}
 }
 
+func TestWhatAgentsHaveToSayIsPrinted(t *testing.T) {
+	r := onHosts(t, "babble", "a:1,b:1", Config{})
+	for rank, host := range []string{"a", "b"} {
+		if want := fmt.Sprintf(`muster: host %s: rank %d: pmi: rank %d sent "good morning"`, host, rank, rank); !strings.Contains(r.err, want) {
+			t.Errorf("the agent on %s must be heard with %q: %s", host, want, r.err)
+		}
+	}
+}
+
 func TestEnvironmentOnOtherHosts(t *testing.T) {
 	t.Setenv("NOT_FOR_OTHERS", "here")
 	// The shell wipes the environment, as a login on another machine would.
