@@ -30,9 +30,11 @@ func (p placed) LocalSize() int {
 
 // wire is what the network devices of a test share.
 type wire struct {
-	host *shm.Host
-	mu   sync.Mutex
-	cqs  map[rdma.PeerID]*wireCQ
+	host  *shm.Host
+	mu    sync.Mutex
+	cqs   map[rdma.PeerID]*wireCQ
+	pins  bool // registering is dear
+	taken int  // registrations so far
 }
 
 // wireDevice is a shared-memory device that passes for a network. If armed is
@@ -51,11 +53,19 @@ func (w *wire) open(index, peers int, armed bool) (rdma.Device, error) {
 		return nil, err
 	}
 	d := &wireDevice{Device: dev, wire: w, index: index, armed: armed, attr: *dev.Attr()}
-	d.attr.Name = "wire"
+	d.attr.Name, d.attr.Pins = "wire", w.pins
+	d.attr.Ops = rdma.Ops(rdma.OpSend, rdma.OpRead, rdma.OpWrite)
 	return d, nil
 }
 
 func (d *wireDevice) Attr() *rdma.Attr { return &d.attr }
+
+func (d *wireDevice) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
+	d.wire.mu.Lock()
+	d.wire.taken++
+	d.wire.mu.Unlock()
+	return d.Device.Register(mem, acc)
+}
 
 func (d *wireDevice) NewCQ(depth int) (rdma.CQ, error) {
 	cq, err := d.Device.NewCQ(depth)
@@ -124,10 +134,10 @@ func (q *wireCQ) tell() {
 }
 
 // runOnHosts runs fn as n ranks, perHost on each host.
-func runOnHosts(t *testing.T, n, perHost int, armed bool, cfg Config, fn func(c *Comm) error) {
+func runOnHosts(t *testing.T, n, perHost int, armed bool, cable *wire, fn func(c *Comm) error) {
 	t.Helper()
+	cable.host, cable.cqs = shm.NewHost(), map[rdma.PeerID]*wireCQ{}
 	var (
-		cable   = &wire{host: shm.NewHost(), cqs: map[rdma.PeerID]*wireCQ{}}
 		hosts   = map[int]*shm.Host{}
 		clients = pmi.NewLocal(n)
 		errs    = make(chan error, n)
@@ -157,7 +167,7 @@ func runOnHosts(t *testing.T, n, perHost int, armed bool, cfg Config, fn func(c 
 				if client.LocalSize() == 1 {
 					lanes[0], lanes[1] = lanes[1], lanes[0]
 				}
-				w, err := joinOver(context.Background(), cfg, client, lanes, near.Attr().Crowded, true)
+				w, err := joinOver(context.Background(), Config{}, client, lanes, near.Attr().Crowded, true)
 				if err != nil {
 					return err
 				}
@@ -185,7 +195,7 @@ func TestRanksOfSeveralHostsTalkOverTheLaneThatReachesThem(t *testing.T) {
 	for _, perHost := range []int{1, 2, 3} {
 		for _, armed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d-a-host-armed-%v", perHost, armed), func(t *testing.T) {
-				runOnHosts(t, 5, perHost, armed, Config{}, func(c *Comm) error {
+				runOnHosts(t, 5, perHost, armed, &wire{}, func(c *Comm) error {
 					if err := exchangeWithAll(c, perHost); err != nil {
 						return err
 					}
@@ -258,6 +268,51 @@ func takeFromAnybody(c *Comm) error {
 		return err
 	}
 	return Barrier(c)
+}
+
+func TestMemoryThatIsUsedAgainIsRegisteredOnce(t *testing.T) {
+	const rounds, n = 20, 1 << 20
+	for _, alloc := range []bool{false, true} {
+		cable := &wire{pins: true}
+		runOnHosts(t, 2, 1, true, cable, func(c *Comm) error {
+			buf := make([]byte, n)
+			if alloc {
+				var err error
+				if buf, err = Alloc[byte](c, n); err != nil {
+					return err
+				}
+			}
+			for i := range rounds {
+				if c.Rank() == 0 {
+					for j := range buf {
+						buf[j] = byte(i + j)
+					}
+					if err := Send(c, buf, 1, i); err != nil {
+						return err
+					}
+					continue
+				}
+				if _, err := Recv(c, buf, 0, i); err != nil {
+					return err
+				}
+				for j := range buf {
+					if buf[j] != byte(i+j) {
+						return fmt.Errorf("round %d: byte %d is %d", i, j, buf[j])
+					}
+				}
+			}
+			if err := Barrier(c); err != nil {
+				return err
+			}
+			if alloc {
+				return Free(c, buf)
+			}
+			return nil
+		})
+		if cable.taken > 2 {
+			t.Errorf("%d messages from one buffer (Alloc %v) made %d registrations, want 1 or 2", rounds, alloc, cable.taken)
+		}
+	}
 }
 
 func TestANetworkThatIsForbiddenIsAnErrorAtTheStart(t *testing.T) {

@@ -120,8 +120,8 @@ func Forget[T Elem](c *Comm, mem []T) error {
 
 // registerFixed makes memory known to the network device, if there is one that
 // must know it. Shared memory need not.
-func (w *World) registerFixed(mem []byte) error { return nil }
+func (w *World) registerFixed(mem []byte) error { return w.e.RegisterFixed(mem) }
 
 // dropFixed ends every registration of memory that is about to be unmapped. It
 // fails if an operation still uses one.
-func (w *World) dropFixed(mem []byte) error { return nil }
+func (w *World) dropFixed(mem []byte) error { return w.e.DropFixed(mem) }

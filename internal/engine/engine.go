@@ -25,6 +25,9 @@ type Config struct {
 	// early futex costs 5–7 µs; on a shared core, what is awaited is usually
 	// computed by the rank that the yield lets run).
 	Spin, Yield int
+	// RegisterCache is how many bytes may stay registered after use, with devices
+	// for which that is dear. Zero: the cache's own default. Negative: none.
+	RegisterCache int64
 	// InProcess says that the ranks are goroutines of this process, so that a
 	// waiter must give way to goroutines rather than to threads.
 	InProcess bool

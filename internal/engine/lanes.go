@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/regcache"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -39,6 +40,8 @@ type lane struct {
 	number int         // its place in Engine.lanes
 	local  bool
 	alone  bool // only this rank itself can send over it
+	// regs keeps memory registered where that is dear; nil: each use registers.
+	regs *regcache.Cache
 
 	// For lanes other than home:
 	armed    rdma.ArmedCQ // nil: it cannot be waited for beside home
@@ -58,6 +61,9 @@ func (e *Engine) openLanes() error {
 		}
 		d.dev, d.attr, d.number, d.local = c.Device, c.Device.Attr(), i, c.Local
 		d.alone = c.Local && e.client.LocalSize() == 1
+		if d.attr.Pins {
+			d.regs = regcache.New(d.dev, regcache.Config{Bytes: e.cfg.RegisterCache})
+		}
 		e.lanes = append(e.lanes, d)
 		if err := d.openQueues(); err != nil {
 			return err
@@ -191,6 +197,9 @@ func (e *Engine) closeLanes() error {
 		d.qp.Close()
 		d.srq.Close()
 		d.cq.Close()
+		if d.regs != nil {
+			err = errors.Join(err, d.regs.Close())
+		}
 		err = errors.Join(err, d.dev.Close())
 	}
 	return err
@@ -200,7 +209,68 @@ func (e *Engine) closeLanes() error {
 type registrar struct{ e *Engine }
 
 func (r registrar) Register(l *p2p.Link, mem []byte, acc rdma.Access) (rdma.MR, error) {
-	return r.e.lanes[l.Dev].dev.Register(mem, acc)
+	d := r.e.lanes[l.Dev]
+	if d.regs != nil {
+		return d.regs.Get(mem, acc)
+	}
+	return d.dev.Register(mem, acc)
 }
 
-func (r registrar) Deregister(l *p2p.Link, mr rdma.MR) { _ = r.e.lanes[l.Dev].dev.Deregister(mr) }
+func (r registrar) Deregister(l *p2p.Link, mr rdma.MR) {
+	d := r.e.lanes[l.Dev]
+	if d.regs != nil {
+		_ = d.regs.Put(mr)
+		return
+	}
+	_ = d.dev.Deregister(mr)
+}
+
+// RegisterFixed registers memory until DropFixed with every device for which
+// that is dear.
+func (e *Engine) RegisterFixed(mem []byte) error {
+	e.lock()
+	defer e.unlock()
+	if e.closed {
+		return nil
+	}
+	for _, d := range e.lanes {
+		if d.regs == nil {
+			continue
+		}
+		if err := d.regs.Fix(mem, rdma.RemoteRead|rdma.RemoteWrite); err != nil {
+			e.dropFixed(mem)
+			return err
+		}
+	}
+	return nil
+}
+
+// DropFixed ends every registration of memory that is about to be unmapped.
+func (e *Engine) DropFixed(mem []byte) error {
+	e.lock()
+	defer e.unlock()
+	if e.closed {
+		return nil // Close has ended them
+	}
+	return e.dropFixed(mem)
+}
+
+func (e *Engine) dropFixed(mem []byte) (err error) {
+	for _, d := range e.lanes {
+		if d.regs != nil {
+			err = errors.Join(err, d.regs.Drop(mem))
+		}
+	}
+	return err
+}
+
+// Registrations says what the registration caches did and hold, by device.
+func (e *Engine) Registrations(visit func(device string, s regcache.Stats)) {
+	e.lock()
+	defer e.unlock()
+	for _, d := range e.lanes {
+		if d.regs != nil {
+			visit(d.attr.Name, d.regs.Stats())
+		}
+	}
+}

@@ -241,6 +241,11 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 }
 
 func (e *Engine) park() {
+	for _, d := range e.lanes {
+		if d.regs != nil {
+			d.regs.Age() // or memory that was sent once stays until the next send
+		}
+	}
 	timeout := parkIdle
 	if len(e.blocked) > 0 {
 		timeout = parkBlocked
