@@ -24,6 +24,9 @@ func sameMachine(t testing.TB) []string {
 	return words
 }
 
+// soon is a bound for what must not hang, on a machine that has much else to do.
+const soon = slow * 10 * time.Second
+
 // onHosts runs a role on hosts that are this machine.
 func onHosts(t testing.TB, role, hosts string, cfg Config) jobRun {
 	t.Helper()
@@ -102,14 +105,14 @@ func TestDeathOnAnotherHostIsToldEverywhere(t *testing.T) {
 	if strings.Count(r.out, "saw the death of 3 on c: exit status 7") != 3 {
 		t.Errorf("all ranks of all hosts must see the death; they printed\n%s", r.out)
 	}
-	if r.took > slow*1500*time.Millisecond {
+	if r.took > soon {
 		t.Errorf("the job took %v to end", r.took)
 	}
 }
 
 func TestDeafRanksOfHostsAreKilled(t *testing.T) {
 	r := onHosts(t, "stay", "a:2,b:1", Config{})
-	if r.Status != 5 || !strings.Contains(r.err, "were killed: 2 of 3") || r.took > slow*2*time.Second {
+	if r.Status != 5 || !strings.Contains(r.err, "were killed: 2 of 3") || r.took > soon {
 		t.Errorf("ranks that do not listen are killed on every host: %+v", r)
 	}
 }
@@ -134,7 +137,7 @@ func TestStdinGoesToRankZeroOfTheFirstHost(t *testing.T) {
 
 func TestStdinThatNobodyReadsDoesNotHoldTheJob(t *testing.T) {
 	r := onHosts(t, "hello", "a:1,b:1", Config{Stdin: strings.NewReader(strings.Repeat("x", 4<<20))})
-	if r.Status != 0 || strings.Count(r.out, "hello from") != 2 || r.took > slow*3*time.Second {
+	if r.Status != 0 || strings.Count(r.out, "hello from") != 2 || r.took > soon {
 		t.Errorf("input that rank 0 does not want must not keep the others: %+v", r.Result)
 	}
 }
@@ -227,7 +230,7 @@ func failsToStart(t *testing.T, cfg Config, atMost time.Duration) string {
 
 func TestUnreachableHostIsNamedWithTheLastWords(t *testing.T) {
 	script := `if [ "$1" = b ]; then printf "a %s\n" banner >&2; echo "ssh: connect to host b port 22: No route to host" >&2; exit 255; fi; shift; exec "$@"`
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, RSH: []string{"sh", "-c", script, "sh", "{host}"}}, slow*3*time.Second)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, RSH: []string{"sh", "-c", script, "sh", "{host}"}}, soon)
 	for _, want := range []string{"host b: ", "exit status 255", "ssh: connect to host b port 22: No route to host"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the error must say %q: %s", want, got)
@@ -241,7 +244,7 @@ func TestUnreachableHostIsNamedWithTheLastWords(t *testing.T) {
 func TestUnreachableHostDeepInTheTreeIsNamed(t *testing.T) {
 	script := `if [ "$1" = d ]; then echo "no such host" >&2; exit 255; fi; shift; exec "$@"`
 	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}, TreeWidth: 1,
-		RSH: []string{"sh", "-c", script, "sh", "{host}"}}, slow*4*time.Second)
+		RSH: []string{"sh", "-c", script, "sh", "{host}"}}, soon)
 	if !strings.Contains(got, "host d: ") || !strings.Contains(got, "no such host") {
 		t.Errorf("the error must name host d and its last words: %s", got)
 	}
@@ -256,21 +259,21 @@ func TestHostsThatComeLateAreTriedAgain(t *testing.T) {
 		t.Errorf("a host that ssh reaches the second time is not unreachable: %+v", r)
 	}
 	never := []string{"sh", "-c", "exit 255", "{host}"}
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: never, Retry: true, StartTimeout: 700 * time.Millisecond}, slow*3*time.Second)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: never, Retry: true, StartTimeout: 700 * time.Millisecond}, soon)
 	if !strings.Contains(got, "exit status 255") {
 		t.Errorf("in the end the error is told: %s", got)
 	}
 }
 
 func TestMissingRemoteShellIsNamed(t *testing.T) {
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"no-such-shell"}}, slow*2*time.Second)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"no-such-shell"}}, soon)
 	if !strings.Contains(got, "host a: ") || !strings.Contains(got, "no-such-shell") || !strings.Contains(got, "--rsh") {
 		t.Errorf("the error must name the command and the flag: %s", got)
 	}
 }
 
 func TestMissingAgentIsNamed(t *testing.T) {
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, AgentPath: "/no/such/muster", RSH: sameMachine(t)}, slow*2*time.Second)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, AgentPath: "/no/such/muster", RSH: sameMachine(t)}, soon)
 	if !strings.Contains(got, "host a: ") || !strings.Contains(got, "/no/such/muster") || !strings.Contains(got, "--agent-path") {
 		t.Errorf("the error must name the path and the flag: %s", got)
 	}
@@ -289,7 +292,7 @@ func TestNoiseInsteadOfAnAgentIsShown(t *testing.T) {
 		`echo "This account is not available."`: `This account is not available.`,
 		`yes "noise without end"`:               "no agent spoke",
 	} {
-		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", script, "{host}"}}, slow*4*time.Second)
+		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", script, "{host}"}}, soon)
 		if !strings.Contains(got, "host a: ") || !strings.Contains(got, want) {
 			t.Errorf("the error must show %q: %s", want, got)
 		}
@@ -302,7 +305,7 @@ func TestAgentOfAnotherVersionOrJobIsRefused(t *testing.T) {
 		`muster-agent 1 0000`:  "key of another job",
 	} {
 		script := `read -r line; key=${line##* }; echo "` + answer + `"; sleep 20`
-		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", script, "{host}"}}, slow*5*time.Second)
+		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", script, "{host}"}}, soon)
 		if !strings.Contains(got, "host a: ") || !strings.Contains(got, want) {
 			t.Errorf("an agent that answers %q must be refused with %q: %s", answer, want, got)
 		}
@@ -311,12 +314,12 @@ func TestAgentOfAnotherVersionOrJobIsRefused(t *testing.T) {
 
 func TestMissingDirectoryAndProgramAreNamedWithTheHost(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "only-here")
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, RSH: sameMachine(t), Dir: dir}, slow*3*time.Second)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 1}, {"b", 1}}, RSH: sameMachine(t), Dir: dir}, soon)
 	if !strings.Contains(got, "no directory "+dir) || !regexp.MustCompile(`host [ab]: `).MatchString(got) {
 		t.Errorf("the error must name host and directory: %s", got)
 	}
 	for _, prog := range []string{"no-such-program", "./no-such-program"} {
-		got = failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: sameMachine(t), Prog: prog}, slow*3*time.Second)
+		got = failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: sameMachine(t), Prog: prog}, soon)
 		if !strings.Contains(got, "host a: ") || !strings.Contains(got, "no-such-program") {
 			t.Errorf("the error must name host and program: %s", got)
 		}
@@ -325,7 +328,7 @@ func TestMissingDirectoryAndProgramAreNamedWithTheHost(t *testing.T) {
 
 func TestLateStagesAreNamed(t *testing.T) {
 	never := []string{"sh", "-c", `if [ "$1" = b ]; then exec sleep 20; fi; shift; exec "$@"`, "sh", "{host}"}
-	got := failsToStart(t, Config{Hosts: []Host{{"a", 2}, {"b", 2}}, RSH: never, StartTimeout: 500 * time.Millisecond}, slow*6*time.Second)
+	got := failsToStart(t, Config{Hosts: []Host{{"a", 2}, {"b", 2}}, RSH: never, StartTimeout: 500 * time.Millisecond}, soon)
 	if !strings.Contains(got, `stage "starting agents"`) || !strings.Contains(got, "no answer from b;") {
 		t.Errorf("the error must name the stage and the host: %s", got)
 	}
@@ -334,7 +337,7 @@ func TestLateStagesAreNamed(t *testing.T) {
 		"never-fences": `in the stage "fence"; missing: rank 3 on b;`,
 	} {
 		r := onHosts(t, role, "a:2,b:2", Config{StartTimeout: 500 * time.Millisecond})
-		if r.Status != 1 || !strings.Contains(r.Cause, want) || r.took > slow*4*time.Second {
+		if r.Status != 1 || !strings.Contains(r.Cause, want) || r.took > soon {
 			t.Errorf("%s: the cause must say %q: %+v", role, want, r.Result)
 		}
 	}
@@ -344,7 +347,7 @@ func TestInterruptWhileAgentsAreStarted(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	time.AfterFunc(200*time.Millisecond, func() { signals <- syscall.SIGINT })
 	r := runJob(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", "sleep 30", "{host}"}, Prog: "true", Signals: signals})
-	if r.Status != 130 || !strings.Contains(r.Cause, "interrupted by SIGINT") || r.took > slow*6*time.Second {
+	if r.Status != 130 || !strings.Contains(r.Cause, "interrupted by SIGINT") || r.took > soon {
 		t.Errorf("an interrupt ends a job that is being started: %+v", r)
 	}
 }
@@ -413,7 +416,7 @@ func TestKilledAgentIsNamedAndTakesItsRanksAlong(t *testing.T) {
 		if r.Status != 1 || !strings.Contains(r.Cause, "host b was lost, and with it ranks 2-3: its agent ended: killed by SIGKILL") {
 			t.Errorf("width %d: the cause must name the host, its ranks and how the agent ended: %+v", width, r)
 		}
-		if r.took > slow*5*time.Second {
+		if r.took > soon {
 			t.Errorf("width %d: it took %v", width, r.took)
 		}
 		awaitGone(t, pids(t, out.String()))

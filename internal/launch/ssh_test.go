@@ -85,11 +85,11 @@ func TestHostsAreReachedThroughSSH(t *testing.T) {
 	if r.Status != 137 || !strings.Contains(r.Cause, "rank 1 (pid ") || !strings.Contains(r.Cause, "on node-2): killed by SIGKILL") {
 		t.Errorf("a death there is told as one here: %+v", r)
 	}
-	got := failsToStart(t, Config{Hosts: []Host{{"node-1", 1}, {"other.invalid", 1}}, RSH: rsh}, slow*10*time.Second)
+	got := failsToStart(t, Config{Hosts: []Host{{"node-1", 1}, {"other.invalid", 1}}, RSH: rsh}, soon)
 	if !strings.Contains(got, "host other.invalid: ") || !strings.Contains(got, "resolve hostname") {
 		t.Errorf("what ssh says must be told, with the host: %s", got)
 	}
-	got = failsToStart(t, Config{Hosts: []Host{{"node-1", 1}}, RSH: rsh, AgentPath: "/no/such folder/muster"}, slow*10*time.Second)
+	got = failsToStart(t, Config{Hosts: []Host{{"node-1", 1}}, RSH: rsh, AgentPath: "/no/such folder/muster"}, soon)
 	if !strings.Contains(got, "host node-1: ") || !strings.Contains(got, "/no/such folder/muster") || !strings.Contains(got, "--agent-path") {
 		t.Errorf("a missing muster must be told with its path: %s", got)
 	}
