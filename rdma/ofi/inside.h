@@ -44,6 +44,9 @@ struct mo_handlers {
 	struct sigaction of[NSIG];
 	char known[NSIG];
 };
+// kallsyms.c
+void mo_spare_kernel_symbols(void *library);
+
 void mo_handlers_save(struct mo_handlers *h);
 void mo_handlers_restore(const struct mo_handlers *h);
 

@@ -80,6 +80,7 @@ mo_library *mo_library_open(const char *name, uint32_t peers, char *why, size_t 
 		snprintf(why, whylen, "%s", e ? e : "dlopen failed");
 		return NULL;
 	}
+	mo_spare_kernel_symbols(h);
 	mo_library *l = calloc(1, sizeof *l);
 	if (!l) {
 		snprintf(why, whylen, "out of memory");
