@@ -22,6 +22,7 @@ int mo_device_open(mo_library *l, mo_offers *o, int n, const mo_setup *s, mo_dev
 	}
 	d->lib = l;
 	d->setup = *s;
+	d->info->tx_attr->op_flags = 0; // writes alone wait for the peer's word
 	d->mr_mode = (uint64_t)i->domain_attr->mr_mode;
 	d->iov = i->tx_attr->iov_limit;
 	d->max_msg = i->ep_attr->max_msg_size;
