@@ -5,7 +5,6 @@ package mpi
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/muster-mpi/muster/internal/engine"
@@ -41,7 +40,7 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 		lanes = append(lanes, engine.LaneConfig{Device: dev, Local: true})
 		crowded = dev.Attr().Crowded
 	} else {
-		crowded = client.LocalSize() > runtime.NumCPU()
+		crowded = client.LocalSize() > shm.OnlineCores() // also if this rank is bound to one of them
 	}
 	if apart || cfg.NoSharedMemory {
 		dev, err := openNetwork(cfg, client)

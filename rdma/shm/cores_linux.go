@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// onlineCores counts the cores of the machine, not those this process may use:
+// OnlineCores counts the cores of the machine, not those this process may use:
 // a rank that is bound to one core still has its peers on the others.
-func onlineCores() int {
+func OnlineCores() int {
 	text, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
 		return runtime.NumCPU()

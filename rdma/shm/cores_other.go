@@ -4,4 +4,5 @@ package shm
 
 import "runtime"
 
-func onlineCores() int { return runtime.NumCPU() }
+// OnlineCores counts the cores of the machine.
+func OnlineCores() int { return runtime.NumCPU() }

@@ -69,5 +69,5 @@ func (d *Device) cores() int {
 	case d.cfg.Host != nil:
 		return runtime.GOMAXPROCS(0)
 	}
-	return onlineCores()
+	return OnlineCores()
 }
