@@ -19,7 +19,7 @@ TESTS       ?=
 PEERS       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz lint cross explore bench-peers test-launchers test-verbs-vm ci clean
+.PHONY: help build test race multi multi-race fuzz lint cross explore bench-peers ofi test-hosts test-launchers test-verbs-vm ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,23 @@ processes:
 		echo "mpiexec.hydra -n 4 $(KIND)"; \
 		timeout -k 10 $(TIMEOUT) mpiexec.hydra -n 4 $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
 	else echo "skipped: mpiexec.hydra is not installed (Debian package mpich)"; fi
+
+# Tests that need libfabric's headers are skipped where they are missing.
+HAVE_OFI = pkg-config --exists libfabric || { echo "skipped: needs libfabric-dev and pkg-config"; exit 0; }
+
+ofi: ## test the device on libfabric, and messages over it between processes
+	@$(HAVE_OFI); set -eux; export CGO_ENABLED=1; \
+	$(GO) vet -tags ofi ./...; \
+	$(GO) test -tags ofi -timeout $(TIMEOUT) ./rdma/ofi ./cmd/muster; \
+	$(GO) build -tags ofi -o $(BIN)/muster-ofi ./cmd/muster; \
+	$(GO) test -c -tags ofi -o $(BIN)/mpi.ofi.test ./mpi; \
+	cd mpi; export MUSTER_NO_SHARED_MEMORY=1 MUSTER_INTERFACE=lo; \
+	for provider in net 'tcp;ofi_rxm'; do for n in 1 3; do \
+		MUSTER_NETWORK="ofi:$$provider" timeout -k 10 $(TIMEOUT) $(BIN)/muster-ofi run -n $$n $(BIN)/mpi.ofi.test -test.timeout $(TIMEOUT) $(TESTS); \
+	done; done
+
+test-hosts: ## run the tests on four hosts: network namespaces (needs root)
+	@$(HAVE_OFI); CGO_ENABLED=1 $(GO) test -tags ofi -count 1 -timeout 600s -v ./tests/hosts
 
 test-launchers: ## run under Slurm, Hydra on two hosts, Open MPI's mpirun, as an indexed Job; MPICH under muster run
 	@if pkg-config --exists pmix libfabric; then \
