@@ -79,6 +79,7 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 	}
 	c := networkConfig(cfg)
 	c.Index, c.Peers, c.Job = client.Rank(), client.Size(), client.JobID()
+	c.Reach = client.LocalSize() < client.Size()
 	dev, err := ofi.Open(c)
 	if err != nil {
 		advice := "; muster explain network tells what there is"

@@ -14,6 +14,10 @@ type Config struct {
 	// Interface is the network interface, the domain as fi_info names it, or an
 	// address of this host. Default: chosen, see Survey.
 	Interface string
+	// Reach says that there are peers on other hosts: the loopback interface is
+	// then taken only if Interface names it. Default: it is taken if there is
+	// nothing else.
+	Reach bool
 	// Transport is the kind of queue pairs: rdma.RD over endpoints of the kind
 	// RDM, rdma.RC over MSG, rdma.UD over DGRAM. Default: RD.
 	Transport rdma.Transport

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -80,22 +81,11 @@ func load(cfg Config) (library, error) {
 }
 
 func (d *device) open() error {
-	// Writes are offered only if their completion can mean that the data is there.
-	delivery := d.cfg.Transport != rdma.UD
-	found, err := d.lib.offers(d.cfg.Provider, d.cfg.Transport, delivery)
-	if err == nil && len(found.list) == 0 && delivery {
-		found.free()
-		delivery = false
-		found, err = d.lib.offers(d.cfg.Provider, d.cfg.Transport, delivery)
-	}
-	if err != nil {
-		return fmt.Errorf("ofi: libfabric cannot say what it offers: %w", err)
-	}
-	defer found.free()
-	best, err := choose(found.list, d.cfg, thisHost())
+	found, best, delivery, err := d.find()
 	if err != nil {
 		return err
 	}
+	defer found.free()
 	d.what = found.list[best]
 	d.sizes = sizesOf(d.what, d.cfg)
 	job := sha256.Sum256([]byte(d.cfg.Job))
@@ -113,6 +103,40 @@ func (d *device) open() error {
 	}
 	d.keys = rand.NewChaCha8(seed)
 	return nil
+}
+
+// linkTime is how long an interface may take to come up. The kernel tells that
+// a new one runs, as in a container that has just been made, up to a second
+// late, and libfabric offers none that does not.
+const linkTime = 5 * time.Second
+
+// find gives what libfabric offers, and which of it to take.
+func (d *device) find() (found offers, best int, delivery bool, err error) {
+	for began := time.Now(); ; time.Sleep(linkTime / 50) {
+		// Writes are offered only if their completion can mean that the data is there.
+		delivery = d.cfg.Transport != rdma.UD
+		found, err = d.lib.offers(d.cfg.Provider, d.cfg.Transport, delivery)
+		if err == nil && len(found.list) == 0 && delivery {
+			found.free()
+			delivery = false
+			found, err = d.lib.offers(d.cfg.Provider, d.cfg.Transport, delivery)
+		}
+		if err != nil {
+			return found, 0, delivery, fmt.Errorf("ofi: libfabric cannot say what it offers: %w", err)
+		}
+		host := thisHost()
+		if best, err = choose(found.list, d.cfg, host); err != nil {
+			found.free()
+			return found, 0, delivery, err
+		}
+		if !d.cfg.Reach || d.cfg.Interface != "" || host.rate(found.list[best], d.cfg).nature != natureLoopback {
+			return found, best, delivery, nil
+		}
+		found.free()
+		if time.Since(began) > linkTime {
+			return found, 0, delivery, errors.New("ofi: no interface is up but loopback, which other hosts cannot reach; bring one up (ip link), or name one on purpose (MUSTER_INTERFACE)")
+		}
+	}
 }
 
 func (d *device) Attr() *rdma.Attr { return &d.attr }
