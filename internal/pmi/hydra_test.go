@@ -39,6 +39,9 @@ func playRank(role string) error {
 		return nil
 	}
 	if role == "hear" {
+		if err := c.Fence(ctx); err != nil {
+			return err
+		}
 		if c.Rank() == 1 {
 			c.Abort(17, "as the test wants it")
 			return nil
