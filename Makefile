@@ -76,7 +76,8 @@ test-hosts: ## run the tests on four hosts: network namespaces (needs root)
 
 test-launchers: ## run under Slurm, Hydra on two hosts, Open MPI's mpirun, as an indexed Job; MPICH under muster run
 	@if pkg-config --exists pmix libfabric; then \
-		CGO_ENABLED=1 $(GO) vet -tags launchers,pmix,ofi ./tests/launchers ./examples/kubernetes ./internal/pmi ./internal/pmix; \
+		CGO_ENABLED=1 $(GO) vet -tags launchers,pmix,ofi ./tests/launchers ./examples/kubernetes ./internal/pmi ./internal/pmix && \
+		CGO_ENABLED=1 $(GO) test -tags pmix -timeout $(TIMEOUT) ./internal/pmix; \
 	else echo "without libpmix-dev and libfabric-dev some of these are skipped"; fi
 	CGO_ENABLED=1 $(GO) test -tags launchers -count 1 -timeout $(TIMEOUT) ./tests/launchers ./examples/kubernetes
 

@@ -35,6 +35,10 @@ const (
 func joinRoot(ctx context.Context, p place) (Client, error) {
 	began := time.Now()
 	me := newHello(p)
+	var (
+		lastStage string
+		lastErr   error
+	)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		conn, lines, stage, err := knock(ctx, p, me)
 		if err == nil {
@@ -44,6 +48,10 @@ func joinRoot(ctx context.Context, p place) (Client, error) {
 		if errors.As(err, &final) {
 			return nil, fmt.Errorf("pmi: rank %d of %d, at rank 0 (%s=%s): %w", p.rank, p.size, EnvPlaceRoot, p.root, err)
 		}
+		if ctx.Err() != nil && lastErr != nil {
+			stage, err = lastStage, lastErr // this attempt only ran out of time
+		}
+		lastStage, lastErr = stage, err
 		select {
 		case <-time.After(pause/2 + rand.N(pause)): // ranks that start together do not come together again
 			continue
