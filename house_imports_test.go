@@ -42,7 +42,7 @@ mpi                 rdma prof internal/dtype internal/pmi internal/regcache inte
 mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/iwarp rdma/dgram
 
 mpitest             mpi sim rdma
-bench               mpi prof rdma
+bench               mpi prof rdma internal/regcache
 bench/peers         bench internal/lab
 apps/*              mpi
 tests/*             mpi

@@ -88,6 +88,8 @@ func All() []Benchmark {
 			Metric: "cpu", Unit: "%", Column: "CPU (%)", Run: idle},
 		{Name: "first-message", Title: "From Start to First Message", Doc: "time from the start of the launcher until every rank has had a message, and business cards fetched for it", Ranks: 64, AnyRanks: true,
 			Metric: "first-message", Unit: "s", Column: "Time (s)", Run: firstMessage},
+		{Name: "registration", Title: "Registration of Memory", Doc: "registering and deregistering memory with the device, and from the cache when it is used again", Ranks: 2,
+			Sizes: []int{4 << 10, 64 << 10, 1 << 20, 4 << 20}, Metric: "registration", Unit: "us", Column: "Time (us)", Run: registration},
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}

@@ -263,14 +263,3 @@ func (e *Engine) dropFixed(mem []byte) (err error) {
 	}
 	return err
 }
-
-// Registrations says what the registration caches did and hold, by device.
-func (e *Engine) Registrations(visit func(device string, s regcache.Stats)) {
-	e.lock()
-	defer e.unlock()
-	for _, d := range e.lanes {
-		if d.regs != nil {
-			visit(d.attr.Name, d.regs.Stats())
-		}
-	}
-}
