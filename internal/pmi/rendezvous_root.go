@@ -191,21 +191,16 @@ func (r *root) receive(conn net.Conn) {
 		rank: m.number("rank", -1), size: m.number("size", -1),
 		host: fieldText(&m, "host"), whereabouts: fieldText(&m, "where"), process: m.get("process"),
 	}}
-	refusal := r.enlist(one)
-	if refusal != "" {
+	if refusal := r.enlist(one); refusal != "" {
 		r.remark("%s", refusal)
-	}
-	_, err = conn.Write(verdict(cmdWelcome, refusal))
-	if refusal != "" {
+		conn.Write(verdict(cmdWelcome, refusal))
 		return
 	}
 	defer r.serving.Done()
-	conn.SetDeadline(time.Time{})
+	conn.SetReadDeadline(time.Time{})
 	// The next byte comes after the go, and belongs to PMI-1.
 	var first [1]byte
-	if err == nil {
-		_, err = io.ReadFull(conn, first[:])
-	}
+	_, err = io.ReadFull(conn, first[:])
 	if err != nil && r.strike(one) {
 		return
 	}
@@ -219,7 +214,10 @@ func (r *root) receive(conn net.Conn) {
 	r.left(one, err)
 }
 
-// enlist makes a connection a member, or says why not.
+// enlist makes a connection a member and welcomes it, or says why not. The lock
+// is held over the welcome, a short line on an empty connection, so that the go,
+// which may follow at once, comes second. A write that fails shows when the
+// connection is read.
 func (r *root) enlist(one *member) string {
 	from := one.conn.RemoteAddr()
 	r.mu.Lock()
@@ -244,6 +242,8 @@ func (r *root) enlist(one *member) string {
 	} else {
 		r.come++
 	}
+	one.conn.Write(verdict(cmdWelcome, ""))
+	one.conn.SetWriteDeadline(time.Time{})
 	r.members[one.rank] = one
 	r.serving.Add(1)
 	r.wake()

@@ -255,7 +255,7 @@ func TestAnUnreachableRootIsNamedWithTheStage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+			ctx, cancel := context.WithTimeout(context.Background(), late/2)
 			defer cancel()
 			began := time.Now()
 			_, err := Open(ctx, env(placeEnv(1, 2, c.root, "k")))
