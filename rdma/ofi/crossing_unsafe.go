@@ -80,6 +80,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -111,8 +113,8 @@ func (l library) failure(rc C.int) error {
 	switch rc {
 	case C.MO_OK:
 		return nil
-	case C.MO_NO_MEMORY:
-		return errors.New("out of memory")
+	case C.MO_NO_MEMORY, -C.int(unix.ENOMEM):
+		return errNoMemory
 	case C.MO_UNSUPPORTED:
 		return rdma.ErrUnsupported
 	}

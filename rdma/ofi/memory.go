@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -45,7 +47,7 @@ func (d *device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 		}
 	}
 	if err != nil {
-		return rdma.MR{}, fmt.Errorf("ofi: provider %s registers %d bytes: %w", d.what.provider, len(mem), err)
+		return rdma.MR{}, fmt.Errorf("ofi: provider %s registers %d bytes: %w", d.what.provider, len(mem), d.lockLimit(err))
 	}
 	r.mem = mem
 	lkey := d.place()
@@ -57,6 +59,18 @@ func (d *device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	}
 	d.regions[lkey] = r
 	return rdma.MR{Base: r.base, Len: uint64(len(mem)), RKey: r.rkey, LKey: lkey}, nil
+}
+
+var errNoMemory = errors.New("out of memory")
+
+// lockLimit says what may be meant by a lack of memory where registering locks
+// pages: the user may lock only so many.
+func (d *device) lockLimit(err error) error {
+	var limit unix.Rlimit
+	if !d.attr.Pins || !errors.Is(err, errNoMemory) || unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {
+		return err
+	}
+	return fmt.Errorf("%w: registered memory is locked, and a process may lock %d KB here; raise the limit (ulimit -l)", err, limit.Cur>>10)
 }
 
 // place is a free index in the table.

@@ -159,7 +159,7 @@ func (q *queuePair) open(depth, buffers int) error {
 	d := q.dev
 	var err error
 	if q.end, err = d.dom.newQP(d.cfg.Transport, q.send.q, q.recv.q, q.srq.q, depth, buffers); err != nil {
-		return fmt.Errorf("ofi: provider %s on %s: make an endpoint: %w", d.what.provider, d.what.domain, err)
+		return fmt.Errorf("ofi: provider %s on %s: make an endpoint: %w", d.what.provider, d.what.domain, d.lockLimit(err))
 	}
 	name, err := q.end.name(d.lib)
 	if err != nil || len(name) == 0 || len(name) > maxName {
