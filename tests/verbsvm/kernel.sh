@@ -66,11 +66,15 @@ unpack_vmlinux() {
 	[ -s "$cache/vmlinux" ] || die "$1 cannot be unpacked"
 }
 
+# As it is, siw may miss what the side that connects sends right behind the
+# handshake. The peer-to-peer mode of RFC 6581, which adapters use, orders that;
+# it is a constant in the source.
 build_siw() {
-	[ -s "$cache/siw.ko" ] && return
+	[ "$cache/siw.ko" -nt "$here/kernel.sh" ] && return
 	local version
 	version=$(<"$cache/kver")
 	say "building siw.ko"
+	sed -i 's/^const bool peer_to_peer;/const bool peer_to_peer = true;/' "$cache/siw/siw_main.c"
 	make -C "$cache/tree/usr/src/linux-headers-$version" M="$cache/siw" CONFIG_RDMA_SIW=m modules >"$cache/siw.log" 2>&1 ||
 		die "siw.ko does not build: see $cache/siw.log"
 	strip --strip-debug -o "$cache/siw.ko" "$cache/siw/siw.ko"
