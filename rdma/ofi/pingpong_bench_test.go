@@ -18,7 +18,6 @@ func BenchmarkPingPong(b *testing.B) {
 	if provider == "" {
 		provider = "net"
 	}
-	bind(0)
 	c := start(b, "echo", "PROVIDER="+provider)
 	r, err := openRank(Config{Provider: provider, Job: "echo", Index: 0, Peers: 2})
 	if err != nil {
@@ -53,6 +52,7 @@ func BenchmarkPingPong(b *testing.B) {
 			continue
 		}
 		b.Run(fmt.Sprintf("message/%d", size), func(b *testing.B) {
+			bind(0)
 			for range 200 {
 				roundTrip(size)
 			}
@@ -65,6 +65,7 @@ func BenchmarkPingPong(b *testing.B) {
 	}
 	for _, size := range []int{8, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("read/%d", size), func(b *testing.B) {
+			bind(0)
 			b.SetBytes(int64(size))
 			for b.Loop() {
 				wr := rdma.SendWR{Op: rdma.OpRead, Peer: peer, Body: rdma.MemOf(memory[:size]), Remote: base, RKey: rkey}
