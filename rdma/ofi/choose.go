@@ -284,7 +284,7 @@ func (r rating) merits(cfg Config) string {
 // waitOf says how a provider is waited for.
 func waitOf(provider string) string {
 	if strings.HasSuffix(provider, "ofi_rxd") || provider == "shm" {
-		return "sleeping in steps of 50 µs to 1 ms: the provider has no wait object"
+		return "sleeping in steps of 50 µs to 2 ms: the provider has no wait object"
 	}
 	return "fd"
 }

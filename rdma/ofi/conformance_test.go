@@ -67,6 +67,8 @@ func TestConformance(t *testing.T) {
 		{"tcp;ofi_rxm", Config{Provider: "tcp;ofi_rxm"}, overTCP},
 		{"udp;ofi_rxd", Config{Provider: "udp;ofi_rxd"}, overUDP},
 		{"udp", Config{Provider: "udp", Transport: rdma.UD}, nil},
+		{"net, connected", Config{Provider: "net", Transport: rdma.RC}, overTCP},
+		{"tcp, connected", Config{Provider: "tcp", Transport: rdma.RC}, overTCP},
 	} {
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Open: func(t testing.TB, n int) []rdma.Device {
 			return openAll(t, n, v.cfg)

@@ -64,6 +64,8 @@ package ofi
 #cgo nocallback mo_qp_slots
 #cgo noescape mo_qp_close
 #cgo nocallback mo_qp_close
+#cgo noescape mo_connect
+#cgo nocallback mo_connect
 #cgo noescape mo_post
 #cgo nocallback mo_post
 #cgo noescape mo_poll
@@ -326,6 +328,19 @@ func (e endpoint) name(l library) ([]byte, error) {
 }
 
 func (e endpoint) close(l library) error { return l.failure(C.mo_qp_close(e.c)) }
+
+// connect takes a step towards a connection; ErrAgain asks for another call.
+func (e endpoint) connect(l library, active bool, name []byte, peer int) error {
+	a := C.int(0)
+	if active {
+		a = 1
+	}
+	rc := C.mo_connect(e.c, a, unsafe.Pointer(&name[0]), C.size_t(len(name)), C.uint32_t(peer))
+	if rc == C.MO_AGAIN {
+		return rdma.ErrAgain
+	}
+	return l.failure(rc)
+}
 
 // noSlot marks work whose memory nobody needs to keep.
 const noSlot = C.MO_NO_SLOT

@@ -85,6 +85,8 @@ static int probe(struct mo_peer *p, uint64_t age)
 static int hopeless(mo_qp *q, struct mo_peer *p)
 {
 	uint64_t t = now();
+	if (q->transport == MO_RC)
+		return 0; // a connection that breaks says so
 	if (!p->since) {
 		p->since = t;
 		return 0;

@@ -217,8 +217,12 @@ struct mo_qp {
 	struct mo_block *blocks;  // of the receive buffers
 	struct mo_op *deferred, **deferred_tail;
 	uint32_t walk;
-	struct mo_peer other; // RC
+	// Connected ones only: where it listens, and who is at the other end.
+	struct fid_pep *pep;
+	struct fid_eq *eq;
+	struct mo_peer other;
 	uint32_t other_index;
+	int connected, buffers;
 	uint32_t slots[MO_BATCH];
 };
 
@@ -253,6 +257,12 @@ int mo_block_new(mo_device *d, struct mo_block **list, size_t len, struct mo_blo
 void mo_blocks_free(struct mo_block *list);
 static inline void *mo_block_desc(struct mo_block *b) { return b->mr ? fi_mr_desc(b->mr) : NULL; }
 
+// queues.c
+int mo_enable(mo_qp *q);
+
+// connect.c
+int mo_listen(mo_qp *q);
+
 // traffic.c
 void mo_rx_post(struct mo_rx *r);
 void mo_drain(mo_cq *c, mo_qp *closing);
@@ -266,7 +276,7 @@ int mo_issue(mo_qp *q, struct mo_peer *p, struct mo_op *op);
 static inline struct mo_peer *mo_peer_of(mo_qp *q, uint32_t peer)
 {
 	if (q->transport == MO_RC)
-		return &q->other;
+		return q->connected ? &q->other : NULL;
 	struct mo_peer **page = peer / MO_PAGE < MO_PAGES ? q->dev->peers[peer / MO_PAGE] : NULL;
 	return page ? page[peer % MO_PAGE] : NULL;
 }

@@ -160,6 +160,41 @@ static int bring(mo_qp *q, int buffers)
 	return MO_OK;
 }
 
+// mo_enable binds a new endpoint to its queues and posts its buffers.
+int mo_enable(mo_qp *q)
+{
+	mo_device *d = q->dev;
+	int rc;
+	if (q->send == q->recv) {
+		rc = fi_ep_bind(q->ep, &q->send->fid->fid, FI_TRANSMIT | FI_RECV);
+	} else {
+		rc = fi_ep_bind(q->ep, &q->send->fid->fid, FI_TRANSMIT);
+		if (!rc)
+			rc = fi_ep_bind(q->ep, &q->recv->fid->fid, FI_RECV);
+	}
+	if (!rc && d->av)
+		rc = fi_ep_bind(q->ep, &d->av->fid, 0);
+	if (!rc)
+		rc = fi_enable(q->ep);
+	if (!rc) {
+		if (q->transport != MO_RC)
+			d->bound = q;
+		rc = bring(q, q->buffers);
+	}
+	return rc;
+}
+
+// shut closes what libfabric has of a queue pair.
+static int shut(mo_qp *q)
+{
+	int rc = q->ep ? fi_close(&q->ep->fid) : 0;
+	if (q->pep)
+		fi_close(&q->pep->fid);
+	if (q->eq)
+		fi_close(&q->eq->fid);
+	return rc;
+}
+
 int mo_qp_open(mo_device *d, int transport, mo_cq *send, mo_cq *recv, mo_srq *srq, int depth, int buffers, mo_qp **out)
 {
 	mo_qp *q = calloc(1, sizeof *q);
@@ -171,27 +206,19 @@ int mo_qp_open(mo_device *d, int transport, mo_cq *send, mo_cq *recv, mo_srq *sr
 	q->recv = recv;
 	q->srq = srq;
 	q->depth = (uint32_t)depth;
+	q->buffers = buffers;
 	q->deferred_tail = &q->deferred;
 	mo_lock(d);
-	int rc = fi_endpoint(d->domain, d->info, &q->ep, NULL);
-	if (!rc && send == recv) {
-		rc = fi_ep_bind(q->ep, &send->fid->fid, FI_TRANSMIT | FI_RECV);
-	} else if (!rc) {
-		rc = fi_ep_bind(q->ep, &send->fid->fid, FI_TRANSMIT);
+	int rc;
+	if (transport == MO_RC) {
+		rc = mo_listen(q);
+	} else {
+		rc = fi_endpoint(d->domain, d->info, &q->ep, NULL);
 		if (!rc)
-			rc = fi_ep_bind(q->ep, &recv->fid->fid, FI_RECV);
-	}
-	if (!rc)
-		rc = fi_ep_bind(q->ep, &d->av->fid, 0);
-	if (!rc)
-		rc = fi_enable(q->ep);
-	if (!rc) {
-		d->bound = q;
-		rc = bring(q, buffers);
+			rc = mo_enable(q);
 	}
 	if (rc) {
-		if (q->ep)
-			fi_close(&q->ep->fid);
+		shut(q);
 		d->bound = NULL;
 		mo_blocks_free(q->blocks);
 		free(q);
@@ -207,7 +234,7 @@ int mo_qp_open(mo_device *d, int transport, mo_cq *send, mo_cq *recv, mo_srq *sr
 int mo_qp_name(mo_qp *q, void *name, size_t *len)
 {
 	mo_lock(q->dev);
-	int rc = fi_getname(&q->ep->fid, name, len);
+	int rc = fi_getname(q->pep ? &q->pep->fid : &q->ep->fid, name, len);
 	mo_unlock(q->dev);
 	return rc;
 }
@@ -248,7 +275,7 @@ int mo_qp_close(mo_qp *q)
 		unregister(q->blocks);
 		unregister(d->blocks);
 	}
-	int rc = fi_close(&q->ep->fid);
+	int rc = shut(q);
 	mo_drain(q->send, q);
 	mo_drain(q->recv, q);
 	q->deferred = NULL;

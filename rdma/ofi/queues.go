@@ -3,7 +3,6 @@
 package ofi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -172,11 +171,6 @@ func (q *queuePair) open(depth, buffers int) error {
 
 func (q *queuePair) Addr() rdma.Addr { return q.addr }
 
-// Connect is for connected queue pairs.
-func (q *queuePair) Connect(context.Context, rdma.Addr) error {
-	return fmt.Errorf("ofi: connect: %w: this kind of queue pair needs none", rdma.ErrUnsupported)
-}
-
 func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	if q.closed {
 		return 0, rdma.ErrClosed
@@ -220,6 +214,9 @@ func (q *queuePair) refused(why refusal, wr *rdma.SendWR) error {
 	case refusedTooLong:
 		return fmt.Errorf("ofi: post %v of %d bytes to peer %d: the most is %d, or %d inline", wr.Op, int(wr.HeadLen)+wr.Body.Len(), wr.Peer, d.attr.MaxSend, d.attr.MaxInline)
 	case refusedPeer:
+		if d.cfg.Transport == rdma.RC {
+			return fmt.Errorf("ofi: post %v: the queue pair is not connected yet", wr.Op)
+		}
 		return fmt.Errorf("ofi: post %v to peer %d: no address was resolved to that peer", wr.Op, wr.Peer)
 	case refusedKey:
 		return fmt.Errorf("ofi: post %v to peer %d: Body must lie in a registered region, and %d is no LKey of one", wr.Op, wr.Peer, wr.LKey)

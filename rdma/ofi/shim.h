@@ -131,6 +131,9 @@ int mo_qp_name(mo_qp *q, void *name, size_t *len);
 uint32_t *mo_qp_slots(mo_qp *q);
 int mo_qp_close(mo_qp *q);
 
+// connect.c
+int mo_connect(mo_qp *q, int active, const void *name, size_t len, uint32_t peer);
+
 // traffic.c
 int64_t mo_post(mo_qp *q, uintptr_t wrs, int n);
 int mo_poll(mo_cq *c, int max);

@@ -139,7 +139,7 @@ static int prepare(mo_qp *q, const mo_wr *w, struct mo_op **out)
 	d->free_ops = op->next;
 	op->qp = q;
 	op->id = w->id;
-	op->peer = w->peer;
+	op->peer = q->transport == MO_RC ? q->other_index : w->peer;
 	op->body = packed ? NULL : w->body;
 	op->body_len = packed ? 0 : body;
 	op->body_desc = desc;

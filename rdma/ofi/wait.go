@@ -77,7 +77,7 @@ type stepper struct{ last time.Duration }
 
 const (
 	shortestStep = 50 * time.Microsecond
-	longestStep  = time.Millisecond
+	longestStep  = 2 * time.Millisecond
 )
 
 func (s *stepper) next() time.Duration {
