@@ -199,7 +199,12 @@ int64_t mo_post(mo_qp *q, uintptr_t wrs, int n)
 			rc = MO_UNKNOWN_PEER;
 			break;
 		}
-		if ((rc = prepare(q, w, &op)))
+		rc = prepare(q, w, &op);
+		if (rc == MO_AGAIN) {
+			mo_drain(q->send, NULL); // what has ended makes room
+			rc = prepare(q, w, &op);
+		}
+		if (rc)
 			break;
 		q->open++;
 		q->slots[i] = op->kind == MO_KIND_INLINE ? MO_NO_SLOT : op->slot;
@@ -217,8 +222,6 @@ int64_t mo_post(mo_qp *q, uintptr_t wrs, int n)
 			break;
 		}
 	}
-	if (rc == MO_AGAIN)
-		fi_cq_read(q->send->fid, NULL, 0); // what is on its way goes on
 	mo_unlock(d);
 	return (int64_t)i | (int64_t)rc << 32;
 }
@@ -395,8 +398,8 @@ static int failed(mo_cq *c, mo_qp *closing, mo_done *o)
 	return 0;
 }
 
-// mo_drain reads all completions so that a queue pair can be closed. Messages for
-// others are kept.
+// mo_drain reads all completions outside Poll, for which it keeps them: to make
+// room, or so that a queue pair can be closed, whose messages are then dropped.
 void mo_drain(mo_cq *c, mo_qp *closing)
 {
 	struct fi_cq_msg_entry e;
