@@ -20,9 +20,9 @@ type offered struct {
 	family                            int // of the address: 4, 6 or 0
 	transport                         rdma.Transport
 	speed, maxMessage                 uint64 // speed in bits per second
-	localKeys, providerKeys, virtual  bool
+	localKeys, providerKeys           bool
 	perEndpoint                       bool // registrations belong to an endpoint
-	keySize, sends, receives          int
+	keySize, receives                 int
 	prefix                            bool // it wants room before messages
 }
 

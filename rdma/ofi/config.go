@@ -29,9 +29,6 @@ type Config struct {
 	Peers int
 	// Job keeps jobs apart: messages of another job are dropped.
 	Job string
-
-	// library is what to load instead of libfabric, for tests.
-	library string
 }
 
 // ErrMissing says that this program was built without libfabric, or that

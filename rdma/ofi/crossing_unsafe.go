@@ -139,7 +139,6 @@ type offers struct {
 // The bits of libfabric's mr_mode.
 const (
 	mrLocal    = 1 << 2
-	mrVirtual  = 1 << 4
 	mrProvKey  = 1 << 6
 	mrEndpoint = 1 << 9
 )
@@ -166,8 +165,7 @@ func (l library) offers(provider string, kind rdma.Transport, delivery bool) (of
 			family: int(m.family), transport: rdma.Transport(m.endpoint),
 			speed: uint64(m.speed), maxMessage: uint64(m.max_msg),
 			localKeys: mode&mrLocal != 0, providerKeys: mode&mrProvKey != 0,
-			virtual: mode&mrVirtual != 0, perEndpoint: mode&mrEndpoint != 0,
-			keySize: int(m.key_size), sends: int(m.tx_size), receives: int(m.rx_size),
+			perEndpoint: mode&mrEndpoint != 0, keySize: int(m.key_size), receives: int(m.rx_size),
 			prefix: m.prefix != 0,
 		})
 	}

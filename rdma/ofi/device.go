@@ -49,30 +49,29 @@ type device struct {
 }
 
 // Open opens a device.
-func Open(cfg Config) (rdma.Device, error) {
+func Open(cfg Config) (rdma.Device, error) { return open(cfg, libraryName) }
+
+// open opens a device with the library of that name.
+func open(cfg Config, name string) (rdma.Device, error) {
 	if cfg.Index < 0 || cfg.Index > maxIndex {
 		return nil, fmt.Errorf("ofi: index %d: it must be in [0, %d]", cfg.Index, maxIndex)
 	}
 	if cfg.Transport == 0 {
 		cfg.Transport = rdma.RD
 	}
-	lib, err := load(cfg)
+	lib, err := load(cfg, name)
 	if err != nil {
 		return nil, err
 	}
 	d := &device{cfg: cfg, lib: lib, names: map[rdma.PeerID]string{}}
-	if err := d.open(); err != nil {
+	if err := d.begin(); err != nil {
 		lib.free()
 		return nil, err
 	}
 	return d, nil
 }
 
-func load(cfg Config) (library, error) {
-	name := cfg.library
-	if name == "" {
-		name = libraryName
-	}
+func load(cfg Config, name string) (library, error) {
 	lib, err := openLibrary(name, cfg.Peers)
 	if err != nil {
 		return lib, fmt.Errorf("%w: %v; install it (Debian: libfabric1) or use another network", ErrMissing, err)
@@ -80,7 +79,8 @@ func load(cfg Config) (library, error) {
 	return lib, nil
 }
 
-func (d *device) open() error {
+// begin chooses among the offers and makes the domain.
+func (d *device) begin() error {
 	found, best, delivery, err := d.find()
 	if err != nil {
 		return err

@@ -20,15 +20,15 @@ import (
 // door, peers that die.
 
 func TestOpenSaysWhatIsMissingWhereLibfabricIsNot(t *testing.T) {
-	_, err := Open(Config{library: "libfabric-that-is-not-there.so.1"})
+	_, err := open(Config{}, "libfabric-that-is-not-there.so.1")
 	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "libfabric-that-is-not-there") {
 		t.Errorf("Open says %v", err)
 	}
-	if _, _, err := Survey(Config{library: "libfabric-that-is-not-there.so.1"}); !errors.Is(err, ErrMissing) {
+	if _, _, err := survey(Config{}, "libfabric-that-is-not-there.so.1"); !errors.Is(err, ErrMissing) {
 		t.Errorf("Survey says %v", err)
 	}
 	// A library that is something else is no libfabric either.
-	if _, err := Open(Config{library: "libc.so.6"}); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "fi_getinfo") {
+	if _, err := open(Config{}, "libc.so.6"); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "fi_getinfo") {
 		t.Errorf("Open of the C library says %v", err)
 	}
 }

@@ -117,10 +117,7 @@ void mo_offers_describe(mo_offers *o, int n, mo_limits *out)
 	out->max_msg = i->ep_attr->max_msg_size;
 	out->mr_mode = (uint64_t)i->domain_attr->mr_mode;
 	out->key_size = i->domain_attr->mr_key_size;
-	out->inject = i->tx_attr->inject_size;
-	out->tx_size = i->tx_attr->size;
 	out->rx_size = i->rx_attr->size;
-	out->iov = i->tx_attr->iov_limit;
 	out->prefix = (i->mode & FI_MSG_PREFIX) != 0;
 }
 

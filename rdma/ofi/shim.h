@@ -82,8 +82,7 @@ typedef struct {
 	uint64_t max_msg;
 	uint64_t mr_mode;
 	uint64_t key_size;
-	uint64_t inject;
-	uint64_t tx_size, rx_size, iov;
+	uint64_t rx_size;
 	int prefix; // the provider wants room before messages, which this package does not give
 } mo_limits;
 

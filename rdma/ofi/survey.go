@@ -10,8 +10,11 @@ import (
 
 // Survey lists what libfabric offers, what Open would take, and why. version is
 // that of libfabric.
-func Survey(cfg Config) (list []Offer, version string, err error) {
-	lib, err := load(cfg)
+func Survey(cfg Config) (list []Offer, version string, err error) { return survey(cfg, libraryName) }
+
+// survey asks the library of that name.
+func survey(cfg Config, name string) (list []Offer, version string, err error) {
+	lib, err := load(cfg, name)
 	if err != nil {
 		return nil, "", err
 	}
