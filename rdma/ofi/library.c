@@ -52,8 +52,7 @@ int mo_handlers_digest(uint8_t *out, int max)
 	return n;
 }
 
-// settle chooses two settings of libfabric's, unless the user has, before it reads
-// them.
+// settle chooses settings of libfabric's, unless the user has, before it reads them.
 static void settle(uint32_t peers)
 {
 	// It caches registrations itself, and learns from libc's functions that memory is

@@ -372,6 +372,15 @@ void mo_end(struct mo_op *op, int status, int error)
 	c->odd = 1;
 }
 
+// refused tells whether an error is that the peer does not grant access. verbs has
+// one error for everything and says in prov_errno, an ibv_wc_status, what it was.
+static int refused(mo_device *d, const struct fi_cq_err_entry *e)
+{
+	enum { REMOTE_INVALID_REQUEST = 9, REMOTE_ACCESS = 10 };
+	return e->err == FI_EIO && !strncmp(d->info->fabric_attr->prov_name, "verbs", 5) &&
+	       (e->prov_errno == REMOTE_INVALID_REQUEST || e->prov_errno == REMOTE_ACCESS);
+}
+
 // failed reads an error. It returns 1 if it made a completion.
 static int failed(mo_cq *c, mo_qp *closing, mo_done *o)
 {
@@ -389,7 +398,7 @@ static int failed(mo_cq *c, mo_qp *closing, mo_done *o)
 	}
 	if (op->kind == MO_KIND_FREE)
 		return 0;
-	int status = mo_status_of(e.err);
+	int status = refused(c->dev, &e) ? MO_STATUS_ACCESS : mo_status_of(e.err);
 	if (status == MO_STATUS_FLUSHED && op->qp != closing)
 		status = MO_STATUS_GONE; // the provider has given up the connection
 	if (o)

@@ -24,7 +24,14 @@ func TestVerbsConforms(t *testing.T) {
 	if taken < 0 {
 		t.Skip("there is no RDMA device on this host")
 	}
-	rdmatest.Run(t, rdmatest.Fixture{Name: overVerbs, Open: func(t testing.TB, n int) []rdma.Device {
+	const first = "the connection is made when the first work for a peer is posted, which takes the peer's polling; later the peer need not"
+	exclude := map[string]string{
+		"read-alone":                first,
+		"write-alone":               first,
+		"refuse-read-missing-right": "ofi_rxm lets peers read all memory that may be sent, for a rendezvous of its own",
+		"close-ends-access":         "a connection to a peer that is gone is tried for two minutes, longer than the suite waits",
+	}
+	rdmatest.Run(t, rdmatest.Fixture{Name: overVerbs, Exclude: exclude, Open: func(t testing.TB, n int) []rdma.Device {
 		return openAll(t, n, Config{Provider: overVerbs, Interface: offers[taken].Address})
 	}})
 }
