@@ -72,10 +72,11 @@ boot() {
 
 # verdict: the guest must have come to its end with status 0.
 verdict() {
-	local passed failed
+	local passed skipped failed
 	passed=$(grep -ac '^verbsvm: ok ' "$log" || true)
+	skipped=$(grep -ac '^verbsvm: skipped ' "$log" || true)
 	failed=$(grep -ac '^verbsvm: FAILED ' "$log" || true)
-	say "$passed steps passed, $failed failed, in $SECONDS s; the log is $log"
+	say "$passed steps passed, $skipped skipped, $failed failed, in $SECONDS s; the log is $log"
 	grep -aq '^verbsvm: end .*status 0' "$log" || die "FAILED: the guest did not come to a good end"
 }
 

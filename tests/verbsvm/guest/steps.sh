@@ -2,6 +2,7 @@
 # which fails by its status; the device's kind, name and address are in $kind,
 # $device and $address. Every command is bounded by timeout. Sourced by init.sh.
 
+not_run=77 # the status of a step that cannot be run on the device
 step() {
 	local start=$(seconds) status
 	echo "verbsvm: begin $1 $2"
@@ -13,6 +14,8 @@ step() {
 	kill -9 -1 2>/dev/null # what a step has left behind; not this process
 	if [ $status = 0 ]; then
 		echo "verbsvm: ok $1 $2, $(($(seconds) - start)) s"
+	elif [ $status = $not_run ]; then
+		echo "verbsvm: skipped $1 $2"
 	else
 		echo "verbsvm: FAILED $1 $2, status $status, $(($(seconds) - start)) s"
 		failed=1
@@ -76,17 +79,18 @@ step_explain() {
 # The device keeps the rules of package rdma.
 step_conformance() {
 	if [ $kind = siw ]; then
-		note "not run: the suite reads, and connects many at the same moment; libfabric 1.17 survives neither on siw"
-		return
+		note "the suite mixes reads with sends, and connects many at the same moment; libfabric 1.17 survives neither on siw"
+		return $not_run
 	fi
 	cd /muster
-	timeout -k 5 400 ./ofi.test -test.v -test.timeout 390s -test.run Verbs >/tmp/conformance || {
-		cat /tmp/conformance
+	# One check compares times, which mean nothing on an emulated machine.
+	timeout -k 5 300 ./ofi.test -test.v -test.timeout 290s -test.run Verbs -test.skip '///wait-does-not-spin' >/tmp/conformance 2>&1 || {
+		grep -vE '=== RUN|--- (PASS|SKIP)|the rule' /tmp/conformance
 		return 1
 	}
 	grep -E '^ *--- ' /tmp/conformance
 	grep -q '^--- PASS' /tmp/conformance
-	note "$(grep -c '^ *--- PASS' /tmp/conformance) checks passed, $(grep -c '^ *--- SKIP' /tmp/conformance) skipped"
+	note "$(grep -c '^            --- PASS' /tmp/conformance) checks passed, $(grep -c 'excluded:' /tmp/conformance) excluded, $(grep -c 'lacks operations' /tmp/conformance) about what it lacks; $(grep -c '^    --- PASS: TestVerbsTells' /tmp/conformance) forbidden accesses refused"
 }
 
 # The tests of package mpi are collective calls: every rank runs all of them.
@@ -99,7 +103,7 @@ mpi_tests() {
 		return 1
 	}
 	grep -q -- '--- PASS' /tmp/tests
-	note "$ranks ranks: $(grep -c '^.0. --- PASS' /tmp/tests) tests passed, $(grep -c '^.0. --- SKIP' /tmp/tests) skipped because they are about one process"
+	note "$ranks ranks: $(grep -c '^.0. --- PASS' /tmp/tests) tests passed, $(grep -c '^.0. --- SKIP' /tmp/tests) are about ranks in one process"
 }
 
 communicators='Dup|Split|Create|Freed|Names|Group'
@@ -135,8 +139,9 @@ step_pinning() {
 		n=$(regions_listed)
 		[ $n -le $regions ] || { regions=$n; rdma resource show mr >/tmp/regions; }
 		for pid in $(pidof muster); do
-			pinned=$(awk '/^VmPin/ { print $2 }' /proc/$pid/status 2>/dev/null)
-			[ "${pinned:-0}" -le $most ] || { most=$pinned; grep -E '^Vm(Pin|Lck|RSS)' /proc/$pid/status >/tmp/status; }
+			grep -E '^Vm(Pin|Lck|RSS)' /proc/$pid/status >/tmp/now 2>/dev/null || continue # it has ended
+			pinned=$(awk '/^VmPin/ { print $2 }' /tmp/now)
+			[ ${pinned:-0} -le $most ] || { most=$pinned; cp /tmp/now /tmp/status; }
 		done
 		sleep 0.2
 	done
