@@ -103,7 +103,7 @@ mpi_tests() {
 		return 1
 	}
 	grep -q -- '--- PASS' /tmp/tests
-	note "$ranks ranks: $(grep -c '^.0. --- PASS' /tmp/tests) tests passed, $(grep -c '^.0. --- SKIP' /tmp/tests) are about ranks in one process"
+	note "$ranks ranks: $(grep -c '^.0. --- PASS' /tmp/tests) tests passed, $(grep -c '^.0. --- SKIP' /tmp/tests) skipped"
 }
 
 communicators='Dup|Split|Create|Freed|Names|Group'
