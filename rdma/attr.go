@@ -8,6 +8,10 @@ type Attr struct {
 
 	MaxSend   int // largest Head plus Body of one OpSend
 	MaxInline int // largest Body that may be sent with Inline
+	// CopyAbove is the length from which a Body is better sent without Inline,
+	// because Inline would copy it and the completion comes soon. 0: Inline is
+	// always right.
+	CopyAbove int
 	// SegmentHint is the piece size at which a larger message should be cut so
 	// that copying in and copying out overlap. 0: do not cut below MaxSend.
 	SegmentHint int

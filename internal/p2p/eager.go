@@ -1,8 +1,9 @@
 package p2p
 
 // Eager: the data travels with the envelope and waits at the receiver if nobody
-// has asked for it. The send ends when the device has copied the last packet; a
-// synchronous one when the receiver has matched it. A message larger than a
+// has asked for it. The send ends when the device has copied the last packet, or
+// has sent it where the device would rather not copy; a synchronous one when the
+// receiver has matched it. A message larger than a
 // segment goes as several packets, so that copying in and copying out overlap.
 //
 //	sender                receiver
@@ -52,6 +53,9 @@ func (m *Machine) emitEager(l *Link, ctx uint32, src, tag int32, buf []byte, id 
 	if len(buf) <= l.segment {
 		wr.Body = rdma.MemOf(buf)
 		wr.ID = id
+		if id != 0 && len(buf) >= l.copyMin {
+			wr.Flags = 0 // it ends with the completion
+		}
 		return
 	}
 	wr.Body = rdma.MemOf(buf[:l.segment])
@@ -82,6 +86,8 @@ func (eager) Step(m *Machine, x *Xfer, ev Event) bool {
 		m.complete(x)
 	case ev.Kind == EvDone && x.Send && ev.Status != rdma.StatusOK:
 		m.failed(x, ev.Status) // an inline request completes only when it has failed
+	case ev.Kind == EvDone && x.Send && len(x.Buf) >= x.Link.copyMin:
+		return eager{}.Step(m, x, Event{Kind: EvTaken}) // it was sent from where it is
 	default:
 		return false
 	}

@@ -22,6 +22,8 @@ type Link struct {
 	eagerMax int      // cached from choice for standard mode, -1 for none
 	segment  int      // data bytes in one packet
 	oneMax   int      // largest message that SendOne takes
+	nowMax   int      // largest that SendNow takes
+	copyMin  int      // messages of one packet from this length on are sent from where they are
 	one      [1]rdma.SendWR
 
 	// Credit bounds what a receiver must hold for messages it has not asked
@@ -68,5 +70,5 @@ const eagerCharge = 128
 // fail gives the peer up: nothing is sent to it any more.
 func (l *Link) fail(err error) {
 	l.Err = err
-	l.eagerMax, l.oneMax = -1, -1 // SendNow and SendOne look at these alone
+	l.eagerMax, l.nowMax, l.oneMax = -1, -1, -1 // SendNow and SendOne look at these alone
 }

@@ -120,7 +120,7 @@ func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]r
 
 // SendNow is SendOne for messages of several packets, which are in Out then.
 func (m *Machine) SendNow(l *Link, ctx uint32, src, tag int32, buf []byte) bool {
-	if len(buf) > l.eagerMax || l.credit < int64(len(buf))+eagerCharge {
+	if len(buf) > l.nowMax || l.credit < int64(len(buf))+eagerCharge {
 		return false
 	}
 	m.emitEager(l, ctx, src, tag, buf, 0, false)

@@ -75,6 +75,7 @@ func attrOf(o offered, s sizes, delivery bool) rdma.Attr {
 		return a
 	}
 	a.RemoteCPU = true
+	a.CopyAbove = 2 << 10 // sockets take such a message at once: the copy would be for nothing
 	a.SendCost = rdma.Cost{Fixed: 4500, PerByte: 0.3}
 	a.ReadCost = rdma.Cost{Fixed: 9000, PerByte: 0.16}
 	a.PutCost = rdma.Cost{Fixed: 9000, PerByte: 0.16}
