@@ -188,11 +188,12 @@ type setup struct {
 	buffer   int // bytes of a large buffer
 	sends    int // large buffers to send from
 	delivery bool
+	part     int // longest part of a read or write; 0: what the provider takes
 }
 
 func (l library) open(o offers, which int, s setup) (domain, error) {
 	cs := C.mo_setup{job: C.uint64_t(s.job), index: C.uint32_t(s.index), peers: C.uint32_t(s.peers),
-		buffer: C.uint32_t(s.buffer), sends: C.uint32_t(s.sends)}
+		buffer: C.uint32_t(s.buffer), sends: C.uint32_t(s.sends), part: C.uint64_t(s.part)}
 	if s.delivery {
 		cs.delivery = 1
 	}

@@ -26,6 +26,8 @@ int mo_device_open(mo_library *l, mo_offers *o, int n, const mo_setup *s, mo_dev
 	d->mr_mode = (uint64_t)i->domain_attr->mr_mode;
 	d->iov = i->tx_attr->iov_limit;
 	d->max_msg = i->ep_attr->max_msg_size;
+	if (s->part && s->part < d->max_msg)
+		d->max_msg = s->part;
 	d->transport = i->ep_attr->type == FI_EP_MSG ? MO_RC : i->ep_attr->type == FI_EP_RDM ? MO_RD : MO_UD;
 	d->header = (struct mo_header){.job = s->job, .from = s->index, .size = (uint16_t)MO_HEADER, .check = MO_CHECK};
 	d->own_keys = s->job ^ 0x9e3779b97f4a7c15u;

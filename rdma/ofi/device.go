@@ -49,10 +49,11 @@ type device struct {
 }
 
 // Open opens a device.
-func Open(cfg Config) (rdma.Device, error) { return open(cfg, libraryName) }
+func Open(cfg Config) (rdma.Device, error) { return open(cfg, libraryName, 0) }
 
-// open opens a device with the library of that name.
-func open(cfg Config, name string) (rdma.Device, error) {
+// open opens a device with the library of that name. Reads and writes are cut
+// into parts of some length; 0: of the longest that the provider takes.
+func open(cfg Config, name string, part int) (rdma.Device, error) {
 	if cfg.Index < 0 || cfg.Index > maxIndex {
 		return nil, fmt.Errorf("ofi: index %d: it must be in [0, %d]", cfg.Index, maxIndex)
 	}
@@ -64,7 +65,7 @@ func open(cfg Config, name string) (rdma.Device, error) {
 		return nil, err
 	}
 	d := &device{cfg: cfg, lib: lib, names: map[rdma.PeerID]string{}}
-	if err := d.begin(); err != nil {
+	if err := d.begin(part); err != nil {
 		lib.free()
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func load(cfg Config, name string) (library, error) {
 }
 
 // begin chooses among the offers and makes the domain.
-func (d *device) begin() error {
+func (d *device) begin(part int) error {
 	found, best, delivery, err := d.find()
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func (d *device) begin() error {
 	job := sha256.Sum256([]byte(d.cfg.Job))
 	d.dom, err = d.lib.open(found, best, setup{
 		job: binary.LittleEndian.Uint64(job[:]), index: d.cfg.Index, peers: d.cfg.Peers,
-		buffer: d.sizes.buffer, sends: d.sizes.sends, delivery: delivery,
+		buffer: d.sizes.buffer, sends: d.sizes.sends, delivery: delivery, part: part,
 	})
 	if err != nil {
 		return fmt.Errorf("ofi: open provider %s on %s: %w", d.what.provider, d.what.domain, err)

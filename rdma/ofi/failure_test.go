@@ -20,7 +20,7 @@ import (
 // door, peers that die.
 
 func TestOpenSaysWhatIsMissingWhereLibfabricIsNot(t *testing.T) {
-	_, err := open(Config{}, "libfabric-that-is-not-there.so.1")
+	_, err := open(Config{}, "libfabric-that-is-not-there.so.1", 0)
 	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "libfabric-that-is-not-there") {
 		t.Errorf("Open says %v", err)
 	}
@@ -28,7 +28,7 @@ func TestOpenSaysWhatIsMissingWhereLibfabricIsNot(t *testing.T) {
 		t.Errorf("Survey says %v", err)
 	}
 	// A library that is something else is no libfabric either.
-	if _, err := open(Config{}, "libc.so.6"); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "fi_getinfo") {
+	if _, err := open(Config{}, "libc.so.6", 0); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "fi_getinfo") {
 		t.Errorf("Open of the C library says %v", err)
 	}
 }

@@ -80,6 +80,7 @@ struct mo_op {
 	size_t message;     // bytes of it
 	void *body;         // the caller's memory
 	size_t body_len;
+	size_t left;        // of the caller's memory, when a read or write goes in parts
 	void *body_desc;
 	uint64_t remote, rkey;
 	void *desc; // of small

@@ -107,6 +107,7 @@ typedef struct {
 	uint32_t buffer;   // bytes of a large send or receive buffer
 	uint32_t sends;    // how many large send buffers there may be
 	int delivery;      // writes can complete when the data is there
+	uint64_t part;     // longest part of a read or write; 0: what the provider takes
 } mo_setup;
 int mo_device_open(mo_library *l, mo_offers *o, int i, const mo_setup *s, mo_device **out);
 void mo_device_close(mo_device *d);

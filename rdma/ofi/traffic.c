@@ -121,8 +121,6 @@ static int prepare(mo_qp *q, const mo_wr *w, struct mo_op **out)
 	default:
 		return MO_UNSUPPORTED;
 	}
-	if (w->op != MO_SEND && body > d->max_msg)
-		return MO_TOO_LONG;
 	if (!packed && d->mr_mode & FI_MR_LOCAL) {
 		desc = w->lkey < d->lkey_count ? d->lkeys[w->lkey] : NULL;
 		if (!desc && body > 0)
@@ -142,6 +140,11 @@ static int prepare(mo_qp *q, const mo_wr *w, struct mo_op **out)
 	op->peer = q->transport == MO_RC ? q->other_index : w->peer;
 	op->body = packed ? NULL : w->body;
 	op->body_len = packed ? 0 : body;
+	op->left = 0;
+	if (w->op != MO_SEND && body > d->max_msg) { // adapters take a few megabytes at a time
+		op->left = body - (size_t)d->max_msg;
+		op->body_len = (size_t)d->max_msg;
+	}
 	op->body_desc = desc;
 	op->len = body;
 	op->kind = MO_KIND_SEND;
@@ -227,6 +230,8 @@ int64_t mo_post(mo_qp *q, uintptr_t wrs, int n)
 }
 
 // ---- in ----
+
+#define MO_WAITS 1 // no error of libfabric's is positive
 
 // mo_status_of makes an rdma.Status of an error of libfabric's.
 int mo_status_of(int err)
@@ -351,6 +356,37 @@ static int finish(struct mo_op *op, int status, int error, mo_done *o)
 	return tell;
 }
 
+// advance begins the next part of a long read or write. It returns 0 if there is
+// none, and an error of libfabric's if it cannot.
+static int advance(struct mo_op *op)
+{
+	mo_qp *q = op->qp;
+	if (op->left == 0)
+		return 0;
+	op->body = (uint8_t *)op->body + op->body_len;
+	op->remote += op->body_len;
+	if (op->left < op->body_len)
+		op->body_len = op->left;
+	op->left -= op->body_len;
+	struct mo_peer *p = mo_peer_of(q, op->peer);
+	int rc = p->deferred ? -FI_EAGAIN : mo_issue(q, p, op);
+	if (rc == -FI_EAGAIN)
+		mo_defer(q, p, op);
+	else if (rc)
+		return rc;
+	return MO_WAITS;
+}
+
+// completed goes on with an operation of which the provider has done a part, or
+// all. It returns 1 if it made a completion.
+static int completed(struct mo_op *op, mo_done *o)
+{
+	int rc = advance(op);
+	if (rc == MO_WAITS)
+		return 0;
+	return finish(op, rc ? mo_status_of(-rc) : MO_STATUS_OK, -rc, o);
+}
+
 // mo_end ends an operation outside Poll: the next one tells.
 void mo_end(struct mo_op *op, int status, int error)
 {
@@ -429,7 +465,9 @@ void mo_drain(mo_cq *c, mo_qp *closing)
 				c->odd = 1;
 			}
 		} else if (op->kind != MO_KIND_FREE) {
-			mo_end(op, MO_STATUS_OK, 0);
+			int rc = op->qp == closing ? 0 : advance(op);
+			if (rc != MO_WAITS)
+				mo_end(op, op->left ? MO_STATUS_FLUSHED : rc ? mo_status_of(-rc) : MO_STATUS_OK, -rc);
 		}
 	}
 }
@@ -505,7 +543,7 @@ int mo_poll(mo_cq *c, int max)
 			if (op->kind == MO_KIND_RECV)
 				n += deliver(c, e[i].op_context, e[i].len, &c->done[n]);
 			else if (op->kind != MO_KIND_FREE)
-				n += finish(op, MO_STATUS_OK, 0, &c->done[n]);
+				n += completed(op, &c->done[n]);
 		}
 		// Less than was asked for is all there was. If that was nothing for the
 		// user, the provider has not looked at the network yet.

@@ -1,0 +1,84 @@
+//go:build ofi && cgo && linux
+
+package ofi
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Adapters take a few megabytes in one operation. Here the limit is set lower, so
+// that it can be met on any provider.
+func TestLongReadsAndWritesGoInParts(t *testing.T) {
+	const part = 1000
+	for _, provider := range []string{"net", "tcp;ofi_rxm"} {
+		t.Run(provider, func(t *testing.T) {
+			a, b := partRank(t, provider, 0, part), partRank(t, provider, 1, part)
+			peer, err := a.meet(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := make([]byte, 10*part)
+			mr, err := b.dev.Register(there, rdma.RemoteRead|rdma.RemoteWrite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, size := range []int{1, part - 1, part, part + 1, 2 * part, 7*part + 123, 10 * part} {
+				for _, op := range []rdma.Op{rdma.OpWrite, rdma.OpRead} {
+					here := bytes.Repeat([]byte{byte(10 + i)}, size)
+					clear(there)
+					if op == rdma.OpRead {
+						for j := range there {
+							there[j] = byte(j * 7)
+						}
+					}
+					if err := a.post(rdma.SendWR{ID: 7, Op: op, Peer: peer, Body: rdma.MemOf(here), Remote: mr.Base, RKey: mr.RKey}); err != nil {
+						t.Fatal(err)
+					}
+					c, err := a.next(b)
+					if err != nil || c.ID != 7 || c.Op != op || c.Status != rdma.StatusOK || c.Len != uint64(size) {
+						t.Fatalf("%v of %d bytes ends with %+v, %v", op, size, c, err)
+					}
+					if !bytes.Equal(here, there[:size]) {
+						t.Errorf("%v of %d bytes in parts of %d moves other bytes", op, size, part)
+					}
+					if op == rdma.OpWrite && bytes.ContainsAny(there[size:], string([]byte{byte(10 + i)})) {
+						t.Errorf("a write of %d bytes goes on beyond its end", size)
+					}
+				}
+			}
+			if err := b.dev.Deregister(mr); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// partRank is a rank whose reads and writes are cut.
+func partRank(t *testing.T, provider string, index, part int) *rank {
+	t.Helper()
+	d, err := open(Config{Provider: provider, Interface: "127.0.0.1", Index: index, Peers: 2, Job: fmt.Sprintf("parts %p", t)}, libraryName, part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rank{dev: d, out: make([]rdma.Completion, 16), wrs: make([]rdma.SendWR, 1)}
+	if r.cq, err = d.NewCQ(0); err != nil {
+		t.Fatal(err)
+	}
+	srq, err := d.NewSRQ(rdma.SRQConfig{Lend: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.qp, err = d.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: r.cq, RecvCQ: r.cq, SRQ: srq}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("close rank %d: %v", index, err)
+		}
+	})
+	return r
+}
