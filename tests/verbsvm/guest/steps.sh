@@ -124,7 +124,7 @@ step_collectives() {
 
 # Figures of an emulated machine: they show that sizes work, not how fast.
 step_bench() {
-	over_verbs 120 2 muster bench latency -m 8,1K,8K,64K,1M,4M -i 20
+	over_verbs 120 2 muster bench latency -m 8,1K,8K,64K,1M,4M,16M -i 20
 	over_verbs 120 2 muster bench bw -m 8K,1M -i 3 -W 16
 }
 
