@@ -22,7 +22,8 @@ internal/lab
 
 rdma/internal/ddp   rdma
 rdma/shm            rdma
-rdma/ofi            rdma
+rdma/ofi            rdma rdma/ofi/internal/leap
+rdma/ofi/internal/leap
 rdma/rail           rdma
 rdma/rdmatest       rdma
 internal/regcache   rdma

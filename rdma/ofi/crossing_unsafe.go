@@ -85,6 +85,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/ofi/internal/leap"
 )
 
 // library is libfabric.
@@ -176,8 +177,9 @@ func (o offers) free() { C.mo_offers_free(o.c) }
 
 // domain is an opened device.
 type domain struct {
-	lib library
-	c   *C.mo_device
+	lib   library
+	c     *C.mo_device
+	stack cStack
 }
 
 // setup says what a device brings of its own.
@@ -188,7 +190,8 @@ type setup struct {
 	buffer   int // bytes of a large buffer
 	sends    int // large buffers to send from
 	delivery bool
-	part     int // longest part of a read or write; 0: what the provider takes
+	part     int  // longest part of a read or write; 0: what the provider takes
+	short    bool // the provider's calls return at once: no scheduler need know of them
 }
 
 func (l library) open(o offers, which int, s setup) (domain, error) {
@@ -198,11 +201,19 @@ func (l library) open(o offers, which int, s setup) (domain, error) {
 		cs.delivery = 1
 	}
 	d := domain{lib: l}
-	rc := C.mo_device_open(l.c, o.c, C.int(which), &cs, &d.c)
-	return d, l.failure(rc)
+	if rc := C.mo_device_open(l.c, o.c, C.int(which), &cs, &d.c); rc != 0 {
+		return d, l.failure(rc)
+	}
+	if s.short {
+		d.stack = newStack()
+	}
+	return d, nil
 }
 
-func (d domain) close() { C.mo_device_close(d.c) }
+func (d domain) close() {
+	C.mo_device_close(d.c)
+	d.stack.free()
+}
 
 func (d domain) dropped() uint64 { return uint64(C.mo_device_dropped(d.c)) }
 
@@ -240,14 +251,15 @@ func (d domain) setLKey(lkey uint32, r region) error {
 type cqueue struct {
 	c    *C.mo_cq
 	done *[batch]C.mo_done
-	fd   int // -1: there is none
+	fd   int     // -1: there is none
+	top  uintptr // of the stack for short calls; 0: there is none
 }
 
 // batch is how much one crossing may carry.
 const batch = C.MO_BATCH
 
 func (d domain) newCQ(depth int) (cqueue, error) {
-	var q cqueue
+	q := cqueue{top: d.stack.top()}
 	var fd C.int
 	if rc := C.mo_cq_open(d.c, C.int(depth), &q.c, &fd); rc != 0 {
 		return q, d.lib.failure(rc)
@@ -305,10 +317,11 @@ func (q squeue) post(wr *rdma.RecvWR) (slot int, err error) {
 type endpoint struct {
 	c     *C.mo_qp
 	slots *[batch]C.uint32_t
+	top   uintptr // as in cqueue
 }
 
 func (d domain) newQP(kind rdma.Transport, send, recv cqueue, srq squeue, depth, buffers int) (endpoint, error) {
-	var e endpoint
+	e := endpoint{top: d.stack.top()}
 	rc := C.mo_qp_open(d.c, C.int(kind), send.c, recv.c, srq.c, C.int(depth), C.int(buffers), &e.c)
 	if rc != 0 {
 		return e, d.lib.failure(rc)
@@ -361,7 +374,12 @@ func (l library) failed(why refusal) error { return l.failure(C.int(why)) }
 
 // post crosses with up to batch requests, which must be on the heap.
 func (e endpoint) post(wrs []rdma.SendWR) (taken int, why refusal) {
-	rc := int64(C.mo_post(e.c, C.uintptr_t(uintptr(unsafe.Pointer(&wrs[0]))), C.int(len(wrs))))
+	var rc int64
+	if e.top != 0 {
+		rc = int64(leap.Call(uintptr(unsafe.Pointer(C.mo_post)), uintptr(unsafe.Pointer(e.c)), uintptr(unsafe.Pointer(&wrs[0])), uintptr(len(wrs)), e.top))
+	} else {
+		rc = int64(C.mo_post(e.c, C.uintptr_t(uintptr(unsafe.Pointer(&wrs[0]))), C.int(len(wrs))))
+	}
 	return int(uint32(rc)), refusal(rc >> 32)
 }
 
@@ -372,7 +390,12 @@ func (e endpoint) pending() int { return int(C.mo_pending(e.c)) }
 func (e endpoint) slot(i int) uint32 { return uint32(e.slots[i]) }
 
 // poll crosses once; completions 0 to n-1 can be read then.
-func (q cqueue) poll(most int) (n int) { return int(C.mo_poll(q.c, C.int(most))) }
+func (q cqueue) poll(most int) (n int) {
+	if q.top != 0 {
+		return int(int32(leap.Call(uintptr(unsafe.Pointer(C.mo_poll)), uintptr(unsafe.Pointer(q.c)), uintptr(most), 0, q.top)))
+	}
+	return int(C.mo_poll(q.c, C.int(most)))
+}
 
 // tag is that of the receive queue whose buffer the i-th completion has.
 func (q cqueue) tag(i int) int { return int(q.done[i].tag) }

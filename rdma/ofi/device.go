@@ -92,7 +92,7 @@ func (d *device) begin(part int) error {
 	job := sha256.Sum256([]byte(d.cfg.Job))
 	d.dom, err = d.lib.open(found, best, setup{
 		job: binary.LittleEndian.Uint64(job[:]), index: d.cfg.Index, peers: d.cfg.Peers,
-		buffer: d.sizes.buffer, sends: d.sizes.sends, delivery: delivery, part: part,
+		buffer: d.sizes.buffer, sends: d.sizes.sends, delivery: delivery, part: part, short: returnsAtOnce(d.what.provider),
 	})
 	if err != nil {
 		return fmt.Errorf("ofi: open provider %s on %s: %w", d.what.provider, d.what.domain, err)
