@@ -165,12 +165,17 @@ func (e *Engine) RecvContext(ctx context.Context, c *Comm, op string, from int, 
 	e.lock()
 	x := e.post1(c.Ctx, from, src, tag, buf)
 	if err := e.waitSlow(ctx, c, op, x); err != nil {
-		if e.m.Cancel(x) {
+		if _, pending := e.m.Cancel(x); pending {
+			e.settle()
+		}
+		if !x.Done() {
+			e.waitOne(x, c, op) // the message is being moved into buf, or may be: that must end first
+		}
+		if x.Cancelled {
 			e.m.Free(x)
 			e.unlock()
 			return Status{}, err
 		}
-		e.waitOne(x, c, op) // the message is being moved into buf: that must end first
 	}
 	return e.received(x)
 }
@@ -412,16 +417,18 @@ func (e *Engine) WaitSome(ctx context.Context, c *Comm, op string, ops []Op, nee
 	return err
 }
 
-// Cancel tries to take back a receive. The operation must still be waited for.
+// Cancel tries to take back a receive. If it is true, the receive is cancelled, or
+// will be as soon as the sender has answered, unless the message was on its way
+// before; the Status tells. The operation must still be waited for.
 func (e *Engine) Cancel(o Op) bool {
 	e.lock()
 	defer e.unlock()
 	if o.x == nil || o.stale() {
 		return false
 	}
-	ok := e.m.Cancel(o.x)
+	cancelled, pending := e.m.Cancel(o.x)
 	e.settle()
-	return ok
+	return cancelled || pending
 }
 
 // Probe looks for a message without receiving it. With take it is also taken out

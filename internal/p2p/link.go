@@ -33,6 +33,13 @@ type Link struct {
 	credit   int64
 	consumed int64 // receiving side: not yet told to the peer
 
+	// Speculation. As a sender: the envelopes of the latest messages, that of
+	// message n at n mod len, and what the receiver has offered. As a receiver:
+	// how many offers of ours are open.
+	recent  [recentLen]uint64
+	offers  []offer
+	offered int
+
 	held    []heldPacket // came too early, in the order of their numbers
 	partial []partial    // eager messages whose segments are coming
 
@@ -47,6 +54,13 @@ type LinkStats struct {
 	ByProtocol         [protocolSlots]uint64
 	NoCredit           uint64 // eager sends that had to become a rendezvous
 	Held, Duplicates   uint64 // packets out of order, and doubled
+
+	// Speculation, as the receiver: RTRs that were sent, that the sender has
+	// used, that it had no use for, that we took back; and those that were not
+	// sent because too few are used.
+	RTRSent, RTRUsed, RTRWasted, RTRRevoked, RTRStopped uint64
+	// As the sender: RTRs that came too late, and messages written by RTR.
+	RTRStale, SpecSent uint64
 }
 
 type heldPacket struct {

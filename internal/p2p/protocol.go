@@ -77,6 +77,7 @@ const (
 	protoGet
 	protoPut
 	protoCoop
+	protoSpec
 	protocolCount
 	protocolSlots = 8
 )
@@ -84,10 +85,11 @@ const (
 // protocols lists them; to add one, add it here.
 var protocols = [protocolCount]Protocol{
 	protoEager: eager{}, protoGet: rndvGet{}, protoPut: rndvPut{}, protoCoop: rndvCoop{},
+	protoSpec: rndvSpec{},
 }
 
 // receiverNeeds is what a receiver's device must be able to do.
-var receiverNeeds = [protocolCount]rdma.Op{protoGet: rdma.OpRead, protoPut: rdma.OpSend, protoCoop: rdma.OpPull}
+var receiverNeeds = [protocolCount]rdma.Op{protoGet: rdma.OpRead, protoPut: rdma.OpSend, protoCoop: rdma.OpPull, protoSpec: rdma.OpSend}
 
 func protocolName(i uint8) string {
 	if int(i) < len(protocols) {
