@@ -35,9 +35,7 @@ func (eager) Begin(m *Machine, x *Xfer) {
 func (m *Machine) emitEager(l *Link, ctx uint32, src, tag int32, buf []byte, id uint64, sync bool) {
 	l.credit -= int64(len(buf)) + eagerCharge
 	l.Stats.ByProtocol[protoEager]++
-	if key := envelopeKey(ctx, tag); l.announce(key) {
-		l.passOffers(key)
-	}
+	l.announce(envelopeKey(ctx, tag))
 	l.Stats.BytesSent += uint64(len(buf))
 	wr := m.packet(l)
 	first := l.sendSeq - 1

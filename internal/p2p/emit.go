@@ -43,9 +43,7 @@ func (m *Machine) control(wr *rdma.SendWR, l *Link, kind packetKind, handle, sec
 func (m *Machine) emitRTS(x *Xfer, proto uint8, first, second uint64) {
 	l := x.Link
 	l.Stats.ByProtocol[proto]++
-	if key := envelopeKey(x.Ctx, x.Tag); l.announce(key) {
-		l.passOffers(key)
-	}
+	l.announce(envelopeKey(x.Ctx, x.Tag))
 	l.Stats.BytesSent += uint64(len(x.Buf))
 	x.stage = stageRTS
 	wr := m.packet(l)

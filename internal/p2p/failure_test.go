@@ -110,7 +110,7 @@ func TestFailInEveryStage(t *testing.T) {
 		}
 	})
 	for _, want := range []string{"eager post", "eager ack", "eager posted", "eager done", "segments partial", "segments acked",
-		"get rts", "get move", "put rts", "put cts", "put move", "coop rts", "coop move"} {
+		"get rts", "get move", "put rts", "put cts", "put move", "coop rts", "coop move", "spec ready", "spec move", "spec fill"} {
 		if !seen[want] {
 			t.Errorf("no failure was tried with an operation in: %s", want)
 		}
@@ -208,7 +208,7 @@ func TestRegistrationRefused(t *testing.T) {
 					}
 					j.drain()
 					needs := map[string][2]bool{ // who registers: sender, receiver
-						"get": {true, keys}, "put": {keys, true}, "coop": {true, keys}}[way.name]
+						"get": {true, keys}, "put": {keys, true}, "coop": {true, keys}, "spec": {true, keys}}[way.name]
 					if needs[refuser] {
 						if !errors.Is(s.Err, ErrTransport) || (r != nil && !errors.Is(r.Err, ErrTransport)) {
 							t.Fatalf("send: %s, %v; receive: %+v", s.Stage(), s.Err, r)

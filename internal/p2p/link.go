@@ -21,7 +21,7 @@ type Link struct {
 	choice   []choice // by size, from the protocols' costs
 	eagerMax int      // cached from choice for standard mode, -1 for none
 	segment  int      // data bytes in one packet
-	oneMax   int      // largest message that SendOne takes
+	oneMax   int      // largest message that SendOne takes; -1 for none, as while there are offers
 	nowMax   int      // largest that SendNow takes
 	copyMin  int      // messages of one packet from this length on are sent from where they are
 	one      [1]rdma.SendWR
@@ -33,17 +33,16 @@ type Link struct {
 	credit   int64
 	consumed int64 // receiving side: not yet told to the peer
 
-	// Speculation. As a sender: the envelopes of the latest messages, that of
-	// message n at n mod len, and what the receiver has offered. As a receiver:
-	// how many offers of ours are open.
-	recent  [recentLen]uint64
-	offers  []offer
-	offered int
-
 	held    []heldPacket // came too early, in the order of their numbers
 	partial []partial    // eager messages whose segments are coming
 
-	Stats LinkStats
+	// Speculation. As a receiver: how many offers of ours are open. As a sender:
+	// what the receiver has offered, and the envelopes of the latest messages, that
+	// of message n at n mod len.
+	offered int
+	offers  []offer
+	Stats   LinkStats
+	recent  [recentLen]uint64
 }
 
 // LinkStats counts what a link did.

@@ -230,10 +230,11 @@ func (l *Link) setUp(m *Machine) {
 		l.segment = h
 	}
 	l.segment = max(l.segment, 1)
-	l.oneMax, l.nowMax, l.copyMin = min(l.eagerMax, l.segment), l.eagerMax, MaxSize
-	if c := l.Attr.CopyAbove; c > 0 && !l.Attr.LocalKeys && c < l.oneMax {
-		l.oneMax, l.nowMax, l.copyMin = c, c, c+1
+	l.nowMax, l.copyMin = l.eagerMax, MaxSize
+	if c := l.Attr.CopyAbove; c > 0 && !l.Attr.LocalKeys && c < min(l.eagerMax, l.segment) {
+		l.nowMax, l.copyMin = c, c+1
 	}
+	l.setOneMax()
 	l.one[0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: l.Peer, HeadLen: headLen}
 	l.credit = m.cfg.Credit
 	if l.Err != nil { // made for a peer that is gone already

@@ -130,17 +130,19 @@ func (m *Machine) arriveRTR(l *Link, pkt []byte) {
 		m.broken(l, "it offers more buffers than it may")
 	default:
 		l.offers = append(l.offers, o)
+		l.setOneMax()
 	}
 }
 
 // announce counts a message that is about to be announced, and remembers its
 // envelope. It stands wherever an EAGER or RTS packet is made, not where a send is
-// called: a send that fails before its packet is made is no message. If it is
-// true, passOffers must follow; that is not done here so that this is inlined.
-func (l *Link) announce(key uint64) bool {
+// called: a send that fails before its packet is made is no message.
+func (l *Link) announce(key uint64) {
 	l.recent[l.Stats.Sent%recentLen] = key
 	l.Stats.Sent++
-	return len(l.offers) > 0
+	if len(l.offers) > 0 {
+		l.passOffers(key)
+	}
 }
 
 // passOffers brings the RTRs of an envelope one message forward. The one for this
@@ -161,6 +163,15 @@ func (l *Link) passOffers(key uint64) {
 
 func (l *Link) dropOffer(i int) {
 	l.offers = append(l.offers[:i], l.offers[i+1:]...)
+	l.setOneMax()
+}
+
+// setOneMax lets SendOne serve a link that has no offers to look at.
+func (l *Link) setOneMax() {
+	l.oneMax = min(l.nowMax, l.segment)
+	if len(l.offers) > 0 {
+		l.oneMax = -1
+	}
 }
 
 // useOffer makes a send that would be a rendezvous a speculative one, if the
