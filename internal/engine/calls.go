@@ -104,8 +104,16 @@ func (e *Engine) adopt(l *p2p.Link) *p2p.Xfer {
 }
 
 func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *p2p.Xfer {
+	l := e.link(dst)
+	if e.driver == nil && l.Rendezvous(len(buf)) {
+		// If the receiver was first, its RTR is found now, and the data is written
+		// inside this call (T1 4.2.2). All that has come is looked at: the RTRs of
+		// several receives may wait, in another order than the sends.
+		d := e.lanes[l.Dev]
+		e.work(d, d.cq.Poll(e.comps[:]))
+	}
 	x := e.m.New()
-	x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Mode = e.link(dst), c.Ctx, c.Rank, tag, buf, mode
+	x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Mode = l, c.Ctx, c.Rank, tag, buf, mode
 	e.m.Send(x)
 	e.settle()
 	return x
@@ -208,13 +216,22 @@ func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 		return op
 	}
 	x := e.post1(c.Ctx, from, src, tag, buf)
-	if len(buf) > irecvPolls && e.driver == nil && !x.Done() {
+	if len(buf) > irecvPolls && !x.Done() {
 		// If the sender was first, its request is found now, and the rendezvous
 		// begins inside this call (T1 4.2). One packet is enough: more would
 		// overtake the receives still to come and have to be kept. A short message
-		// gains nothing by being found early.
-		d := e.laneOf(x)
-		e.work(d, d.cq.Poll(e.comps[:1]))
+		// gains nothing by being found early. The receive is posted before, so that
+		// an eager message goes straight into its buffer.
+		if e.driver == nil {
+			d := e.laneOf(x)
+			e.work(d, d.cq.Poll(e.comps[:1]))
+		}
+		// If the receiver is first, it tells the sender where to write. This comes
+		// after the look, or an RTR would be sent for a message that is here.
+		e.m.Offer(x)
+		if len(e.m.Out.WR) != 0 {
+			e.settle()
+		}
 	}
 	op := Op{x, x.Handle()}
 	e.unlock()
