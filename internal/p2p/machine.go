@@ -66,9 +66,9 @@ type Machine struct {
 	mem Memory
 	// creditStep is how much a receiver consumes before it says so.
 	creditStep int64
-	habits     habitRule
 	match      matcher
 	pool
+	habits habitRule
 
 	// observe, if set, sees every event before its operation does: for tests
 	// and traces. It is not asked on the way of a short message.

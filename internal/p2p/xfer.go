@@ -62,13 +62,13 @@ type Xfer struct {
 	// operation appears in Out.Done. Operations with a nil Owner are not listed.
 	Owner *Waiter
 
-	stage  stage
-	proto  uint8
-	handle uint64
+	stage      stage
+	proto      uint8
+	cancelling bool // receives: ends as soon as no RTR stands in the way
+	revoking   bool // receives: REVOKE is out for its RTR
+	handle     uint64
 
 	order      uint64 // receives: place in the order of posting
-	cancelling bool   // receives: ends as soon as no RTR stands in the way
-	revoking   bool   // receives: REVOKE is out for its RTR
 	entry      *entry
 	next, prev *Xfer
 
