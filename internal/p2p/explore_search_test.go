@@ -20,7 +20,7 @@ type tally struct {
 	longest     int     // events of the longest
 	outcomes    int     // distinct matchings
 	allowed     int     // that MPI allows
-	// RTRs at the ends of orders, one order for each distinct end
+	// RTRs of one order for each distinct end
 	used, wasted, revoked, stopped uint64
 }
 
@@ -40,7 +40,7 @@ func (t tally) String() string {
 	s := fmt.Sprintf("%d programs, %d states, %d transitions, %.4g orders (the longest of %d events), %d of %d matchings that MPI allows",
 		t.programs, t.states, t.transitions, t.orders, t.longest, t.outcomes, t.allowed)
 	if t.used+t.wasted+t.revoked > 0 {
-		s += fmt.Sprintf("; RTRs: %d used, %d wasted, %d revoked, %d not sent", t.used, t.wasted, t.revoked, t.stopped)
+		s += fmt.Sprintf("; RTRs of one order to each end: %d used, %d wasted, %d revoked, %d not sent", t.used, t.wasted, t.revoked, t.stopped)
 	}
 	return s
 }

@@ -5,6 +5,8 @@ package p2p
 
 import (
 	"errors"
+	"flag"
+	"strings"
 	"testing"
 )
 
@@ -173,7 +175,6 @@ func oneWay(messages, spare int, tags []int, patterns [][2]int) grammar {
 }
 
 var (
-	exact    = [][2]int{{0, 0}, {0, 1}}
 	anyPlace = [][2]int{{0, 0}, {0, 1}, {0, AnyTag}, {AnySource, 0}, {AnySource, AnyTag}}
 	oneTag   = []int{0}
 )
@@ -190,7 +191,7 @@ var specSets = []set{
 	{name: "early: two ranks, 1 and 2 messages, every size, mode, blocking call and device",
 		grammars: []grammar{pairOf(1, true), pairOf(2, true)},
 		dress:    dress{sizes: product(sizeEmpty, sizeShort, sizeSegment, sizeLong), sync: every(2), blocks: allBlock},
-		settings: by(early(inOrder), adapt(inOrder), early(reorder), early(slow), early(setting{double: true}),
+		settings: get(early(inOrder), adapt(inOrder), early(reorder), early(slow), early(setting{double: true}),
 			early(setting{localKeys: true, plain: true, slow: true}))},
 	{name: "early: one way, 2 messages, reordered, slow and doubled", short: true,
 		grammars: []grammar{oneWay(2, 0, tags, anyPlace)},
@@ -201,7 +202,7 @@ var specSets = []set{
 		dress:    dress{sizes: product(sizeShort, sizeLong), sync: syncBoth},
 		settings: get(early(setting{anytime: true}))},
 	{name: "early: one way, 3 messages, RTRs at any time",
-		grammars: []grammar{oneWay(3, 0, tags, anyPlace)},
+		grammars: []grammar{oneWay(3, 0, oneTag, anyPlace)},
 		dress:    dress{sizes: product(sizeShort, sizeLong)},
 		settings: get(early(setting{anytime: true}), adapt(setting{anytime: true}))},
 	{name: "early: one way, 1 and 2 messages, every room", short: true,
@@ -216,22 +217,26 @@ var specSets = []set{
 		grammars: []grammar{oneWay(3, 0, tags, anyPlace)},
 		dress:    dress{sizes: patterns([]int8{sizeLong}, []int8{sizeLong, sizeShort})},
 		settings: get(early(inOrder))},
-	{name: "early: one way, 3 messages, every mix of sizes, all devices",
+	{name: "early: one way, 3 messages, every mix of sizes, all protocols",
 		grammars: []grammar{oneWay(3, 0, tags, anyPlace)},
-		dress:    dress{sizes: product(sizeShort, sizeSegment, sizeLong), sync: syncBoth, blocks: []blocking{blockNone, blockSends}},
-		settings: by(early(inOrder), adapt(inOrder), early(reorder))},
+		dress:    dress{sizes: product(sizeShort, sizeLong)},
+		settings: by(early(inOrder), adapt(inOrder))},
+	{name: "early: one way, 3 messages, reordered and synchronous",
+		grammars: []grammar{oneWay(3, 0, oneTag, anyPlace)},
+		dress:    dress{sizes: product(sizeShort, sizeLong), sync: syncBoth},
+		settings: get(early(reorder))},
 	{name: "early: one way, 3 messages of one envelope, every mix of sizes and rooms, reordered",
 		grammars: []grammar{oneWay(3, 0, oneTag, [][2]int{{0, 0}})},
 		dress:    dress{sizes: product(sizeShort, sizeSegment, sizeLong), rooms: []int8{8, 10, roomFull}, mixed: true},
 		settings: by(early(inOrder), adapt(inOrder), early(reorder))},
 	{name: "early: one way, 4 messages, wildcards in every place",
-		grammars: []grammar{oneWay(4, 0, tags, anyPlace)},
-		dress:    dress{sizes: patterns([]int8{sizeLong}, []int8{sizeLong, sizeShort}, []int8{sizeShort, sizeLong})},
+		grammars: []grammar{oneWay(4, 0, oneTag, [][2]int{{0, 0}, {AnySource, 0}})},
+		dress:    dress{sizes: product(sizeShort, sizeLong)},
 		settings: get(early(inOrder), adapt(inOrder))},
 	{name: "early: two ranks, 3 messages",
-		grammars: []grammar{pairOf(3, true)},
+		grammars: []grammar{pairOf(3, false)},
 		dress:    dress{sizes: patterns([]int8{sizeLong}, []int8{sizeLong, sizeShort})},
-		settings: get(early(inOrder), adapt(inOrder))},
+		settings: get(early(inOrder))},
 	{name: "early: two ranks, 3 messages, little credit",
 		grammars: []grammar{pairOf(3, false)},
 		dress:    dress{sizes: patterns([]int8{sizeShort}, []int8{sizeSegment})},
@@ -242,20 +247,20 @@ var specSets = []set{
 		settings: get(early(inOrder))},
 	{name: "early: two ranks send 3 messages to a third, mixed tags and sources",
 		grammars: []grammar{{ranks: 3, messages: 3, alphabet: fanIn(3, tags, fanPatterns)}},
-		dress:    dress{sizes: patterns([]int8{sizeLong}, []int8{sizeLong, sizeShort})},
+		dress:    dress{sizes: patterns([]int8{sizeLong})},
 		settings: get(early(inOrder))},
 	{name: "early: one way, 1 and 2 messages, a receive too many, cancelled ones", short: true,
 		grammars: []grammar{oneWay(1, 1, oneTag, [][2]int{{0, 0}, {AnySource, 0}, {0, 1}}), oneWay(2, 1, oneTag, [][2]int{{0, 0}})},
 		dress:    dress{sizes: product(sizeShort, sizeLong), rooms: []int8{8, roomFull}, mixed: true, cancels: []int{1, 2, 3, 4, 5, 7}},
 		settings: get(early(inOrder))},
 	{name: "early: one way, 1 and 2 messages, receives too many, cancelled ones, wildcards in every place",
-		grammars: []grammar{oneWay(1, 1, oneTag, anyPlace), oneWay(1, 2, oneTag, anyPlace), oneWay(2, 1, tags, anyPlace), oneWay(2, 2, oneTag, exact)},
-		dress:    dress{sizes: product(sizeShort, sizeLong), sync: syncBoth, rooms: []int8{8, roomFull}, mixed: true, cancels: []int{1, 2, 3, 4, 5, 6, 7, 8, 15}},
-		settings: get(early(inOrder), adapt(inOrder))},
-	{name: "early: one way, 1 and 2 messages, cancelled ones, reordered, slow and doubled",
+		grammars: []grammar{oneWay(1, 1, oneTag, anyPlace), oneWay(1, 2, oneTag, anyPlace), oneWay(2, 1, oneTag, anyPlace)},
+		dress:    dress{sizes: product(sizeShort, sizeLong), rooms: []int8{8, roomFull}, mixed: true, cancels: []int{1, 2, 3, 4, 5, 6, 7}},
+		settings: get(early(inOrder))},
+	{name: "early: one way, 1 and 2 messages, cancelled ones, reordered and slow",
 		grammars: []grammar{oneWay(1, 1, oneTag, [][2]int{{0, 0}}), oneWay(2, 1, oneTag, [][2]int{{0, 0}})},
 		dress:    dress{sizes: product(sizeShort, sizeLong), rooms: []int8{8, roomFull}, mixed: true, cancels: []int{1, 2, 3, 4, 5, 7}},
-		settings: by(early(reorder), early(slow), early(setting{double: true}))},
+		settings: get(early(reorder), early(slow))},
 	{name: "early: one way, 1 and 2 messages, a rank dies", short: true,
 		grammars: []grammar{oneWay(1, 0, oneTag, anyPlace), oneWay(2, 0, oneTag, [][2]int{{0, 0}, {AnySource, 0}})},
 		dress:    dress{sizes: product(sizeShort, sizeLong)},
@@ -271,7 +276,11 @@ var specSets = []set{
 }
 
 func TestExploreSpeculation(t *testing.T) {
-	if sum := exploreAll(t, specSets); sum.used == 0 || sum.wasted == 0 || sum.revoked == 0 || sum.stopped == 0 {
+	sum := exploreAll(t, specSets)
+	if f := flag.Lookup("test.run"); raceEnabled || strings.Contains(f.Value.String(), "/") {
+		return // not all sets were run
+	}
+	if sum.used == 0 || sum.wasted == 0 || sum.revoked == 0 || sum.stopped == 0 {
 		t.Errorf("the programs show %d RTRs used, %d wasted, %d revoked, %d not sent", sum.used, sum.wasted, sum.revoked, sum.stopped)
 	}
 }
