@@ -21,6 +21,12 @@ type Config struct {
 	// Rendezvous forces how large messages travel: "get" (the receiver reads),
 	// "put" (the sender writes) or "coop" (both copy). Default: by cost.
 	Rendezvous string `env:"MUSTER_RENDEZVOUS"`
+	// Speculate says whether a receive of a large message that was started by a
+	// non-blocking call tells the sender where to write, before the sender asks:
+	// "auto" (as long as senders use most of these offers), "always" or "never".
+	// Default auto: a receiver that computes meanwhile gets its data, and one
+	// whose senders are always first pays for four packets only.
+	Speculate string `env:"MUSTER_SPECULATE"`
 	// Credit is how many bytes of messages a rank may have to hold for one
 	// sender before it has asked for them. Default 16777216. Beyond that, short
 	// messages wait at the sender too.
@@ -142,6 +148,11 @@ func (c *Config) validate() error {
 	case "", "get", "put", "coop":
 	default:
 		return fmt.Errorf("mpi: Config.Rendezvous (MUSTER_RENDEZVOUS) is %q; want get, put or coop", c.Rendezvous)
+	}
+	switch c.Speculate {
+	case "", "auto", "always", "never":
+	default:
+		return fmt.Errorf("mpi: Config.Speculate (MUSTER_SPECULATE) is %q; want auto, always or never", c.Speculate)
 	}
 	if err := checkNetwork(c.Network); err != nil {
 		return err

@@ -92,15 +92,16 @@ func TestClassNames(t *testing.T) {
 
 func TestConfigFromEnvironment(t *testing.T) {
 	cfg, err := mpi.ConfigFromEnv([]string{"PATH=/bin", "MUSTER_EAGER_LIMIT=1000", "MUSTER_RENDEZVOUS=put",
-		"MUSTER_NO_PROCESS_VM=1", "MUSTER_START_TIMEOUT=90s", "MUSTER_BOARD_FD=3"})
+		"MUSTER_SPECULATE=always", "MUSTER_NO_PROCESS_VM=1", "MUSTER_START_TIMEOUT=90s", "MUSTER_BOARD_FD=3"})
 	noError(t, err, "ConfigFromEnv")
-	if cfg.EagerLimit != 1000 || cfg.Rendezvous != "put" || !cfg.NoProcessVM || cfg.StartTimeout.Seconds() != 90 {
+	if cfg.EagerLimit != 1000 || cfg.Rendezvous != "put" || cfg.Speculate != "always" || !cfg.NoProcessVM || cfg.StartTimeout.Seconds() != 90 {
 		t.Errorf("got %+v", *cfg)
 	}
 	for env, says := range map[string]string{
 		"MUSTER_EAGER_LIMT=1":     "did you mean MUSTER_EAGER_LIMIT",
 		"MUSTER_EAGER_LIMIT=many": "whole number",
 		"MUSTER_RENDEZVOUS=post":  "get, put or coop",
+		"MUSTER_SPECULATE=maybe":  "auto, always or never",
 		"MUSTER_START_TIMEOUT=5":  "90s",
 		"MUSTER_NO_MEMFD=perhaps": "1 or 0",
 		"MUSTER_SPIN=-3":          "negative",

@@ -26,3 +26,27 @@ func Explain(c *Comm, rank int) ([]Choice, error) {
 	}
 	return out, nil
 }
+
+// Speculated counts what became of early receives of large messages between this
+// rank and another: see Config.Speculate.
+type Speculated struct {
+	// Offers that this rank has made as the receiver. Each was used by the sender,
+	// or wasted because the message came by another way, or revoked because a
+	// receive was cancelled, or is open.
+	Offered, Used, Wasted, Revoked uint64
+	// Withheld offers: not made because too few were used.
+	Withheld uint64
+	// Messages that this rank has written at once as the sender, and offers that
+	// came too late for their message.
+	Written, Late uint64
+}
+
+// Speculation gives the counts with another rank.
+func Speculation(c *Comm, rank int) (Speculated, error) {
+	if err := c.checkPeer("Speculation", rank, 0); err != nil || rank == ProcNull {
+		return Speculated{}, err
+	}
+	s := c.e.Stats(c.world(rank))
+	return Speculated{Offered: s.RTRSent, Used: s.RTRUsed, Wasted: s.RTRWasted, Revoked: s.RTRRevoked,
+		Withheld: s.RTRStopped, Written: s.SpecSent, Late: s.RTRStale}, nil
+}

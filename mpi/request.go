@@ -183,9 +183,12 @@ func (r Request) done() bool { return !r.op.Active() || r.c.e.Done(r.op) }
 // and so is to be waited for.
 func (r Request) Active() bool { return r.c != nil }
 
-// Cancel tries to take back a receive that no message has met yet, and tells
-// whether it did. Either way the request must still be waited for; Status says
-// Cancelled then. Sends are not taken back (MPI 4.0 deprecated it): for them
+// Cancel tries to take back a receive that no message has met yet. It returns at
+// once. False means that it was too late. True means that the receive is taken
+// back, unless a large message is already being written into its buffer: the
+// sender of such messages must be asked, and answers when it next calls the
+// library. Either way the request must still be waited for; its Status says
+// Cancelled if it was. Sends are not taken back (MPI 4.0 deprecated it): for them
 // Cancel returns false and the send goes on.
 func (r Request) Cancel() bool { return r.op.Active() && r.c.e.Cancel(r.op) }
 

@@ -142,7 +142,7 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine.LaneConfig, crowded, inProcess bool) (*World, error) {
 	e, err := engine.New(ctx, engine.Config{
 		Client: client, Lanes: lanes, Crowded: crowded, InProcess: inProcess,
-		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.Credit},
+		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.Credit, Speculate: cfg.Speculate},
 		RegisterCache: cfg.RegisterCache,
 		Spin:          cfg.Spin, Yield: cfg.Yield, Timeout: cfg.StartTimeout,
 	})

@@ -104,8 +104,16 @@ func (e *Engine) adopt(l *p2p.Link) *p2p.Xfer {
 }
 
 func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *p2p.Xfer {
+	l := e.link(dst)
+	if e.driver == nil && l.Rendezvous(len(buf)) {
+		// If the receiver was first, its RTR is found now, and the data is written
+		// inside this call (T1 4.2.2). All that has come is looked at: the RTRs of
+		// several receives may wait, in another order than the sends.
+		d := e.lanes[l.Dev]
+		e.work(d, d.cq.Poll(e.comps[:]))
+	}
 	x := e.m.New()
-	x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Mode = e.link(dst), c.Ctx, c.Rank, tag, buf, mode
+	x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Mode = l, c.Ctx, c.Rank, tag, buf, mode
 	e.m.Send(x)
 	e.settle()
 	return x
@@ -165,12 +173,17 @@ func (e *Engine) RecvContext(ctx context.Context, c *Comm, op string, from int, 
 	e.lock()
 	x := e.post1(c.Ctx, from, src, tag, buf)
 	if err := e.waitSlow(ctx, c, op, x); err != nil {
-		if e.m.Cancel(x) {
+		if _, pending := e.m.Cancel(x); pending {
+			e.settle()
+		}
+		if !x.Done() {
+			e.waitOne(x, c, op) // the message is being moved into buf, or may be: that must end first
+		}
+		if x.Cancelled {
 			e.m.Free(x)
 			e.unlock()
 			return Status{}, err
 		}
-		e.waitOne(x, c, op) // the message is being moved into buf: that must end first
 	}
 	return e.received(x)
 }
@@ -203,13 +216,22 @@ func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 		return op
 	}
 	x := e.post1(c.Ctx, from, src, tag, buf)
-	if len(buf) > irecvPolls && e.driver == nil && !x.Done() {
+	if len(buf) > irecvPolls && !x.Done() {
 		// If the sender was first, its request is found now, and the rendezvous
 		// begins inside this call (T1 4.2). One packet is enough: more would
 		// overtake the receives still to come and have to be kept. A short message
-		// gains nothing by being found early.
-		d := e.laneOf(x)
-		e.work(d, d.cq.Poll(e.comps[:1]))
+		// gains nothing by being found early. The receive is posted before, so that
+		// an eager message goes straight into its buffer.
+		if e.driver == nil {
+			d := e.laneOf(x)
+			e.work(d, d.cq.Poll(e.comps[:1]))
+		}
+		// If the receiver is first, it tells the sender where to write. This comes
+		// after the look, or an RTR would be sent for a message that is here.
+		e.m.Offer(x)
+		if len(e.m.Out.WR) != 0 {
+			e.settle()
+		}
 	}
 	op := Op{x, x.Handle()}
 	e.unlock()
@@ -412,16 +434,18 @@ func (e *Engine) WaitSome(ctx context.Context, c *Comm, op string, ops []Op, nee
 	return err
 }
 
-// Cancel tries to take back a receive. The operation must still be waited for.
+// Cancel tries to take back a receive. If it is true, the receive is cancelled, or
+// will be as soon as the sender has answered, unless the message was on its way
+// before; the Status tells. The operation must still be waited for.
 func (e *Engine) Cancel(o Op) bool {
 	e.lock()
 	defer e.unlock()
 	if o.x == nil || o.stale() {
 		return false
 	}
-	ok := e.m.Cancel(o.x)
+	cancelled, pending := e.m.Cancel(o.x)
 	e.settle()
-	return ok
+	return cancelled || pending
 }
 
 // Probe looks for a message without receiving it. With take it is also taken out

@@ -143,6 +143,16 @@ func (e *Engine) CardsFetched() int {
 	return e.cards
 }
 
+// Stats is what the link to a rank has done, nothing if there is none.
+func (e *Engine) Stats(rank int) (s p2p.LinkStats) {
+	e.lock()
+	defer e.unlock()
+	if l := e.links[rank]; l != nil {
+		s = l.Stats
+	}
+	return s
+}
+
 // Choices is the link's table of protocols by size.
 func (e *Engine) Choices(rank int) []p2p.Choice {
 	e.lock()

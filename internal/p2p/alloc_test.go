@@ -4,6 +4,7 @@ package p2p
 // nanoseconds for a short message.
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -17,6 +18,8 @@ type twins struct {
 	buf  [2][]byte
 	pkt  [2][]byte
 	mem  [2]noMemory
+
+	early bool // receives send an RTR, which comes before the send
 }
 
 // noMemory registers everything for nothing and counts it.
@@ -32,7 +35,7 @@ func newTwins(cfg Config, size, segment int) *twins {
 	tw := &twins{}
 	for i := range 2 {
 		attr := testAttr(segment)
-		tw.m[i], tw.link[i] = New(cfg, &tw.mem[i]), &Link{Rank: 1 - i, Attr: &attr}
+		tw.m[i], tw.link[i] = New(cfg, &tw.mem[i]), &Link{Rank: 1 - i, Attr: &attr, Open: true}
 		tw.m[i].SetUp(tw.link[i])
 		tw.buf[i], tw.pkt[i] = make([]byte, size), make([]byte, 0, 1<<17)
 	}
@@ -68,6 +71,9 @@ func (tw *twins) recv() *Xfer {
 	r := tw.m[1].New()
 	r.Buf, r.Link, r.Source, r.Tag = tw.buf[1], tw.link[1], 0, 5
 	tw.m[1].Recv(r)
+	if tw.early {
+		tw.m[1].Offer(r)
+	}
 	return r
 }
 
@@ -76,6 +82,7 @@ func (tw *twins) exchange(mode Mode, late bool) bool {
 	var r *Xfer
 	if !late {
 		r = tw.recv()
+		tw.flush(1)
 	}
 	s := tw.m[0].New()
 	s.Buf, s.Link, s.Source, s.Tag, s.Mode = tw.buf[0], tw.link[0], 0, 5, mode
@@ -116,30 +123,43 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		size int
 		mode Mode
 		late bool
+		spec bool
 	}{
-		{"eager", Config{}, 8, Standard, false},
-		{"eager, unexpected", Config{}, 8, Standard, true},
-		{"eager, unexpected and larger", Config{}, 8192, Standard, true},
-		{"eager, synchronous", Config{}, 8, Synchronous, false},
-		{"eager, segments", Config{}, 20000, Standard, false},
-		{"eager, segments, unexpected", Config{}, 20000, Standard, true},
-		{"get", Config{Rendezvous: "get", EagerLimit: never.EagerLimit}, 8, Standard, false},
-		{"get, unexpected", Config{Rendezvous: "get", EagerLimit: never.EagerLimit}, 8, Standard, true},
-		{"put", Config{Rendezvous: "put", EagerLimit: never.EagerLimit}, 8, Standard, false},
-		{"put, unexpected", Config{Rendezvous: "put", EagerLimit: never.EagerLimit}, 8, Standard, true},
-		{"coop", Config{Rendezvous: "coop", EagerLimit: never.EagerLimit}, 8, Standard, false},
-		{"coop, unexpected", Config{Rendezvous: "coop", EagerLimit: never.EagerLimit}, 8, Standard, true},
+		{"eager", Config{}, 8, Standard, false, false},
+		{"eager, unexpected", Config{}, 8, Standard, true, false},
+		{"eager, unexpected and larger", Config{}, 8192, Standard, true, false},
+		{"eager, synchronous", Config{}, 8, Synchronous, false, false},
+		{"eager, segments", Config{}, 20000, Standard, false, false},
+		{"eager, segments, unexpected", Config{}, 20000, Standard, true, false},
+		{"get", Config{Rendezvous: "get", EagerLimit: never.EagerLimit}, 8, Standard, false, false},
+		{"get, unexpected", Config{Rendezvous: "get", EagerLimit: never.EagerLimit}, 8, Standard, true, false},
+		{"put", Config{Rendezvous: "put", EagerLimit: never.EagerLimit}, 8, Standard, false, false},
+		{"put, unexpected", Config{Rendezvous: "put", EagerLimit: never.EagerLimit}, 8, Standard, true, false},
+		{"coop", Config{Rendezvous: "coop", EagerLimit: never.EagerLimit}, 8, Standard, false, false},
+		{"coop, unexpected", Config{Rendezvous: "coop", EagerLimit: never.EagerLimit}, 8, Standard, true, false},
+		{"speculative", Config{EagerLimit: never.EagerLimit}, 8, Standard, false, true},
+		{"speculative, synchronous", Config{EagerLimit: never.EagerLimit}, 8, Synchronous, false, true},
+		{"speculative, but eager", Config{EagerLimit: 4, Speculate: "always"}, 4, Standard, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tw := newTwins(c.cfg, c.size, 4096)
 			ok := true
 			exchange := func() { ok = tw.exchange(c.mode, c.late) && ok }
+			if tw.early = c.spec; tw.early {
+				tw.buf[1] = make([]byte, c.size+1)
+			}
 			exchange()
 			if n := testing.AllocsPerRun(2000, exchange); n != 0 {
 				t.Errorf("%v allocations for a message, want none", n)
 			}
 			if !ok || tw.buf[1][0] != 42 {
 				t.Error("a message did not come through")
+			}
+			if sent := tw.link[0].Stats.SpecSent; c.spec && c.size > c.cfg.EagerLimit && sent != tw.link[0].Stats.Sent {
+				t.Errorf("%d of %d messages were written at once", sent, tw.link[0].Stats.Sent)
+			}
+			if s := tw.link[1].Stats; c.spec && s.RTRSent != s.Received {
+				t.Errorf("%d RTRs for %d messages", s.RTRSent, s.Received)
 			}
 			for i := range 2 {
 				if tw.mem[i].registered != tw.mem[i].deregistered {
@@ -203,9 +223,10 @@ func BenchmarkMachine(b *testing.B) {
 			}
 		}
 	})
-	for _, force := range []string{"get", "put", "coop"} {
+	for _, force := range []string{"get", "put", "coop", "spec"} {
 		b.Run(force, func(b *testing.B) {
-			tw := newTwins(Config{EagerLimit: -1, Rendezvous: force}, 8, 4096)
+			tw := newTwins(Config{EagerLimit: -1, Rendezvous: strings.TrimSuffix(force, "spec")}, 8, 4096)
+			tw.early = force == "spec"
 			for b.Loop() {
 				if !tw.exchange(Standard, false) {
 					b.Fatal("a message did not come through")

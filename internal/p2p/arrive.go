@@ -19,7 +19,7 @@ func (m *Machine) Arrived(l *Link, pkt []byte) {
 	// way does, with one comparison a word and no call.
 	e := m.match.last
 	n := len(pkt) - headLen
-	if n < 0 || e == nil || e.posted.head == nil || m.match.wildcards > 0 || len(l.held) > 0 || l.Err != nil ||
+	if n < 0 || e == nil || e.posted.head == nil || e.posted.head.stage != stagePosted || m.match.wildcards > 0 || len(l.held) > 0 || l.Err != nil ||
 		get64(pkt) != uint64(kindEager)|uint64(l.recvSeq)<<32 ||
 		get64(pkt[offContext:]) != uint64(e.ctx)|uint64(uint32(e.src))<<32 ||
 		get64(pkt[offTag:]) != uint64(uint32(e.tag)) || get64(pkt[offTotal:]) != uint64(n) {
@@ -110,6 +110,12 @@ func (m *Machine) dispatch(l *Link, pkt []byte) {
 		m.step(l, pkt, Event{Kind: EvFIN, Len: int(get64(pkt[offTotal:])), Status: statusOf(pkt)})
 	case kindACK:
 		m.step(l, pkt, Event{Kind: EvACK})
+	case kindRTR:
+		m.arriveRTR(l, pkt)
+	case kindRevoke:
+		m.arriveRevoke(l, get64(pkt[offHandle:]))
+	case kindRevoked:
+		m.arriveRevoked(l, get64(pkt[offHandle:]))
 	case kindCredit:
 		l.credit += int64(get64(pkt[offTotal:]))
 		if l.credit > m.cfg.Credit {
@@ -150,7 +156,11 @@ func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 	g.peer, g.remote, g.rkey = get64(pkt[offExtra:]), get64(pkt[offAddr:]), get64(pkt[offKey:])
 	l.Stats.Received++
 	l.Stats.BytesRx += uint64(g.Total)
-	if x := m.match.takePosted(p); x != nil {
+	if proto == protoSpec {
+		m.arriveSpec(l, p, g, get64(pkt[offNamed:]))
+		return
+	}
+	if x := m.takePosted(p); x != nil {
 		m.matched(x, l, g)
 		m.putMsg(g)
 		return

@@ -6,7 +6,10 @@ package p2p
 //   - taken, ACK: only eager sends bear a handle in inline packets.
 //   - CTS: only a put asks for it, and only the sender waits for it, in rts.
 //   - FIN: goes to a sender in rts (get; coop and put only if the receiver
-//     refuses, or a coop message is empty) or to a put's receiver in cts.
+//     refuses, or a coop message is empty), to a put's receiver in cts or to
+//     that of a speculative message in fill.
+//   - REVOKED: is no event; the receive waits in ready or leaving, or needs it
+//     no more.
 //   - matched: only right after an RTS met a receive, in matched.
 //   - done: ends a request that moves memory, so in move, or in rts for the push
 //     of a coop; of eager packets only the failure is told.
@@ -46,6 +49,13 @@ var possible = []string{
 	"rndv_coop rts done", "rndv_coop rts done bad", "rndv_coop rts FIN", "rndv_coop rts FIN bad", "rndv_coop rts failed",
 	"rndv_coop matched matched", "rndv_coop matched failed",
 	"rndv_coop move done", "rndv_coop move done bad", "rndv_coop move failed",
+
+	"rndv_spec idle failed",  // registration refused
+	"rndv_spec ready failed", // receive whose RTR is out
+	"eager leaving failed",   // receive that is being cancelled
+	"rndv_spec move done", "rndv_spec move done bad", "rndv_spec move failed",
+	"rndv_spec matched matched",
+	"rndv_spec fill FIN", "rndv_spec fill FIN bad", "rndv_spec fill failed",
 }
 
 func TestScriptsMeetEveryEventInEveryStage(t *testing.T) {

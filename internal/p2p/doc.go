@@ -22,6 +22,9 @@
 //	rndv_get.go   RTS; the receiver reads the data; FIN
 //	rndv_put.go   RTS, CTS; the sender writes the data; FIN
 //	rndv_coop.go  RTS; both sides copy pieces of the data
+//	rndv_spec.go  RTR from a receiver that is early; the sender writes; FIN
+//	habit.go      whether a receiver's RTRs are worth sending
+//	revoke.go     receives that are taken back, with or without an RTR
 //	wire.go       what the packets look like
 //	emit.go       packets and work requests out
 //	arrive.go     packets in: order, then the protocol they belong to
@@ -30,8 +33,6 @@
 //	link.go       the state kept for one peer
 //	failure.go    operations that end badly
 //
-// Two protocols are still to come, each as one file: a receiver that starts the
-// rendezvous itself (RTR: its packet kind, and the counter per envelope that RTS
-// and EAGER need for it, have their places in wire.go), and eager messages by
-// RDMA Write into a ring that the receiver polls.
+// One protocol is still to come, as one file: eager messages by RDMA Write into a
+// ring that the receiver polls.
 package p2p

@@ -35,7 +35,7 @@ func (eager) Begin(m *Machine, x *Xfer) {
 func (m *Machine) emitEager(l *Link, ctx uint32, src, tag int32, buf []byte, id uint64, sync bool) {
 	l.credit -= int64(len(buf)) + eagerCharge
 	l.Stats.ByProtocol[protoEager]++
-	l.Stats.Sent++
+	l.announce(envelopeKey(ctx, tag))
 	l.Stats.BytesSent += uint64(len(buf))
 	wr := m.packet(l)
 	first := l.sendSeq - 1
@@ -110,7 +110,7 @@ func (m *Machine) arriveEager(l *Link, pkt []byte) {
 	}
 	l.Stats.Received++
 	l.Stats.BytesRx += uint64(total)
-	x := m.match.takePosted(p)
+	x := m.takePosted(p)
 	if x == nil {
 		m.keepEager(l, p, total, data, sync, peer)
 		return

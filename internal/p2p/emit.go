@@ -39,18 +39,19 @@ func (m *Machine) control(wr *rdma.SendWR, l *Link, kind packetKind, handle, sec
 	wr.HeadLen, wr.Body, wr.ID = headLen, rdma.Mem{}, 0
 }
 
-func (m *Machine) emitRTS(x *Xfer, proto uint8) {
+// emitRTS announces a message; first and second are what its protocol must tell.
+func (m *Machine) emitRTS(x *Xfer, proto uint8, first, second uint64) {
 	l := x.Link
 	l.Stats.ByProtocol[proto]++
-	l.Stats.Sent++
+	l.announce(envelopeKey(x.Ctx, x.Tag))
 	l.Stats.BytesSent += uint64(len(x.Buf))
 	x.stage = stageRTS
 	wr := m.packet(l)
 	m.control(wr, l, kindRTS, uint64(x.Ctx)|uint64(uint32(x.Source))<<32, uint64(uint32(x.Tag)), uint64(len(x.Buf)))
 	wr.Head[offProto] = proto
 	put64(wr.Head[offExtra:], x.handle)
-	put64(wr.Head[offAddr:], x.mr.Base)
-	put64(wr.Head[offKey:], x.mr.RKey)
+	put64(wr.Head[offAddr:], first)
+	put64(wr.Head[offKey:], second)
 	wr.HeadLen = headRTS
 }
 

@@ -22,6 +22,14 @@ const (
 	bugLeak         // a registration is not given back
 	bugTwice        // a message is delivered again
 	bugOverdraw     // a sender thinks that it has more credit than it has
+
+	bugAhead   // an RTR does not count the receives before it
+	bugSeen    // the sender ignores what the receiver had seen when it sent an RTR
+	bugStale   // the sender keeps an RTR that is stale
+	bugMispred // an RTR stays although its message went eagerly
+	bugWild    // an RTR is sent although a wildcard is before it
+	bugCancel  // a receive is cancelled at once, although RTRs count it
+	bugRevoke  // the sender says that it has forgotten an RTR, and has not
 )
 
 // misdeliver meddles with a packet before it is delivered.
@@ -39,11 +47,46 @@ func (r *run) misdeliver(e event) {
 		put64(pkt[offHandle:], 0) // names nobody
 	case r.plant == bugOverdraw:
 		r.w.nodes[e.a].links[e.b].credit += 1000
+	case packetKind(pkt[offKind]) == kindRTR:
+		r.misoffer(l, pkt)
+	case r.plant == bugRevoke && packetKind(pkt[offKind]) == kindRevoke:
+		r.keepOffers(l)
 	}
+}
+
+// misoffer meddles with an RTR before it is delivered over l.
+func (r *run) misoffer(l *Link, pkt []byte) {
+	seen := func(n uint64) { put64(pkt[offTag:], uint64(get32(pkt[offTag:]))|n<<32) }
+	switch r.plant {
+	case bugAhead:
+		pkt[offAhead] = 0
+	case bugSeen:
+		seen(l.Stats.Sent)
+	case bugStale:
+		crossed := 0
+		for i := uint64(get32(pkt[offSeen:])); i < l.Stats.Sent; i++ {
+			if l.recent[i] == envelopeKey(get32(pkt[offContext:]), int32(get32(pkt[offTag:]))) {
+				crossed++
+			}
+		}
+		if crossed > int(pkt[offAhead]) {
+			pkt[offAhead] = 0
+			seen(l.Stats.Sent)
+		}
+	}
+}
+
+// keepOffers makes a link have the same RTRs after the event as before.
+func (r *run) keepOffers(l *Link) {
+	r.keptBy, r.kept = l, append(r.kept[:0], l.offers...)
 }
 
 // meddle changes a state after an event.
 func (r *run) meddle() {
+	if l := r.keptBy; l != nil {
+		l.offers, r.keptBy = append(l.offers[:0], r.kept...), nil
+		l.setOneMax()
+	}
 	for rank, n := range r.w.nodes {
 		for _, x := range n.m.slab {
 			switch {
@@ -96,17 +139,52 @@ func TestExplorerFindsPlantedBugs(t *testing.T) {
 		{"a message twice", bugTwice, two(sizeShort, sizeShort, false), setting{}, "no message that is to come"},
 		{"credit out of nothing", bugOverdraw, two(sizeShort, sizeShort, false), setting{credit: 300}, "credit"},
 	} {
+		t.Run(c.name, func(t *testing.T) { findBug(t, c.plant, c.p, c.set, c.want) })
+	}
+}
+
+// Each rule by which an RTR finds its message is needed.
+func TestExplorerFindsPlantedBugsOfSpeculation(t *testing.T) {
+	sends := func(sizes ...int8) (ops []progOp) {
+		for _, s := range sizes {
+			ops = append(ops, progOp{send: true, peer: 1, size: s})
+		}
+		return ops
+	}
+	room := func(n int8) progOp { r := recvOp(0, 0); r.size = n; return r }
+	cancelled := func(r progOp) progOp { r.cancel = true; return r }
+	long := room(roomFull)
+	anyone := recvOp(AnySource, 0)
+	for _, c := range []struct {
+		name  string
+		plant bug
+		p     program
+		want  string
+	}{
+		{"receives ahead are not counted", bugAhead, program{sends(sizeLong, sizeLong), {room(8), long}}, "was not offered"},
+		{"what was seen is ignored", bugSeen, program{sends(sizeLong, sizeLong), {long, long}}, "was not offered"},
+		{"a stale RTR is used", bugStale, program{sends(sizeLong, sizeLong), {long, long}}, "was not offered"},
+		{"an eager message leaves its RTR", bugMispred, program{sends(sizeShort, sizeLong), {long, long}}, "was not offered"},
+		{"a wildcard is before", bugWild, program{sends(sizeLong, sizeLong), {anyone, long}}, "was not offered"},
+		{"cancelled at once, with an RTR", bugCancel, program{sends(sizeLong), {cancelled(long), long}}, "was not offered"},
+		{"cancelled at once, before an RTR", bugCancel, program{sends(sizeLong, sizeLong), {cancelled(room(8)), long, long}}, "was not offered"},
+		{"revoked and used", bugRevoke, program{sends(sizeLong), {cancelled(long), long}}, "was not offered"},
+	} {
 		t.Run(c.name, func(t *testing.T) {
-			allowed := ask(c.p).allowed
-			var s searcher
-			if _, failure := s.explore(c.p, c.set, allowed); failure != "" {
-				t.Fatalf("without the bug: %s", failure)
-			}
-			s.run.plant = c.plant
-			_, failure := s.explore(c.p, c.set, allowed)
-			if !strings.Contains(failure, c.want) {
-				t.Fatalf("the explorer should find %q, but it found: %s", c.want, failure)
-			}
+			findBug(t, c.plant, c.p, early(setting{rendezvous: "get"}), c.want)
 		})
+	}
+}
+
+func findBug(t *testing.T, plant bug, p program, set setting, want string) {
+	allowed := ask(p).allowed
+	var s searcher
+	if _, failure := s.explore(p, set, allowed); failure != "" {
+		t.Fatalf("without the bug: %s", failure)
+	}
+	s.run.plant = plant
+	_, failure := s.explore(p, set, allowed)
+	if !strings.Contains(failure, want) {
+		t.Fatalf("the explorer should find %q, but it found: %s", want, failure)
 	}
 }

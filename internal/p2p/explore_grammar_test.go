@@ -12,6 +12,8 @@ type grammar struct {
 	alphabet        func(rank int) []progOp
 	// most operations of a rank; 0: maxOps
 	most int
+	// receives that there are more than messages, if some are cancelled
+	spare int
 }
 
 func sendOp(to, tag int) progOp { return progOp{send: true, peer: int8(to), tag: int8(tag)} }
@@ -73,10 +75,10 @@ func (g grammar) shapes(yield func(p program)) {
 	var fill func(rank, sends, recvs int)
 	fill = func(rank, sends, recvs int) {
 		if rank == g.ranks {
-			if sends == g.messages && recvs == g.messages && p.balanced() {
+			if sends == g.messages && recvs == g.messages+g.spare && (g.spare > 0 || p.balanced()) {
 				if key := p.canonical(); !seen[key] {
 					seen[key] = true
-					if ask(p).safe() {
+					if g.spare > 0 || ask(p).safe() {
 						yield(p.clone())
 					}
 				}
@@ -94,7 +96,7 @@ func (g grammar) shapes(yield func(p program)) {
 			} else {
 				r++
 			}
-			if s > g.messages || r > g.messages {
+			if s > g.messages || r > g.messages+g.spare {
 				continue
 			}
 			p[rank] = append(p[rank], op)
@@ -164,7 +166,7 @@ func (p program) canonical() uint64 {
 
 func (o progOp) code() uint64 {
 	h := uint64(uint8(o.peer))<<24 | uint64(uint8(o.tag))<<16 | uint64(uint8(o.size))<<8
-	for i, b := range []bool{o.send, o.sync, o.block} {
+	for i, b := range []bool{o.send, o.sync, o.block, o.cancel} {
 		if b {
 			h |= 1 << i
 		}
@@ -178,6 +180,10 @@ type dress struct {
 	sync   [][]bool                    // patterns over the messages, repeated; nil: none synchronous
 	blocks []blocking
 	rooms  []int8 // of all receives; nil: enough
+
+	cancels []int // which receives are cancelled, a bit for each; nil: none
+	// mixed rooms: every receive has one of rooms, in every combination
+	mixed bool
 }
 
 // blocking says which operations are blocking calls.
@@ -237,43 +243,84 @@ func (d dress) clothe(shape program, messages int, yield func(p program, allowed
 	if rooms == nil {
 		rooms = []int8{roomFull}
 	}
+	cancels := d.cancels
+	if cancels == nil {
+		cancels = []int{0}
+	}
 	for _, b := range blocks {
 		for _, s := range sync {
-			p := shape.clone()
-			n := 0
-			for r := range p {
-				for i := range p[r] {
-					op := &p[r][i]
-					op.block = b == blockAll || b == blockSends && op.send || b == blockRecvs && !op.send
-					if op.send {
-						op.sync = s[n%len(s)]
-						n++
-					}
-				}
-			}
-			o := ask(p) // sizes do not matter to MPI
-			if !o.safe() {
-				continue
-			}
-			for _, sizes := range d.sizes(messages) {
-				for _, room := range rooms {
-					n = 0
-					q := p.clone()
-					for r := range q {
-						for i := range q[r] {
-							if op := &q[r][i]; op.send {
-								op.size = sizes[n]
-								n++
-							} else {
-								op.size = room
-							}
-						}
-					}
-					yield(q, o.allowed)
-				}
+			d.wear(shape, messages, b, s, rooms, cancels, yield)
+		}
+	}
+}
+
+// wear is clothe for one choice of blocking calls and modes.
+func (d dress) wear(shape program, messages int, b blocking, s []bool, rooms []int8, cancels []int, yield func(p program, allowed map[outcome]bool)) {
+	receives := 0
+	for _, ops := range shape {
+		for _, op := range ops {
+			if !op.send {
+				receives++
 			}
 		}
 	}
+	for _, cancel := range cancels {
+		if cancel>>receives != 0 {
+			continue
+		}
+		p := shape.clone()
+		n, c := 0, 0
+		for r := range p {
+			for i := range p[r] {
+				op := &p[r][i]
+				op.block = b == blockAll || b == blockSends && op.send || b == blockRecvs && !op.send
+				if op.send {
+					op.sync = s[n%len(s)]
+					n++
+				} else {
+					op.cancel = cancel>>c&1 != 0
+					c++
+				}
+			}
+		}
+		o := ask(p) // sizes do not matter to MPI
+		if !o.safe() {
+			continue
+		}
+		for _, sizes := range d.sizes(messages) {
+			for k := range combinations(len(rooms), receives, d.mixed) {
+				n = 0
+				q := p.clone()
+				for r := range q {
+					for i := range q[r] {
+						if op := &q[r][i]; op.send {
+							op.size = sizes[n]
+							n++
+						} else {
+							op.size = rooms[k%len(rooms)]
+							if d.mixed {
+								k /= len(rooms)
+							}
+						}
+					}
+				}
+				yield(q, o.allowed)
+			}
+		}
+	}
+}
+
+// combinations is how many ways there are to give each of n receives a room, or
+// all of them the same.
+func combinations(rooms, n int, mixed bool) int {
+	if !mixed {
+		return rooms
+	}
+	all := 1
+	for range n {
+		all *= rooms
+	}
+	return all
 }
 
 // every is every pattern of true and false over n messages.

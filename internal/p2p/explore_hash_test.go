@@ -45,11 +45,14 @@ func (h *hasher) flags(bits ...bool) {
 func (r *run) hash() uint64 {
 	h := hasher(1)
 	h.word(uint64(r.got))
-	h.word(uint64(r.doubled))
+	h.word(uint64(r.doubled)<<8 | uint64(r.dead+1))
 	for rank, n := range r.w.nodes {
 		pr := &r.ranks[rank]
 		h.word(uint64(pr.pc))
 		h.flags(pr.done[:]...)
+		h.flags(pr.asked[:]...)
+		h.flags(pr.spoke[:]...)
+		h.flags(pr.noticed)
 		h.bytes(n.mem.arena)
 		h.word(sumOf(n.mem.regs, func(g region, h *hasher) {
 			h.word(uint64(g.off))
@@ -129,7 +132,7 @@ func (r *run) hashOperations(h *hasher, rank int, m *Machine) {
 		h.word(uint64(uint32(x.Tag))<<32 | uint64(x.total))
 		h.word(x.remote)
 		h.word(x.rkey)
-		h.flags(x.hasMR, x.Send)
+		h.flags(x.hasMR, x.Send, x.cancelling, x.revoking)
 		if x.Link != nil {
 			h.word(uint64(x.Link.Rank) + 1)
 			r.named(h, x.Link.Rank, x.peer)
@@ -144,6 +147,21 @@ func (r *run) hashMatcher(h *hasher, rank int, n *node) {
 		h.word(uint64(uint32(e.src))<<32 | uint64(uint32(e.tag)))
 	}
 	h.word(uint64(t.wildcards)<<32 | uint64(t.waiting))
+	if r.adapt {
+		var sum uint64
+		for _, e := range t.buckets {
+			for ; e != nil; e = e.chain {
+				if e.habit != (habit{}) {
+					b := hasher(7)
+					b.word(uint64(uint32(e.src))<<32 | uint64(uint32(e.tag)))
+					b.word(uint64(e.habit.wasted)<<16 | uint64(e.habit.probes)<<8 | uint64(e.habit.skipped))
+					b.flags(e.habit.stopped)
+					sum += uint64(b)
+				}
+			}
+		}
+		h.word(sum)
+	}
 	// Receives were posted in the order of the program, and operations are
 	// hashed in that order with their stage: nothing to add for them.
 	for g := t.arrived.head; g != nil; g = g.nodes[listArrived].next {
@@ -163,6 +181,15 @@ func (r *run) hashLink(h *hasher, rank int, m *Machine, l *Link) {
 	h.word(uint64(l.sendSeq)<<32 | uint64(l.recvSeq))
 	h.word(uint64(l.credit))
 	h.word(uint64(l.consumed)<<16 | uint64(len(l.held))<<8 | uint64(len(l.partial)))
+	h.word(l.Stats.Received<<16 | uint64(l.offered)<<8 | uint64(len(l.offers)))
+	for i := range l.offers {
+		o := &l.offers[i]
+		r.named(h, l.Rank, o.handle)
+		h.word(o.key)
+		h.word(uint64(o.skip)<<32 | uint64(o.length))
+		h.word(o.addr)
+		h.word(o.rkey)
+	}
 	for _, p := range l.held {
 		r.hashPacket(h, l.Rank, rank, p.pkt)
 	}
@@ -190,7 +217,10 @@ func (r *run) hashPacket(h *hasher, from, to int, pkt []byte) {
 		h.word(get64(pkt[offContext:]))
 		h.word(get64(pkt[offTag:]))
 		rest := pkt[headLen:]
-		if kind == kindRTS || pkt[offFlags]&flagSync != 0 {
+		if kind == kindRTS && pkt[offProto] == protoSpec {
+			r.named(h, to, get64(pkt[offNamed:]))
+			rest = rest[:0]
+		} else if kind == kindRTS || pkt[offFlags]&flagSync != 0 {
 			r.named(h, from, get64(pkt[offExtra:]))
 			rest = pkt[headSync:]
 		}
@@ -202,7 +232,14 @@ func (r *run) hashPacket(h *hasher, from, to int, pkt []byte) {
 		r.named(h, to, get64(pkt[offHandle:]))
 		r.named(h, from, get64(pkt[offPeer:]))
 		h.bytes(pkt[headLen:])
-	case kindFIN, kindACK:
+	case kindRTR:
+		h.word(get64(pkt[offContext:]))
+		h.word(get64(pkt[offTag:]))
+		r.named(h, from, get64(pkt[offExtra:]))
+		h.bytes(pkt[offAddr:])
+	case kindRevoke:
+		r.named(h, from, get64(pkt[offHandle:]))
+	case kindFIN, kindACK, kindRevoked:
 		r.named(h, to, get64(pkt[offHandle:]))
 	}
 }

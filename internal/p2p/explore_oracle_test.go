@@ -27,6 +27,7 @@ type oracleState struct {
 	got       outcome
 	ended     uint16 // sends that have ended
 	matched   uint16 // messages that were received
+	cancelled uint16 // receives, by the number that a message of theirs would have
 }
 
 type oracle struct {
@@ -52,6 +53,14 @@ func (o *oracle) visit(s oracleState) {
 	o.seen[s] = true
 	moved := false
 	for r := range o.p {
+		for i := range int(s.pc[r]) {
+			if o.p[r][i].cancel && s.waits(r, i) {
+				moved = true
+				later := s
+				later.cancelled |= 1 << message(r, i)
+				o.visit(later)
+			}
+		}
 		if o.free(&s, r) {
 			moved = true
 			o.issue(s, r)
@@ -71,12 +80,20 @@ func (o *oracle) visit(s oracleState) {
 			o.stuck = true
 		}
 		for i, op := range ops {
+			if o.p.cancels() {
+				continue // receives and messages may be left over
+			}
 			if !op.send && s.got.of(r, i) == nothing || op.send && s.matched>>message(r, i)&1 == 0 {
 				o.stuck = true
 			}
 		}
 	}
 	o.allowed[s.got] = true
+}
+
+// waits tells whether a receive that was started still waits.
+func (s *oracleState) waits(r, i int) bool {
+	return s.got.of(r, i) == nothing && s.cancelled>>message(r, i)&1 == 0
 }
 
 // free tells whether a rank can go on with its program.
@@ -139,7 +156,7 @@ func (o *oracle) next(s *oracleState, r, d int) int {
 func (o *oracle) deliver(s oracleState, msg, r, d int) {
 	s.delivered[r][d]++
 	for i := range int(s.pc[d]) {
-		if !o.p[d][i].send && s.got.of(d, i) == nothing && o.p.fits(d, i, msg) {
+		if !o.p[d][i].send && s.waits(d, i) && o.p.fits(d, i, msg) {
 			o.match(&s, d, i, msg)
 			o.visit(s)
 			return
@@ -170,6 +187,9 @@ func (p program) overtakes(got outcome) bool {
 				continue
 			}
 			msg := got.of(rank, i)
+			if msg == nothing {
+				continue // it was cancelled, or is left over
+			}
 			from := msg / maxOps
 			for earlier := message(from, 0); earlier < msg; earlier++ {
 				if !p.fits(rank, i, earlier) {

@@ -31,6 +31,8 @@ type progOp struct {
 	size  int8 // bytes to send, or room to receive
 	sync  bool // a synchronous send
 	block bool // the rank goes on only when the operation has ended
+
+	cancel bool // a receive that is cancelled at some time, if it has not ended
 }
 
 type program [][]progOp
@@ -52,6 +54,19 @@ func (p program) fits(rank, i, msg int) bool {
 		(r.peer == AnySource || int(r.peer) == from) && (r.tag == AnyTag || r.tag == s.tag)
 }
 
+// cancels tells whether receives of the program are cancelled. Then messages and
+// receives may be left over.
+func (p program) cancels() bool {
+	for _, ops := range p {
+		for _, op := range ops {
+			if op.cancel {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (o progOp) String() string {
 	var s strings.Builder
 	name, dir := "recv", "from"
@@ -63,6 +78,9 @@ func (o progOp) String() string {
 	}
 	if !o.block {
 		name = "i" + name
+	}
+	if o.cancel {
+		name = "cancelled " + name
 	}
 	any := func(v int8) string {
 		if v < 0 {

@@ -12,7 +12,7 @@ import (
 // event is something that can happen next.
 type event struct {
 	kind eventKind
-	a, b int8 // step: rank · take, deliver: from, to · complete: rank, operation
+	a, b int8 // step, die, notice: rank · take, deliver: from, to · complete, cancel, offer: rank, operation
 	i    int8 // deliver: which packet
 }
 
@@ -24,6 +24,10 @@ const (
 	evDeliver
 	evDouble // a packet is delivered and stays on its way
 	evComplete
+	evCancel // a receive is cancelled
+	evOffer  // a receive sends its RTR
+	evDie    // a rank dies
+	evNotice // another one notices
 )
 
 func (e event) String() string {
@@ -36,6 +40,14 @@ func (e event) String() string {
 		return fmt.Sprintf("packet %d from rank %d to rank %d is delivered", e.i, e.a, e.b)
 	case evDouble:
 		return fmt.Sprintf("packet %d from rank %d to rank %d is delivered, and will come again", e.i, e.a, e.b)
+	case evCancel:
+		return fmt.Sprintf("rank %d cancels its operation %d", e.a, e.b)
+	case evOffer:
+		return fmt.Sprintf("rank %d may send an RTR for its operation %d", e.a, e.b)
+	case evDie:
+		return fmt.Sprintf("rank %d dies", e.a)
+	case evNotice:
+		return fmt.Sprintf("rank %d notices", e.a)
 	}
 	return fmt.Sprintf("the work of rank %d's operation %d completes", e.a, e.b)
 }
@@ -51,6 +63,11 @@ type setting struct {
 	// plain sends go by Send, as calls with a context do; the others by SendOne or
 	// SendNow if they can.
 	plain bool
+	// early receives, those of non-blocking calls, send an RTR if they may.
+	early   bool
+	anytime bool // but not at once: some time while they wait
+	adapt   bool // and stop if one was wasted, but for every second
+	mortal  bool // a rank may die
 }
 
 func (s setting) String() string {
@@ -58,7 +75,8 @@ func (s setting) String() string {
 	for _, f := range []struct {
 		on   bool
 		name string
-	}{{s.reorder, "reorder"}, {s.slow, "slow"}, {s.double, "double"}, {s.localKeys, "localkeys"}, {s.credit != 0, fmt.Sprint("credit=", s.credit)}, {s.plain, "plain"}} {
+	}{{s.reorder, "reorder"}, {s.slow, "slow"}, {s.double, "double"}, {s.localKeys, "localkeys"}, {s.credit != 0, fmt.Sprint("credit=", s.credit)}, {s.plain, "plain"},
+		{s.early, "early"}, {s.anytime, "anytime"}, {s.adapt, "adapt"}, {s.mortal, "mortal"}} {
 		if f.on {
 			out += " " + f.name
 		}
@@ -75,10 +93,14 @@ type run struct {
 	// template is a link before its first use.
 	template [maxRanks][maxRanks]Link
 	got      outcome
+	dead     int // the rank that has died, or -1
+	ending   bool
 	doubled  int    // packets that the network has doubled
 	fault    string // the first thing that was wrong
 	owner    Waiter
 	plant    bug // for tests of the explorer
+	kept     []offer
+	keptBy   *Link
 
 	replaying bool
 }
@@ -90,6 +112,10 @@ type progress struct {
 	opOf  [2 * maxOps]int8 // operation of each Xfer, by its place in the slab
 	spots [maxOps][]byte   // buffers
 	met   [maxOps]int8     // message of a rendezvous that a receive has met, plus 1
+	asked [maxOps]bool     // receives that the rank has tried to cancel
+	spoke [maxOps]bool     // receives that have been told to send an RTR
+
+	noticed bool // that another rank is dead
 }
 
 // Buffers stand at fixed places in a rank's arena.
@@ -101,21 +127,27 @@ const (
 )
 
 func newRun(p program, s setting) *run {
-	cfg := Config{EagerLimit: sizeSegment, Rendezvous: s.rendezvous, Credit: s.credit}
+	cfg := Config{EagerLimit: sizeSegment, Rendezvous: s.rendezvous, Credit: s.credit, Speculate: "always"}
 	attr := testAttr(sizeSegment / 2)
 	attr.LocalKeys = s.localKeys
 	r := &run{setting: s, p: p, w: newWorld(len(p), cfg, attr, arenaLen)}
 	r.w.slow = s.slow
 	r.w.done = r.ended
 	for i, n := range r.w.nodes {
+		if s.adapt {
+			n.m.habits = habitRule{spare: 0, every: 2, of: 1, resume: 1}
+		}
 		n.m.match.buckets, n.m.match.shift = make([]*entry, 8), 64-3 // a small table is soon cleared
 		for k, l := range n.links {
 			r.template[i][k] = *l
 		}
 		n.m.observe = func(x *Xfer, ev Event) {
-			if ev.Kind == EvMatched {
-				from := int(x.Source)
-				r.ranks[i].met[r.operation(i, x.handle)] = int8(message(from, r.operation(from, x.peer)) + 1)
+			from := int(x.Source)
+			if ev.Kind != EvMatched || r.dead == from {
+				return
+			}
+			if k := r.operation(from, x.peer); k >= 0 { // else it ended when the data was written
+				r.ranks[i].met[r.operation(i, x.handle)] = int8(message(from, k) + 1)
 			}
 		}
 		for k := range maxOps {
@@ -129,7 +161,7 @@ func newRun(p program, s setting) *run {
 
 // reset goes back to the beginning, with all memory that was made.
 func (r *run) reset(p program) {
-	r.p, r.got, r.doubled, r.fault = p, ^outcome(0), 0, ""
+	r.p, r.got, r.doubled, r.fault, r.dead, r.ending = p, ^outcome(0), 0, "", -1, false
 	r.w.fault, r.w.heap = "", r.w.heap[:0]
 	for i := range r.w.wires {
 		wi := &r.w.wires[i]
@@ -138,14 +170,15 @@ func (r *run) reset(p program) {
 	for i, n := range r.w.nodes {
 		recycle(n.m)
 		for k, l := range n.links {
-			held, partial := l.held[:0], l.partial[:0]
+			held, partial, offers := l.held[:0], l.partial[:0], l.offers[:0]
 			*l = r.template[i][k]
-			l.held, l.partial = held, partial
+			l.held, l.partial, l.offers = held, partial, offers
 		}
 		n.work = n.work[:0]
 		n.mem.reset()
 		pr := &r.ranks[i]
-		pr.pc, pr.done, pr.met = 0, [maxOps]bool{}, [maxOps]int8{}
+		pr.pc, pr.done, pr.met, pr.noticed = 0, [maxOps]bool{}, [maxOps]int8{}, false
+		pr.asked, pr.spoke = [maxOps]bool{}, [maxOps]bool{}
 		for k, op := range p[i] {
 			clear(pr.spots[k][:op.size])
 		}
@@ -181,6 +214,17 @@ func recycle(m *Machine) {
 func (r *run) events(out []event) []event {
 	w := r.w
 	for i := range w.nodes {
+		if i == r.dead {
+			continue
+		}
+		for k := range r.ranks[i].pc {
+			if r.p[i][k].cancel && !r.ranks[i].done[k] && !r.ranks[i].asked[k] {
+				out = append(out, event{kind: evCancel, a: int8(i), b: int8(k)})
+			}
+			if op := r.p[i][k]; r.anytime && !op.send && !op.block && !r.ranks[i].done[k] && !r.ranks[i].spoke[k] {
+				out = append(out, event{kind: evOffer, a: int8(i), b: int8(k)})
+			}
+		}
 		if r.free(i) {
 			out = append(out, event{kind: evStep, a: int8(i)})
 		}
@@ -190,7 +234,7 @@ func (r *run) events(out []event) []event {
 				out = append(out, event{kind: evTake, a: int8(i), b: int8(k)})
 			}
 			for f := range wi.flight {
-				if f > 0 && !r.reorder {
+				if f > 0 && !r.reorder || k == r.dead {
 					break
 				}
 				out = append(out, event{kind: evDeliver, a: int8(i), b: int8(k), i: int8(f)})
@@ -204,6 +248,9 @@ func (r *run) events(out []event) []event {
 				out = append(out, event{kind: evComplete, a: int8(i), b: int8(r.operation(i, w.nodes[i].work[k].wr.ID))})
 			}
 		}
+	}
+	if r.mortal {
+		out = r.deaths(out)
 	}
 	return out
 }
@@ -227,6 +274,9 @@ func (r *run) happen(e event) {
 	w := r.w
 	switch e.kind {
 	case evStep:
+		if op := r.p[e.a][r.ranks[e.a].pc]; r.plant == bugMispred && op.send && op.size <= sizeSegment {
+			r.keepOffers(w.nodes[e.a].links[op.peer])
+		}
 		r.issue(int(e.a))
 	case evTake:
 		w.take(int(e.a), int(e.b))
@@ -243,12 +293,22 @@ func (r *run) happen(e event) {
 		n := w.nodes[e.a]
 		for k := range n.work {
 			if r.operation(int(e.a), n.work[k].wr.ID) == int(e.b) {
-				if s := w.complete(int(e.a), k); s != rdma.StatusOK {
+				if n.work[k].to == r.dead {
+					w.failWork(int(e.a), k, rdma.StatusPeerGone)
+				} else if s := w.complete(int(e.a), k); s != rdma.StatusOK {
 					r.wrong("the work of rank %d's operation %d ended with: %s", e.a, e.b, s)
 				}
 				break
 			}
 		}
+	case evCancel:
+		r.cancel(int(e.a), int(e.b))
+	case evOffer:
+		r.speak(int(e.a), int(e.b))
+	case evDie:
+		r.die(int(e.a))
+	case evNotice:
+		r.notice(int(e.a))
 	}
 	if r.plant != bugNone {
 		r.meddle()
@@ -261,7 +321,7 @@ func (r *run) happen(e event) {
 	}
 	for i, n := range w.nodes {
 		for _, l := range n.links {
-			if l.Err != nil {
+			if l.Err != nil && l.Rank != r.dead {
 				r.wrong("rank %d gives rank %d up: %v", i, l.Rank, l.Err)
 			}
 			if l.credit < 0 {
@@ -292,6 +352,9 @@ func (r *run) issue(rank int) {
 		}
 		r.name(rank, i, x)
 		n.m.Recv(x)
+		if r.early && !op.block && !r.anytime {
+			r.offer(n.m, x)
+		}
 		r.w.settle(rank)
 		return
 	}
@@ -326,17 +389,23 @@ func (r *run) name(rank, i int, x *Xfer) { r.ranks[rank].opOf[x.handle&(1<<32-1)
 
 // ended is told of the end of operations.
 func (r *run) ended(rank int, x *Xfer) {
+	if r.ending {
+		return
+	}
 	i := r.operation(rank, x.handle)
 	op := r.p[rank][i]
 	if r.ranks[rank].done[i] {
 		r.wrong("rank %d's operation %d ended twice", rank, i)
 	}
-	if op.send {
-		if x.Err != nil {
+	switch gone := r.dead >= 0 && x.Link != nil && x.Link.Rank == r.dead && x.Err != nil; {
+	case x.Cancelled && r.ranks[rank].asked[i], gone && !op.send:
+		r.ranks[rank].done[i] = true
+	case op.send:
+		if x.Err != nil && !gone {
 			r.wrong("rank %d's send %d ended with: %v", rank, i, x.Err)
 		}
 		r.finish(rank, i)
-	} else {
+	default:
 		r.received(rank, i, x)
 	}
 	r.w.nodes[rank].m.Free(x)
@@ -398,6 +467,10 @@ func (r *run) taken(msg, rank, i int) bool {
 
 // final checks what must hold when nothing can happen any more.
 func (r *run) final() {
+	if r.dead >= 0 || r.p.cancels() {
+		r.finalOf()
+		return
+	}
 	for rank, n := range r.w.nodes {
 		pr := &r.ranks[rank]
 		for i := range r.p[rank] {
@@ -405,6 +478,9 @@ func (r *run) final() {
 				r.wrong("stuck: rank %d's operation %d has not ended and nothing can happen", rank, i)
 				return
 			}
+		}
+		if r.plant == bugNone { // a bug should be found by what it does
+			r.links(rank)
 		}
 		if len(n.mem.regs) > 0 || len(n.work) > 0 || n.m.Unexpected() > 0 {
 			r.wrong("rank %d leaves %d regions, %d requests, %d messages", rank, len(n.mem.regs), len(n.work), n.m.Unexpected())
@@ -432,8 +508,12 @@ func (r *run) memory(rank int, mem *memory) {
 		msg := r.got.of(rank, i)
 		for k := range spot {
 			switch {
-			case op.send:
+			case op.send && r.ranks[rank].done[i]:
 				spot[k] = poison
+			case op.send:
+				spot[k] = payload(message(rank, i), k)
+			case msg == nothing:
+				spot[k] = untouched
 			case k < int(r.p[msg/maxOps][msg%maxOps].size):
 				spot[k] = payload(msg, k)
 			default:

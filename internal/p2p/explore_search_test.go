@@ -20,6 +20,8 @@ type tally struct {
 	longest     int     // events of the longest
 	outcomes    int     // distinct matchings
 	allowed     int     // that MPI allows
+	// RTRs of one order for each distinct end
+	used, wasted, revoked, stopped uint64
 }
 
 func (t *tally) add(o tally) {
@@ -30,11 +32,17 @@ func (t *tally) add(o tally) {
 	t.longest = max(t.longest, o.longest)
 	t.outcomes += o.outcomes
 	t.allowed += o.allowed
+	t.used, t.wasted = t.used+o.used, t.wasted+o.wasted
+	t.revoked, t.stopped = t.revoked+o.revoked, t.stopped+o.stopped
 }
 
 func (t tally) String() string {
-	return fmt.Sprintf("%d programs, %d states, %d transitions, %.4g orders (the longest of %d events), %d of %d matchings that MPI allows",
+	s := fmt.Sprintf("%d programs, %d states, %d transitions, %.4g orders (the longest of %d events), %d of %d matchings that MPI allows",
 		t.programs, t.states, t.transitions, t.orders, t.longest, t.outcomes, t.allowed)
+	if t.used+t.wasted+t.revoked > 0 {
+		s += fmt.Sprintf("; RTRs of one order to each end: %d used, %d wasted, %d revoked, %d not sent", t.used, t.wasted, t.revoked, t.stopped)
+	}
+	return s
 }
 
 // search is the search through one program.
@@ -125,8 +133,14 @@ func (s *search) replay() {
 // end checks a complete order.
 func (s *search) end() {
 	s.longest = max(s.longest, len(s.path))
+	for _, n := range s.run.w.nodes {
+		for _, l := range n.links {
+			s.used, s.wasted = s.used+l.Stats.RTRUsed, s.wasted+l.Stats.RTRWasted
+			s.revoked, s.stopped = s.revoked+l.Stats.RTRRevoked, s.stopped+l.Stats.RTRStopped
+		}
+	}
 	s.run.final()
-	if s.run.fault == "" {
+	if s.run.fault == "" && s.run.dead < 0 {
 		s.ends[s.run.got] = true
 		if s.run.p.overtakes(s.run.got) {
 			s.run.wrong("a message overtook another: %x", uint64(s.run.got))

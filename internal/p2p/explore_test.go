@@ -137,12 +137,13 @@ var exploreSets = []set{
 
 var fanPatterns = [][2]int{{0, 0}, {0, 1}, {0, AnyTag}, {1, 0}, {1, 1}, {1, AnyTag}, {AnySource, 0}, {AnySource, 1}, {AnySource, AnyTag}}
 
-func TestExplore(t *testing.T) {
+func TestExplore(t *testing.T) { exploreAll(t, exploreSets) }
+
+func exploreAll(t *testing.T, sets []set) (total tally) {
 	if raceEnabled {
 		t.Skip("the race detector has nothing to find in a machine without goroutines, and takes ten times as long")
 	}
-	var total tally
-	for _, set := range exploreSets {
+	for _, set := range sets {
 		if !set.short && !*exploreFull {
 			continue
 		}
@@ -154,6 +155,7 @@ func TestExplore(t *testing.T) {
 		})
 	}
 	t.Logf("together: %v", total)
+	return total
 }
 
 // explore runs a set.

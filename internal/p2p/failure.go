@@ -27,7 +27,7 @@ func (m *Machine) FailLink(l *Link, err error) {
 		}
 		g = next
 	}
-	l.held, l.partial = nil, nil
+	l.held, l.partial, l.offers = nil, nil, nil
 }
 
 func (m *Machine) failAll(l *Link, err error) {
@@ -44,8 +44,8 @@ func (m *Machine) fail(x *Xfer, err error) {
 		m.observe(x, Event{Kind: evFailed})
 	}
 	switch x.stage {
-	case stagePosted:
-		m.match.unpost(x)
+	case stagePosted, stageReady, stageLeaving:
+		m.unpost(x, offerDropped)
 	case stagePartial:
 		for i := range x.Link.partial {
 			if x.Link.partial[i].x == x {

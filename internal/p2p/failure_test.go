@@ -110,7 +110,7 @@ func TestFailInEveryStage(t *testing.T) {
 		}
 	})
 	for _, want := range []string{"eager post", "eager ack", "eager posted", "eager done", "segments partial", "segments acked",
-		"get rts", "get move", "put rts", "put cts", "put move", "coop rts", "coop move"} {
+		"get rts", "get move", "put rts", "put cts", "put move", "coop rts", "coop move", "spec ready", "spec move", "spec fill"} {
 		if !seen[want] {
 			t.Errorf("no failure was tried with an operation in: %s", want)
 		}
@@ -208,7 +208,7 @@ func TestRegistrationRefused(t *testing.T) {
 					}
 					j.drain()
 					needs := map[string][2]bool{ // who registers: sender, receiver
-						"get": {true, keys}, "put": {keys, true}, "coop": {true, keys}}[way.name]
+						"get": {true, keys}, "put": {keys, true}, "coop": {true, keys}, "spec": {true, keys}}[way.name]
 					if needs[refuser] {
 						if !errors.Is(s.Err, ErrTransport) || (r != nil && !errors.Is(r.Err, ErrTransport)) {
 							t.Fatalf("send: %s, %v; receive: %+v", s.Stage(), s.Err, r)
@@ -321,19 +321,25 @@ func TestSegmentsOfAnEndedReceiveAreDropped(t *testing.T) {
 	j.clean()
 }
 
+// cancel tells whether a receive was taken back, or will be.
+func cancel(m *Machine, x *Xfer) bool {
+	cancelled, pending := m.Cancel(x)
+	return cancelled || pending
+}
+
 func TestCancel(t *testing.T) {
 	eachWay(t, func(t *testing.T, j *job, size int) {
 		r := j.recv(1, AnySource, AnyTag, size)
-		if m := j.nodes[1].m; !m.Cancel(r) || !r.Done() || !r.Cancelled || m.Cancel(r) {
+		if m := j.nodes[1].m; !cancel(m, r) || !r.Done() || !r.Cancelled || cancel(m, r) {
 			t.Fatal("a receive that waits can be cancelled, once")
 		}
 		s := j.send(0, 1, 5, size, Synchronous)
-		if j.nodes[0].m.Cancel(s) {
+		if cancel(j.nodes[0].m, s) {
 			t.Fatal("a send cannot be cancelled")
 		}
 		j.drain()
 		r = j.recv(1, 0, 5, size)
-		if !r.Done() && j.nodes[1].m.Cancel(r) {
+		if !r.Done() && cancel(j.nodes[1].m, r) {
 			t.Fatal("a receive that has met its message cannot be cancelled")
 		}
 		j.drain()

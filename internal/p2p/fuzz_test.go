@@ -38,9 +38,29 @@ func FuzzArrived(f *testing.F) {
 		j.send(0, 1, 7, 20, Standard)
 		add(w.wire(0, 1).flight...)
 	}
+	// RTRs that come, one that is taken back, and a message written by one of ours.
+	w := newWorld(2, Config{EagerLimit: 8}, testAttr(4), 1<<12)
+	j := &job{world: w}
+	for _, x := range []*Xfer{j.recv(0, 1, 5, 20), j.recv(0, 1, 5, 30), j.recv(0, 1, 6, 30)} {
+		w.nodes[0].m.Offer(x)
+	}
+	w.settle(0)
+	w.nodes[0].m.Cancel(w.nodes[0].m.slab[0])
+	w.settle(0)
+	add(w.wire(0, 1).flight...)
+	w = newWorld(2, Config{EagerLimit: 8, Speculate: "always"}, testAttr(4), 1<<12)
+	j = &job{world: w}
+	j.recv(1, 0, 5, 10)
+	j.send(0, 1, 5, 10, Standard)
+	w.complete(0, 0)
+	add(w.wire(0, 1).flight...)
 	f.Fuzz(func(t *testing.T, in []byte) {
-		for _, force := range []string{"get", "put", "coop"} {
-			w := newWorld(3, Config{EagerLimit: 8, Rendezvous: force, Credit: 10_000}, testAttr(4), 1<<10)
+		for _, force := range []string{"get", "put", "coop", "spec"} {
+			cfg := Config{EagerLimit: 8, Rendezvous: force, Credit: 10_000}
+			if force == "spec" {
+				cfg.Rendezvous, cfg.Speculate = "", "always"
+			}
+			w := newWorld(3, cfg, testAttr(4), 1<<10)
 			j := &job{world: w, t: t}
 			n := w.nodes[1]
 			var buffers []region
@@ -48,7 +68,7 @@ func FuzzArrived(f *testing.F) {
 				buffers = append(buffers, region{off: n.mem.offset(x.Buf), n: len(x.Buf)})
 				return x
 			}
-			note(j.recv(1, 0, 5, 10))
+			early := note(j.recv(1, 0, 5, 10))
 			note(j.recv(1, AnySource, 7, 4))
 			note(j.send(1, 0, 5, 3, Synchronous))
 			note(j.send(1, 0, 5, 8, Synchronous))
@@ -63,9 +83,22 @@ func FuzzArrived(f *testing.F) {
 				}
 				n.m.Arrived(n.links[0], pkt)
 				w.settle(1)
+				if len(pkt)&1 != 0 && !early.Done() {
+					n.m.Cancel(early)
+					w.settle(1)
+				}
 				for len(n.work) > 0 && w.ready(1, 0) {
 					w.complete(1, 0)
 				}
+			}
+			if n.links[0].Err == nil { // a send that may find an RTR
+				note(j.send(1, 0, 5, 12, Synchronous))
+				for len(n.work) > 0 && w.ready(1, 0) {
+					w.complete(1, 0)
+				}
+			}
+			if l := n.links[0]; len(l.offers) > maxOffers || l.offered < 0 {
+				t.Fatalf("%d RTRs are here, %d are open", len(l.offers), l.offered)
 			}
 			if at := n.mem.spoilt(buffers); at >= 0 {
 				t.Fatalf("byte %d outside the posted buffers was written", at)

@@ -21,7 +21,7 @@ type Link struct {
 	choice   []choice // by size, from the protocols' costs
 	eagerMax int      // cached from choice for standard mode, -1 for none
 	segment  int      // data bytes in one packet
-	oneMax   int      // largest message that SendOne takes
+	oneMax   int      // largest message that SendOne takes; -1 for none, as while there are offers
 	nowMax   int      // largest that SendNow takes
 	copyMin  int      // messages of one packet from this length on are sent from where they are
 	one      [1]rdma.SendWR
@@ -36,7 +36,13 @@ type Link struct {
 	held    []heldPacket // came too early, in the order of their numbers
 	partial []partial    // eager messages whose segments are coming
 
-	Stats LinkStats
+	// Speculation. As a receiver: how many offers of ours are open. As a sender:
+	// what the receiver has offered, and the envelopes of the latest messages, that
+	// of message n at n mod len.
+	offered int
+	offers  []offer
+	Stats   LinkStats
+	recent  [recentLen]uint64
 }
 
 // LinkStats counts what a link did.
@@ -47,6 +53,13 @@ type LinkStats struct {
 	ByProtocol         [protocolSlots]uint64
 	NoCredit           uint64 // eager sends that had to become a rendezvous
 	Held, Duplicates   uint64 // packets out of order, and doubled
+
+	// Speculation, as the receiver: RTRs that were sent, that the sender has
+	// used, that it had no use for, that we took back; and those that were not
+	// sent because too few are used.
+	RTRSent, RTRUsed, RTRWasted, RTRRevoked, RTRStopped uint64
+	// As the sender: RTRs that came too late, and messages written by RTR.
+	RTRStale, SpecSent uint64
 }
 
 type heldPacket struct {

@@ -18,6 +18,10 @@ type Config struct {
 	// Rendezvous forces one way for large messages: get, put or coop. Default:
 	// by cost. A link whose device cannot do it goes by cost too.
 	Rendezvous string
+	// Speculate says whether a receive that waits offers its buffer to the
+	// sender (RTR): "auto", or empty, while the sender uses most of the offers;
+	// "always"; "never". Default auto.
+	Speculate string
 	// Credit is how many bytes of unasked messages a receiver may have to hold
 	// for one sender. Default 16 MiB. Beyond it sends become rendezvous.
 	Credit int64
@@ -29,6 +33,11 @@ func (c *Config) Check() error {
 	case "", "get", "put", "coop":
 	default:
 		return fmt.Errorf("rendezvous %q is unknown: use get, put or coop, or leave it empty", c.Rendezvous)
+	}
+	switch c.Speculate {
+	case "", "auto", "always", "never":
+	default:
+		return fmt.Errorf("speculation %q is unknown: use auto, always or never, or leave it empty", c.Speculate)
 	}
 	if c.Credit < 0 {
 		return fmt.Errorf("credit of %d bytes is negative: use a positive number, or 0 for the default", c.Credit)
@@ -59,6 +68,7 @@ type Machine struct {
 	creditStep int64
 	match      matcher
 	pool
+	habits habitRule
 
 	// observe, if set, sees every event before its operation does: for tests
 	// and traces. It is not asked on the way of a short message.
@@ -81,7 +91,7 @@ func New(cfg Config, mem Memory) *Machine {
 	if cfg.Credit == 0 {
 		cfg.Credit = 16 << 20
 	}
-	return &Machine{cfg: cfg, mem: mem, creditStep: max(cfg.Credit/4, 1)}
+	return &Machine{cfg: cfg, mem: mem, creditStep: max(cfg.Credit/4, 1), habits: habitRules(cfg.Speculate)}
 }
 
 // SetUp prepares a link the shell has made.
@@ -105,6 +115,7 @@ func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]r
 	}
 	l.credit -= int64(n) + eagerCharge
 	l.Stats.ByProtocol[protoEager]++
+	l.recent[l.Stats.Sent%recentLen] = envelopeKey(ctx, tag) // announce, without offers
 	l.Stats.Sent++
 	l.Stats.BytesSent += uint64(n)
 	wr := &l.one
@@ -140,6 +151,9 @@ func (m *Machine) Send(x *Xfer) {
 	if x.proto == protoEager && l.credit < int64(x.total)+eagerCharge {
 		l.Stats.NoCredit++
 		x.proto = l.chooseRendezvous(x.total)
+	}
+	if len(l.offers) > 0 && x.proto != protoEager {
+		x.useOffer()
 	}
 	protocols[x.proto].Begin(m, x)
 }
@@ -191,18 +205,6 @@ func (m *Machine) Take(ctx uint32, src, tag int32) *Msg {
 		m.match.takeMsg(g)
 	}
 	return g
-}
-
-// Cancel takes back a receive that no message has met. Sends cannot be called
-// back: MPI 4.0 deprecated it, and the packets may be gone already.
-func (m *Machine) Cancel(x *Xfer) bool {
-	if x.Send || x.stage != stagePosted {
-		return false
-	}
-	m.match.unpost(x)
-	x.Cancelled = true
-	m.complete(x)
-	return true
 }
 
 // Unexpected is the number of messages that wait for a receive.

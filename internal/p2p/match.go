@@ -26,6 +26,9 @@ type entry struct {
 	posted xferList
 	msgs   msgList
 	chain  *entry
+
+	cancels int // posted receives that are being cancelled
+	habit   habit
 }
 
 type matcher struct {
@@ -154,23 +157,39 @@ func (t *matcher) unpost(x *Xfer) {
 	x.entry = nil
 }
 
-// takePosted finds and removes the receive for a message that came, or nil.
-func (t *matcher) takePosted(p pattern) *Xfer {
+// firstPosted finds the receive for a message that came, or nil.
+func (t *matcher) firstPosted(p pattern) *Xfer {
 	var best *Xfer
 	if e := t.find(p); e != nil {
 		best = e.posted.head
 	}
 	if t.wildcards > 0 {
-		for _, w := range [...]pattern{{p.ctx, p.src, AnyTag}, {p.ctx, AnySource, p.tag}, {p.ctx, AnySource, AnyTag}} {
+		for _, w := range wildcardsOf(p) {
 			if e := t.find(w); e != nil && e.posted.head != nil && (best == nil || e.posted.head.order < best.order) {
 				best = e.posted.head
 			}
 		}
 	}
-	if best != nil {
-		t.unpost(best)
-	}
 	return best
+}
+
+// wildBefore tells whether a receive with a wildcard could take a message that
+// fits an exact receive, because it was posted before.
+func (t *matcher) wildBefore(x *Xfer) bool {
+	if t.wildcards == 0 {
+		return false
+	}
+	for _, w := range wildcardsOf(x.entry.pattern) {
+		if e := t.find(w); e != nil && e.posted.head != nil && e.posted.head.order < x.order {
+			return true
+		}
+	}
+	return false
+}
+
+// wildcardsOf is the patterns with wildcards that a message fits.
+func wildcardsOf(p pattern) [3]pattern {
+	return [3]pattern{{p.ctx, p.src, AnyTag}, {p.ctx, AnySource, p.tag}, {p.ctx, AnySource, AnyTag}}
 }
 
 // file keeps a message that has no receive yet.

@@ -155,7 +155,7 @@ func TestMatchingAgainstModel(t *testing.T) {
 					if len(md.posted) > 0 {
 						i := rng.Intn(len(md.posted))
 						x := md.posted[i]
-						if !r.m.Cancel(x) || !x.Cancelled || !x.Done() {
+						if !cancel(r.m, x) || !x.Cancelled || !x.Done() {
 							t.Fatalf("step %d: a receive that waits can be cancelled", step)
 						}
 						md.posted = append(md.posted[:i:i], md.posted[i+1:]...)

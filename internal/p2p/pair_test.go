@@ -27,8 +27,29 @@ func (j *job) start(rank int, x *Xfer) *Xfer {
 	} else {
 		j.nodes[rank].m.Recv(x)
 	}
+	if !x.Send && j.cfg.Speculate == "always" {
+		j.offer(rank, x)
+	}
 	j.settle(rank)
 	return x
+}
+
+// offer lets a receive send its RTR and brings it to the sender, with whatever was
+// sent before it.
+func (j *job) offer(rank int, x *Xfer) {
+	j.nodes[rank].m.Offer(x)
+	j.settle(rank)
+	if x.stage != stageReady {
+		return
+	}
+	wi := j.wire(rank, x.Link.Rank)
+	for len(wi.wait) > 0 {
+		j.take(rank, x.Link.Rank)
+		j.settle(rank)
+	}
+	for len(wi.flight) > 0 {
+		j.deliver(rank, x.Link.Rank, 0)
+	}
 }
 
 // send starts a send of n bytes that are all tag+1, so that messages differ.
@@ -118,4 +139,5 @@ var ways = []struct {
 	{"get", Config{EagerLimit: 8, Rendezvous: "get"}, 20},
 	{"put", Config{EagerLimit: 8, Rendezvous: "put"}, 20},
 	{"coop", Config{EagerLimit: 8, Rendezvous: "coop"}, 20},
+	{"spec", Config{EagerLimit: 8, Speculate: "always"}, 20}, // with a receive that is early; else get
 }

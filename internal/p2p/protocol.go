@@ -77,6 +77,7 @@ const (
 	protoGet
 	protoPut
 	protoCoop
+	protoSpec
 	protocolCount
 	protocolSlots = 8
 )
@@ -84,10 +85,11 @@ const (
 // protocols lists them; to add one, add it here.
 var protocols = [protocolCount]Protocol{
 	protoEager: eager{}, protoGet: rndvGet{}, protoPut: rndvPut{}, protoCoop: rndvCoop{},
+	protoSpec: rndvSpec{},
 }
 
 // receiverNeeds is what a receiver's device must be able to do.
-var receiverNeeds = [protocolCount]rdma.Op{protoGet: rdma.OpRead, protoPut: rdma.OpSend, protoCoop: rdma.OpPull}
+var receiverNeeds = [protocolCount]rdma.Op{protoGet: rdma.OpRead, protoPut: rdma.OpSend, protoCoop: rdma.OpPull, protoSpec: rdma.OpSend}
 
 func protocolName(i uint8) string {
 	if int(i) < len(protocols) {
@@ -203,6 +205,9 @@ func (l *Link) choose(n int) uint8 {
 	return protoEager
 }
 
+// Rendezvous tells whether a standard send of n bytes asks before it sends.
+func (l *Link) Rendezvous(n int) bool { return n > l.eagerMax && l.Err == nil }
+
 // chooseRendezvous is for a send that may not be eager: the cheapest of the
 // others, whatever its range says. On a device without any, eager must serve,
 // and the receiver holds more than the credit.
@@ -228,10 +233,11 @@ func (l *Link) setUp(m *Machine) {
 		l.segment = h
 	}
 	l.segment = max(l.segment, 1)
-	l.oneMax, l.nowMax, l.copyMin = min(l.eagerMax, l.segment), l.eagerMax, MaxSize
-	if c := l.Attr.CopyAbove; c > 0 && !l.Attr.LocalKeys && c < l.oneMax {
-		l.oneMax, l.nowMax, l.copyMin = c, c, c+1
+	l.nowMax, l.copyMin = l.eagerMax, MaxSize
+	if c := l.Attr.CopyAbove; c > 0 && !l.Attr.LocalKeys && c < min(l.eagerMax, l.segment) {
+		l.nowMax, l.copyMin = c, c+1
 	}
+	l.setOneMax()
 	l.one[0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: l.Peer, HeadLen: headLen}
 	l.credit = m.cfg.Credit
 	if l.Err != nil { // made for a peer that is gone already

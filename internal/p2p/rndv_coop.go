@@ -28,13 +28,13 @@ func (rndvCoop) Probe(k Key, l *Link) []Range {
 
 func (rndvCoop) Begin(m *Machine, x *Xfer) {
 	if len(x.Buf) == 0 {
-		m.emitRTS(x, protoCoop)
+		m.emitRTS(x, protoCoop, x.mr.Base, x.mr.RKey)
 		return
 	}
 	if !m.register(x, x.Buf, rdma.RemoteRead|rdma.Cooperative, false) {
 		return
 	}
-	m.emitRTS(x, protoCoop)
+	m.emitRTS(x, protoCoop, x.mr.Base, x.mr.RKey)
 	m.move(x, rdma.OpPush, x.Buf, 0, x.mr.RKey)
 }
 

@@ -27,7 +27,7 @@ func (rndvGet) Begin(m *Machine, x *Xfer) {
 	if len(x.Buf) > 0 && !m.register(x, x.Buf, rdma.RemoteRead, false) {
 		return
 	}
-	m.emitRTS(x, protoGet)
+	m.emitRTS(x, protoGet, x.mr.Base, x.mr.RKey)
 }
 
 func (rndvGet) Step(m *Machine, x *Xfer, ev Event) bool {

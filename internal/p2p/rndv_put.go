@@ -24,7 +24,7 @@ func (rndvPut) Probe(k Key, l *Link) []Range {
 	return []Range{{1, MaxSize, cost}}
 }
 
-func (rndvPut) Begin(m *Machine, x *Xfer) { m.emitRTS(x, protoPut) }
+func (rndvPut) Begin(m *Machine, x *Xfer) { m.emitRTS(x, protoPut, 0, 0) }
 
 func (rndvPut) Step(m *Machine, x *Xfer, ev Event) bool {
 	switch {

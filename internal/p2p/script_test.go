@@ -5,9 +5,10 @@ package p2p
 // down what happens now, to be read as a diff. Message n (by the number of its
 // operation) consists of the n-th letter.
 //
-//	ranks N [eager=8] [segment=4] [credit=…] [rendezvous=get] [slow] [localkeys] [sendonly]
+//	ranks N [eager=8] [segment=4] [credit=…] [rendezvous=get] [speculate=auto] [slow] [localkeys] [sendonly]
 //	send FROM TO [tag=0] [len=0] [ctx=0] [sync]
-//	recv AT [src=any] [tag=any] [len=0] [ctx=0]
+//	recv AT [src=any] [tag=any] [len=0] [ctx=0] [early]
+//	offer N                     receive N sends an RTR if it may; recv … early does both
 //	probe AT [src=any] [tag=any] · mprobe … · mrecv AT [len=0]
 //	take FROM->TO               a slow device takes a request
 //	deliver FROM->TO [I]        the first packet on its way, or packet I
@@ -133,7 +134,7 @@ func (sc *script) command(line string) (out string) {
 }
 
 var commands = map[string]func(*script){
-	"ranks": (*script).makeRanks, "send": (*script).send, "recv": (*script).recv,
+	"ranks": (*script).makeRanks, "send": (*script).send, "recv": (*script).recv, "offer": (*script).offer,
 	"probe": (*script).probe, "mprobe": (*script).mprobe, "mrecv": (*script).mrecv,
 	"take": (*script).take, "deliver": (*script).deliver, "drop": (*script).drop, "dup": (*script).dup,
 	"complete": (*script).complete, "deliver-all": (*script).deliverAll, "cancel": (*script).cancel,
@@ -187,7 +188,8 @@ func (sc *script) makeRanks() {
 	if sc.has("sendonly") {
 		attr.Ops = rdma.Ops(rdma.OpSend)
 	}
-	cfg := Config{EagerLimit: sc.number("eager", 8), Credit: int64(sc.number("credit", 0)), Rendezvous: sc.args["rendezvous"]}
+	cfg := Config{EagerLimit: sc.number("eager", 8), Credit: int64(sc.number("credit", 0)), Rendezvous: sc.args["rendezvous"],
+		Speculate: sc.args["speculate"]}
 	sc.w = newWorld(sc.word(0), cfg, attr, 1<<12)
 	sc.w.slow = sc.has("slow")
 	sc.w.done = func(_ int, x *Xfer) { sc.ended(x) }
@@ -236,7 +238,16 @@ func (sc *script) recv() {
 		x.Link = sc.w.nodes[at].links[x.Source]
 	}
 	sc.w.nodes[at].m.Recv(x)
+	if sc.has("early") {
+		sc.w.nodes[at].m.Offer(x)
+	}
 	sc.w.settle(at)
+}
+
+func (sc *script) offer() {
+	i := sc.word(0) - 1
+	sc.w.nodes[sc.ranks[i]].m.Offer(sc.ops[i])
+	sc.w.settle(sc.ranks[i])
 }
 
 func (sc *script) found(g *Msg) {
@@ -334,7 +345,10 @@ func (sc *script) deliverAll() { sc.w.drain() }
 
 func (sc *script) cancel() {
 	i := sc.word(0) - 1
-	if !sc.w.nodes[sc.ranks[i]].m.Cancel(sc.ops[i]) {
+	switch cancelled, pending := sc.w.nodes[sc.ranks[i]].m.Cancel(sc.ops[i]); {
+	case pending:
+		sc.printf("op %d waits for the sender", i+1)
+	case !cancelled:
 		sc.printf("too late")
 	}
 	sc.w.settle(sc.ranks[i])
@@ -392,6 +406,12 @@ func (sc *script) status() {
 		for p, l := range n.links {
 			if sc.credit && (l.credit != n.m.cfg.Credit || l.consumed != 0) {
 				line += fmt.Sprintf("; with rank %d: credit %d, owes %d", p, l.credit, l.consumed)
+			}
+			if s := l.Stats; s.RTRSent > 0 {
+				line += fmt.Sprintf("; RTRs to rank %d: %d used, %d wasted, %d revoked of %d", p, s.RTRUsed, s.RTRWasted, s.RTRRevoked, s.RTRSent)
+			}
+			if len(l.offers) > 0 || l.Stats.RTRStale > 0 {
+				line += fmt.Sprintf("; RTRs from rank %d: %d here, %d stale", p, len(l.offers), l.Stats.RTRStale)
 			}
 			if l.Err != nil {
 				line += fmt.Sprintf("; with rank %d: %v", p, l.Err)

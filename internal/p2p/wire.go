@@ -7,13 +7,17 @@ package p2p
 // for the kind.
 //
 //	        0     1      2      4      8        12      16    20      24     32
-//	EAGER   kind  flags  -      seq    context  source  tag   nth     total  | [handle] data
-//	RTS     kind  flags  proto  seq    context  source  tag   nth     total  | handle, address, key
+//	EAGER   kind  flags  -      seq    context  source  tag   -       total  | [handle] data
+//	RTS     kind  flags  proto  seq    context  source  tag   -       total  | handle, address, key
+//	 (spec) kind  flags  proto  seq    context  source  tag   -       total  | handle, handle of receiver, -
+//	RTR     kind  flags  ahead  seq    context  source  tag   seen    length | handle, address, key
 //	SEG     kind  flags  -      seq    first    -       -     -       offset | data
 //	CTS     kind  flags  -      seq    handle           handle of receiver  length | address, key
 //	FIN     kind  flags  status seq    handle           -                   length
 //	ACK     kind  flags  -      seq    handle
 //	CREDIT  kind  flags  -      seq    -                -                   bytes
+//	REVOKE  kind  flags  -      seq    handle of the RTR
+//	REVOKED kind  flags  -      seq    handle of the RTR
 
 import (
 	"encoding/binary"
@@ -25,19 +29,21 @@ import (
 type packetKind uint8
 
 const (
-	kindNone   packetKind = iota
-	kindEager             // envelope and data, or the first segment of it
-	kindSeg               // a further segment of an eager message
-	kindRTS               // request to send: envelope, and where the data is
-	kindCTS               // clear to send: where the data should go
-	kindFIN               // the data has been moved
-	kindACK               // a synchronous eager message was matched
-	kindCredit            // the receiver has consumed so many eager bytes
-	kindRTR               // reserved: ready to receive, sent by the receiver
+	kindNone    packetKind = iota
+	kindEager              // envelope and data, or the first segment of it
+	kindSeg                // a further segment of an eager message
+	kindRTS                // request to send: envelope, and where the data is
+	kindCTS                // clear to send: where the data should go
+	kindFIN                // the data has been moved
+	kindACK                // a synchronous eager message was matched
+	kindCredit             // the receiver has consumed so many eager bytes
+	kindRTR                // ready to receive: which message, and where its data should go
+	kindRevoke             // an RTR should not be used any more
+	kindRevoked            // it will not be, if it was not before this packet
 	kindCount
 )
 
-var kindNames = [kindCount]string{"NONE", "EAGER", "SEG", "RTS", "CTS", "FIN", "ACK", "CREDIT", "RTR"}
+var kindNames = [kindCount]string{"NONE", "EAGER", "SEG", "RTS", "CTS", "FIN", "ACK", "CREDIT", "RTR", "REVOKE", "REVOKED"}
 
 // maxTotal bounds what a header may claim, so that lengths stay well inside an int.
 const maxTotal = 1 << 56
@@ -45,14 +51,15 @@ const maxTotal = 1 << 56
 const flagSync = 1 // EAGER: the sender waits for an ACK to the handle that follows
 
 const (
-	headLen    = 32 // EAGER, SEG, FIN, ACK, CREDIT
+	headLen    = 32 // EAGER, SEG, FIN, ACK, CREDIT, REVOKE, REVOKED
 	headSync   = 40 // EAGER with flagSync
-	headRTS    = 56
+	headRTS    = 56 // RTS, RTR
 	headCTS    = 48
 	offKind    = 0
 	offFlags   = 1
 	offProto   = 2
 	offStatus  = 2
+	offAhead   = 2
 	offSeq     = 4
 	offContext = 8
 	offFirst   = 8
@@ -60,23 +67,26 @@ const (
 	offSource  = 12
 	offTag     = 16
 	offPeer    = 16
-	offNth     = 20
+	offSeen    = 20
 	offTotal   = 24
 	offExtra   = 32
-	offAddr    = 40 // RTS
-	offKey     = 48 // RTS
+	offAddr    = 40 // RTS, RTR
+	offNamed   = 40 // RTS of a speculative rendezvous
+	offKey     = 48 // RTS, RTR
 	offCTSAddr = 32
 	offCTSKey  = 40
 )
 
 func put64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
+func get16(b []byte) uint16    { return binary.LittleEndian.Uint16(b) }
 func get32(b []byte) uint32    { return binary.LittleEndian.Uint32(b) }
 func get64(b []byte) uint64    { return binary.LittleEndian.Uint64(b) }
 
 // minLen is the least length of a packet by kind, for checking what came.
 var minLen = [kindCount]int{
 	kindNone: 1 << 30, kindEager: headLen, kindSeg: headLen, kindRTS: headRTS, kindCTS: headCTS,
-	kindFIN: headLen, kindACK: headLen, kindCredit: headLen, kindRTR: 1 << 30,
+	kindFIN: headLen, kindACK: headLen, kindCredit: headLen, kindRTR: headRTS,
+	kindRevoke: headLen, kindRevoked: headLen,
 }
 
 // checkPacket says what is wrong with a packet before anything is read from it.
@@ -91,7 +101,7 @@ func checkPacket(pkt []byte) error {
 	if get64(pkt[offTotal:]) > maxTotal {
 		return fmt.Errorf("%s packet with length or offset %d is impossible", kindNames[k], get64(pkt[offTotal:]))
 	}
-	if (k == kindEager || k == kindRTS) && (int32(get32(pkt[offSource:])) < 0 || int32(get32(pkt[offTag:])) < 0) {
+	if (k == kindEager || k == kindRTS || k == kindRTR) && (int32(get32(pkt[offSource:])) < 0 || int32(get32(pkt[offTag:])) < 0) {
 		return fmt.Errorf("envelope with source %d, tag %d, length %d is impossible",
 			int32(get32(pkt[offSource:])), int32(get32(pkt[offTag:])), get64(pkt[offTotal:]))
 	}
@@ -115,11 +125,13 @@ func FormatPacket(pkt []byte) string {
 	k := packetKind(pkt[offKind])
 	s := fmt.Sprintf("%s #%d", kindNames[k], get32(pkt[offSeq:]))
 	switch k {
-	case kindEager, kindRTS:
+	case kindEager, kindRTS, kindRTR:
 		s += fmt.Sprintf(" ctx=%d src=%d tag=%d len=%d", get32(pkt[offContext:]),
 			int32(get32(pkt[offSource:])), int32(get32(pkt[offTag:])), get64(pkt[offTotal:]))
 		if k == kindRTS {
 			s += " via=" + protocolName(pkt[offProto])
+		} else if k == kindRTR {
+			s += fmt.Sprintf(" seen=%d ahead=%d", get32(pkt[offSeen:]), get16(pkt[offAhead:]))
 		} else if pkt[offFlags]&flagSync != 0 {
 			s += fmt.Sprintf(" sync data=%d", len(pkt)-headSync)
 		} else {

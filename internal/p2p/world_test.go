@@ -69,7 +69,7 @@ func newWorld(ranks int, cfg Config, attr rdma.Attr, arena int) *world {
 		n := &node{rank: r, mem: newMemory(r, arena), links: make([]*Link, ranks)}
 		n.m = New(cfg, n.mem)
 		for p := range ranks {
-			n.links[p] = &Link{Rank: p, Host: "host", Peer: rdma.PeerID(p), Attr: &w.attr}
+			n.links[p] = &Link{Rank: p, Host: "host", Peer: rdma.PeerID(p), Attr: &w.attr, Open: true}
 			n.m.SetUp(n.links[p])
 		}
 		w.nodes = append(w.nodes, n)

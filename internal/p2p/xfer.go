@@ -35,10 +35,13 @@ const (
 	stageMatched       // receive: an RTS has just met it
 	stageMove          // data is being moved by a work request
 	stageCTS           // receive: CTS is out, FIN is to come
+	stageReady         // receive: waits for a message, and RTR is out
+	stageLeaving       // receive: waits for a message, or for RTRs to be revoked so that it can be cancelled
+	stageFill          // receive: the sender writes into its buffer, FIN is to come
 	stageDone
 )
 
-var stageNames = [...]string{"idle", "posted", "partial", "post", "ack", "acked", "rts", "matched", "move", "cts", "done"}
+var stageNames = [...]string{"idle", "posted", "partial", "post", "ack", "acked", "rts", "matched", "move", "cts", "ready", "leaving", "fill", "done"}
 
 // Xfer is one send or receive.
 type Xfer struct {
@@ -59,9 +62,11 @@ type Xfer struct {
 	// operation appears in Out.Done. Operations with a nil Owner are not listed.
 	Owner *Waiter
 
-	stage  stage
-	proto  uint8
-	handle uint64
+	stage      stage
+	proto      uint8
+	cancelling bool // receives: ends as soon as no RTR stands in the way
+	revoking   bool // receives: REVOKE is out for its RTR
+	handle     uint64
 
 	order      uint64 // receives: place in the order of posting
 	entry      *entry
