@@ -65,6 +65,9 @@ var powers = func() []int {
 	return s
 }()
 
+// overlapSizes are from 1 KB, since nobody computes while a shorter message travels.
+var overlapSizes = powers[10:]
+
 // All lists the benchmarks by name.
 func All() []Benchmark {
 	list := []Benchmark{
@@ -90,6 +93,8 @@ func All() []Benchmark {
 			Metric: "first-message", Unit: "s", Column: "Time (s)", Run: firstMessage},
 		{Name: "registration", Title: "Registration of Memory", Doc: "registering and deregistering memory with the device, and from the cache when it is used again", Ranks: 2,
 			Sizes: []int{4 << 10, 64 << 10, 1 << 20, 4 << 20}, Metric: "registration", Unit: "us", Column: "Time (us)", Run: registration},
+		{Name: "overlap", Title: "Overlap of Transfer and Computation", Doc: "share of a transfer that a computation behind the non-blocking call can hide, either side, either side first", Ranks: 2,
+			Sizes: overlapSizes, Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlap},
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}

@@ -52,6 +52,9 @@ func (p *Printer) Print(r Result) {
 	note := ""
 	if r.Metric != p.B.Metric {
 		note = "  " + r.Metric
+		if r.Unit != p.B.Unit {
+			note += " (" + r.Unit + ")"
+		}
 	}
 	if p.B.Sizes != nil {
 		fmt.Fprintf(p.W, "%-10d%20.2f%s\n", r.Size, r.Value, note)
