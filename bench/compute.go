@@ -65,6 +65,16 @@ func middle(r Result, values []float64) Result {
 	return r
 }
 
+// average is a result whose value is the mean: of what is either 0 or 100.
+func average(r Result, values []float64) Result {
+	r = middle(r, values)
+	r.Value = 0
+	for _, v := range values {
+		r.Value += v / float64(len(values))
+	}
+	return r
+}
+
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)

@@ -31,6 +31,7 @@ type Params struct {
 	Threads    int     // mt-latency; 0: 2
 	Seconds    int     // idle; 0: 10
 	Since      float64 // first-message: Unix time in seconds; 0: when the ranks have joined
+	Delay      float64 // progress: how many times the latency; 0: 5
 	Touch      bool
 }
 
@@ -55,6 +56,13 @@ func (p *Params) window() int {
 		return 64
 	}
 	return p.Window
+}
+
+func (p *Params) delay() float64 {
+	if p.Delay == 0 {
+		return 5
+	}
+	return p.Delay
 }
 
 var powers = func() []int {
@@ -95,6 +103,8 @@ func All() []Benchmark {
 			Sizes: []int{4 << 10, 64 << 10, 1 << 20, 4 << 20}, Metric: "registration", Unit: "us", Column: "Time (us)", Run: registration},
 		{Name: "overlap", Title: "Overlap of Transfer and Computation", Doc: "share of a transfer that a computation behind the non-blocking call can hide, either side, either side first", Ranks: 2,
 			Sizes: overlapSizes, Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlap},
+		{Name: "progress", Title: "Progress without Calls", Doc: "share of a transfer that is done during a delay behind the non-blocking call, either side, either side first", Ranks: 2,
+			Sizes: overlapSizes, Metric: "progress", Unit: "%", Column: "Progress (%)", Run: progress},
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}
