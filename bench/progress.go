@@ -62,7 +62,7 @@ type delayed struct {
 func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 	size := len(r.buf)
 	warmup, n := p.iterations(size, 200, 31)
-	warmup = max(warmup, 20)
+	warmup = max(warmup, n/2)
 	if err := r.order(warmup + 2*n); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"sort"
+	"time"
 
 	"github.com/muster-mpi/muster/mpi"
 )
@@ -25,14 +26,18 @@ type Benchmark struct {
 // Params are what the user can set.
 type Params struct {
 	Sizes      []int
-	Iterations int     // 0: by size
-	Warmup     int     // 0: a tenth of the iterations
-	Window     int     // messages in flight; 0: 64
-	Threads    int     // mt-latency; 0: 2
-	Seconds    int     // idle; 0: 10
-	Since      float64 // first-message: Unix time in seconds; 0: when the ranks have joined
-	Delay      float64 // progress: how many times the latency; 0: 5
-	Touch      bool
+	Iterations int       // 0: by size
+	Warmup     int       // 0: a tenth of the iterations
+	Window     int       // messages in flight; 0: 64
+	Threads    int       // mt-latency; 0: 2
+	Seconds    int       // idle; 0: 10
+	Since      float64   // first-message: Unix time in seconds; 0: when the ranks have joined
+	Delay      float64   // progress: how many times the latency; 0: 5
+	Ratios     []float64 // exchange: communication to computation; nil: from 0.1 to 4
+	// Communication is what exchange takes for the time of an iteration without
+	// computation; 0: measured.
+	Communication time.Duration
+	Touch         bool
 }
 
 // iterations for a size: enough for a steady figure, few enough to be short.
@@ -105,6 +110,10 @@ func All() []Benchmark {
 			Sizes: overlapSizes, Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlap},
 		{Name: "progress", Title: "Progress without Calls", Doc: "share of a transfer that is done during a delay behind the non-blocking call, either side, either side first", Ranks: 2,
 			Sizes: overlapSizes, Metric: "progress", Unit: "%", Column: "Progress (%)", Run: progress},
+		{Name: "exchange", Title: "Exchange of What Is Produced and Consumed", Doc: "time of an iteration that produces, exchanges and consumes, by the ratio of communication to computation", Ranks: 2,
+			Sizes: []int{128 << 10}, Metric: "iteration", Unit: "us", Column: "Iteration (us)", Run: exchange},
+		{Name: "rndv-overhead", Title: "Cost of Speculation That Brings Nothing", Doc: "ping-pongs where a receiver's offer crosses the sender's request, or is a wrong guess", Ranks: 2,
+			Sizes: []int{1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20}, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: rendezvousOverhead},
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}

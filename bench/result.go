@@ -23,6 +23,10 @@ type Result struct {
 	Min    float64 `json:"min"`
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
+	// Ratio is communication to computation, where that is varied.
+	Ratio float64 `json:"ratio,omitempty"`
+	// Protocol is the one that was asked for.
+	Protocol string `json:"protocol,omitempty"`
 }
 
 // Printer writes results as text or JSON.
