@@ -4,10 +4,10 @@ package bench
 // 4.4.1, figure 4.15). In model 1 the receive is called before the send, in model 2
 // behind it; in both a computation stands between the calls and Wait.
 //
-// Computation is given as a ratio: time of an iteration that only communicates to
-// time that producing and consuming take, half of it each. To compare libraries or
-// protocols, which communicate faster or slower, the computation must be the
-// same: Params.Communication then stands for the time that is measured else.
+// Computation is given as a ratio: time of an iteration that only communicates (of
+// model 1) to time that producing and consuming take, half of it each. To compare
+// libraries or protocols, which communicate faster or slower, the computation must be
+// the same: Params.Communication then stands for the time that is measured else.
 
 import (
 	"fmt"
@@ -32,8 +32,10 @@ func exchange(c *mpi.Comm, p *Params, emit func(Result)) error {
 	}
 	w := newWork()
 	for _, size := range p.Sizes {
+		communication := micros(p.Communication)
 		for model := 1; model <= 2; model++ {
-			if err := exchangeModel(newPartner(c, w, size, model), ratios, p, emit); err != nil {
+			var err error
+			if communication, err = exchangeModel(newPartner(c, w, size, model), communication, ratios, p, emit); err != nil {
 				return err
 			}
 		}
@@ -42,41 +44,41 @@ func exchange(c *mpi.Comm, p *Params, emit func(Result)) error {
 }
 
 // exchangeModel takes the ratios in turns, so that none of them has a minute of
-// its own.
-func exchangeModel(x *partner, ratios []float64, p *Params, emit func(Result)) error {
+// its own. It gives the communication time that they refer to.
+func exchangeModel(x *partner, communication float64, ratios []float64, p *Params, emit func(Result)) (float64, error) {
 	warmup, n := p.iterations(len(x.out), 2000, 500)
 	for range max(1, warmup/exchangeBatch) {
 		if _, err := x.batch(0); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	count := max(5, n/exchangeBatch)
 	bare, err := x.batches(count, []float64{0})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	communication := []float64{median(bare[0])}
-	if p.Communication != 0 {
-		communication[0] = micros(p.Communication)
-	}
-	// Both ranks compute for as long as rank 0 has found right.
-	if err := mpi.Bcast(x.c, communication, 0); err != nil {
-		return err
+	if communication == 0 {
+		// Both ranks compute for as long as rank 0 has found right.
+		found := []float64{median(bare[0])}
+		if err := mpi.Bcast(x.c, found, 0); err != nil {
+			return 0, err
+		}
+		communication = found[0]
 	}
 	computations := make([]float64, len(ratios))
 	for i, r := range ratios {
-		computations[i] = communication[0] / r
+		computations[i] = communication / r
 	}
 	times, err := x.batches(count, computations)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	name := fmt.Sprintf("model-%d", x.model)
-	emit(middle(Result{Size: len(x.out), Metric: name + "/communication", Unit: "us"}, bare[0]))
+	emit(middle(Result{Size: len(x.out), Metric: name + "/communication", Unit: "us", Beside: true}, bare[0]))
 	for i, r := range ratios {
 		emit(middle(Result{Size: len(x.out), Metric: fmt.Sprintf("%s/%g", name, r), Unit: "us", Ratio: r}, times[i]))
 	}
-	return nil
+	return communication, nil
 }
 
 // partner is one of the two.

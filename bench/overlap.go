@@ -62,7 +62,7 @@ func overlapOf(t *transfer, s scenario, w *work, p *Params, emit func(Result)) e
 	share := best.overlap() * 100
 	size := len(t.buf)
 	emit(Result{Size: size, Metric: s.String(), Unit: "%", Value: share, Min: share, P50: share, P99: share})
-	emit(Result{Size: size, Metric: s.String() + "/latency", Unit: "us", Value: best.l0, Min: best.l0, P50: best.l0, P99: best.l0})
+	emit(Result{Size: size, Metric: s.String() + "/latency", Unit: "us", Beside: true, Value: best.l0, Min: best.l0, P50: best.l0, P99: best.l0})
 	return nil
 }
 

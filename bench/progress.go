@@ -99,13 +99,13 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 		left[i] *= 100 / l0
 	}
 	emit(middle(Result{Size: size, Metric: s.String(), Unit: "%"}, done))
-	emit(middle(Result{Size: size, Metric: s.String() + "/left", Unit: "%"}, left))
+	emit(middle(Result{Size: size, Metric: s.String() + "/left", Unit: "%", Beside: true}, left))
 	if !s.send {
-		emit(average(Result{Size: size, Metric: s.String() + "/last-byte", Unit: "%"}, seen))
-		emit(average(Result{Size: size, Metric: s.String() + "/pages", Unit: "%"}, pages))
+		emit(average(Result{Size: size, Metric: s.String() + "/last-byte", Unit: "%", Beside: true}, seen))
+		emit(average(Result{Size: size, Metric: s.String() + "/pages", Unit: "%", Beside: true}, pages))
 	}
-	emit(middle(Result{Size: size, Metric: s.String() + "/latency", Unit: "us"}, without))
-	emit(middle(Result{Size: size, Metric: s.String() + "/delayed", Unit: "us"}, with))
+	emit(middle(Result{Size: size, Metric: s.String() + "/latency", Unit: "us", Beside: true}, without))
+	emit(middle(Result{Size: size, Metric: s.String() + "/delayed", Unit: "us", Beside: true}, with))
 	return nil
 }
 

@@ -20,7 +20,10 @@ type Benchmark struct {
 	Metric   string
 	Unit     string
 	Column   string // heading of the value
-	Run      func(c *mpi.Comm, p *Params, emit func(Result)) error
+	// Protocols says that it is about how long messages travel: it is worth running
+	// with several protocols, in turns, and drawing.
+	Protocols bool
+	Run       func(c *mpi.Comm, p *Params, emit func(Result)) error
 }
 
 // Params are what the user can set.
@@ -107,13 +110,13 @@ func All() []Benchmark {
 		{Name: "registration", Title: "Registration of Memory", Doc: "registering and deregistering memory with the device, and from the cache when it is used again", Ranks: 2,
 			Sizes: []int{4 << 10, 64 << 10, 1 << 20, 4 << 20}, Metric: "registration", Unit: "us", Column: "Time (us)", Run: registration},
 		{Name: "overlap", Title: "Overlap of Transfer and Computation", Doc: "share of a transfer that a computation behind the non-blocking call can hide, either side, either side first", Ranks: 2,
-			Sizes: overlapSizes, Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlap},
+			Sizes: overlapSizes, Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlap, Protocols: true},
 		{Name: "progress", Title: "Progress without Calls", Doc: "share of a transfer that is done during a delay behind the non-blocking call, either side, either side first", Ranks: 2,
-			Sizes: overlapSizes, Metric: "progress", Unit: "%", Column: "Progress (%)", Run: progress},
+			Sizes: overlapSizes, Metric: "progress", Unit: "%", Column: "Progress (%)", Run: progress, Protocols: true},
 		{Name: "exchange", Title: "Exchange of What Is Produced and Consumed", Doc: "time of an iteration that produces, exchanges and consumes, by the ratio of communication to computation", Ranks: 2,
-			Sizes: []int{128 << 10}, Metric: "iteration", Unit: "us", Column: "Iteration (us)", Run: exchange},
+			Sizes: []int{128 << 10}, Metric: "iteration", Unit: "us", Column: "Iteration (us)", Run: exchange, Protocols: true},
 		{Name: "rndv-overhead", Title: "Cost of Speculation That Brings Nothing", Doc: "ping-pongs where a receiver's offer crosses the sender's request, or is a wrong guess", Ranks: 2,
-			Sizes: []int{1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20}, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: rendezvousOverhead},
+			Sizes: []int{1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20}, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: rendezvousOverhead, Protocols: true},
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}

@@ -27,6 +27,11 @@ type Result struct {
 	Ratio float64 `json:"ratio,omitempty"`
 	// Protocol is the one that was asked for.
 	Protocol string `json:"protocol,omitempty"`
+	// Against is the protocol that it was compared with; Value is then the change
+	// in percent.
+	Against string `json:"against,omitempty"`
+	// Beside marks what explains a figure and is not drawn with it.
+	Beside bool `json:"beside,omitempty"`
 }
 
 // Printer writes results as text or JSON.
@@ -47,6 +52,9 @@ func (p *Printer) Print(r Result) {
 	if !p.begun {
 		p.begun = true
 		fmt.Fprintf(p.W, "# Muster %s\n", p.B.Title)
+		if r.Protocol != "" {
+			fmt.Fprintf(p.W, "# Protocol: %s\n", r.Protocol)
+		}
 		if p.B.Sizes != nil {
 			fmt.Fprintf(p.W, "%-10s%20s\n", "# Size", p.B.Column)
 		} else {
