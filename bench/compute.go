@@ -68,10 +68,11 @@ func middle(r Result, values []float64) Result {
 // average is a result whose value is the mean: of what is either 0 or 100.
 func average(r Result, values []float64) Result {
 	r = middle(r, values)
-	r.Value = 0
+	sum := 0.0
 	for _, v := range values {
-		r.Value += v / float64(len(values))
+		sum += v
 	}
+	r.Value = sum / float64(len(values))
 	return r
 }
 

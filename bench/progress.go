@@ -7,8 +7,9 @@ package bench
 //   - how the time of the transfer grows, at the receiver: what comes on top of
 //     the delay was not done in it;
 //   - how long Wait still takes: the work left after the delay;
-//   - what the receiver sees in its buffer during the delay, without a call: the
-//     last byte, and at the end of the delay the share of the pages.
+//   - what the receiver sees in its buffer during the delay, without a call: whether
+//     the last byte is there before the delay is over, and which share of the pages
+//     came during the delay. What was there when it began came within the call.
 //
 // Each message holds a value of its own, so that it can be told from the last one.
 
@@ -28,6 +29,7 @@ func progress(c *mpi.Comm, p *Params, emit func(Result)) error {
 	for _, size := range p.Sizes {
 		for _, s := range scenarios() {
 			r := progressRun{transfer: newTransfer(c, s, size), w: w}
+			r.stamped = true
 			if c.Rank() == 1 {
 				if err := r.serve(func() error { return r.once(0) }); err != nil {
 					return err
@@ -52,10 +54,11 @@ type progressRun struct {
 // delayed is one transfer with a delay; times in µs.
 type delayed struct {
 	latency  float64 // at the receiver
-	delay    float64
+	delay    float64 // from the return of the non-blocking call to the call of Wait
 	wait     float64
 	lastByte bool    // it was there before the delay was over
-	pages    float64 // share that was there when it was over
+	inCall   float64 // share of the pages that was there when it began
+	pages    float64 // share of the pages that came then
 }
 
 // measure is rank 0 in one scenario.
@@ -74,7 +77,7 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 		base = append(base, r.last.latency)
 	}
 	delay := r.w.turns(p.delay() * median(base[len(base)/2:])) // the first ones are cold
-	var without, with, done, left, seen, pages []float64
+	var without, with, done, left, seen, inCall, pages []float64
 	for range n {
 		if err := r.once(0); err != nil {
 			return err
@@ -84,7 +87,8 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 			return err
 		}
 		d := r.last
-		with, left, pages = append(with, d.latency), append(left, d.wait), append(pages, d.pages*100)
+		with, left = append(with, d.latency), append(left, d.wait)
+		inCall, pages = append(inCall, d.inCall*100), append(pages, d.pages*100)
 		done = append(done, doneMeanwhile(median(without), d.delay, d.latency)*100)
 		seen = append(seen, 0)
 		if d.lastByte {
@@ -102,6 +106,7 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 	emit(middle(Result{Size: size, Metric: s.String() + "/left", Unit: "%", Beside: true}, left))
 	if !s.send {
 		emit(average(Result{Size: size, Metric: s.String() + "/last-byte", Unit: "%", Beside: true}, seen))
+		emit(average(Result{Size: size, Metric: s.String() + "/pages-in-call", Unit: "%", Beside: true}, inCall))
 		emit(average(Result{Size: size, Metric: s.String() + "/pages", Unit: "%", Beside: true}, pages))
 	}
 	emit(middle(Result{Size: size, Metric: s.String() + "/latency", Unit: "us", Beside: true}, without))
@@ -132,7 +137,7 @@ func (r *progressRun) once(turns int) error {
 		return err
 	}
 	now := time.Now()
-	r.last.latency, r.last.wait = micros(now.Sub(start)), micros(now.Sub(waiting))
+	r.last.latency, r.last.delay, r.last.wait = micros(now.Sub(start)), micros(waiting.Sub(r.returned)), micros(now.Sub(waiting))
 	told := []float64{r.last.latency}
 	if r.c.Rank() == 1 {
 		return mpi.Send(r.c, told, 0, tellTag)
@@ -148,7 +153,9 @@ func (r *progressRun) once(turns int) error {
 
 // delay computes, and a receiver looks into its buffer meanwhile.
 func (r *progressRun) delay(turns int) {
-	start := time.Now()
+	if !r.sends {
+		r.last.inCall = r.pagesThere()
+	}
 	each := turns/looks + 1
 	for range looks {
 		r.w.run(each)
@@ -157,16 +164,20 @@ func (r *progressRun) delay(turns int) {
 		}
 	}
 	if !r.sends {
-		there, all := 0, 0
-		for end := len(r.buf); end > 0; end -= pageSize {
-			all++
-			if holds(r.buf, end-1, r.value) {
-				there++
-			}
-		}
-		r.last.pages = float64(there) / float64(max(all, 1))
+		r.last.pages = r.pagesThere() - r.last.inCall
 	}
-	r.last.delay = micros(time.Since(start))
+}
+
+// pagesThere is the share of the pages whose last byte is of this message.
+func (r *progressRun) pagesThere() float64 {
+	there, all := 0, 0
+	for end := len(r.buf); end > 0; end -= pageSize {
+		all++
+		if holds(r.buf, end-1, r.value) {
+			there++
+		}
+	}
+	return float64(there) / float64(max(all, 1))
 }
 
 // holds looks at a byte that somebody else may be writing. It must be read each time

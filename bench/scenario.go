@@ -52,6 +52,9 @@ type transfer struct {
 	early bool // this rank makes its call first
 	buf   []byte
 	short [1]byte
+	// stamped asks for the moment when the non-blocking call returned.
+	stamped  bool
+	returned time.Time
 }
 
 func newTransfer(c *mpi.Comm, s scenario, size int) *transfer {
@@ -109,6 +112,9 @@ func (t *transfer) begin() (start time.Time, req mpi.Request, err error) {
 		req = mpi.Issend(t.c, t.buf, t.peer, dataTag)
 	} else {
 		req = mpi.Irecv(t.c, t.buf, t.peer, dataTag)
+	}
+	if t.stamped {
+		t.returned = time.Now()
 	}
 	if t.early {
 		err = mpi.Send(t.c, t.short[:], t.peer, goTag)

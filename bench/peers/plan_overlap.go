@@ -32,7 +32,7 @@ func overlapPlan() []*group {
 		},
 		{
 			name: "progress", title: "Share of a transfer that is done during a delay, two ranks, shared memory", ranks: 2, peers: both,
-			beside: true, protocols: true, note: "The delay is five times as long as the transfer and makes no call (P2 section 7). The first figures are from how the time of the transfer grows; for the others the receiver looks into its buffer during the delay.",
+			beside: true, protocols: true, note: "The delay is five times as long as the transfer and makes no call (P2 section 7). The first figures are from how the time of the transfer grows; for the others the receiver looks into its buffer: whether the last byte is there before the delay is over, and which pages came during it, not within the call.",
 			args: "progress -s " + sizes, ours: "progress --sizes " + sizes,
 			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: progressLines(),
 		},
@@ -70,7 +70,7 @@ func progressLines() []line {
 			lines = append(lines, l)
 		}
 	}
-	for _, look := range []overlapSide{{"/last-byte", "last byte seen"}, {"/pages", "pages seen"}} {
+	for _, look := range []overlapSide{{"/last-byte", "last byte there"}, {"/pages", "pages that came"}} {
 		for _, side := range overlapSides[:2] { // those that receive
 			for _, size := range overlapSizes {
 				l := line{title: side.title + ", " + look.title + ", " + size.title, size: size.bytes, metric: side.metric + look.metric, bound: unbound}

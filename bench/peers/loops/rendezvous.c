@@ -117,6 +117,8 @@ static void print_mean(long size, const char *metric, const char *unit, struct s
 struct transfer {
 	char *buf;
 	int size, peer, sends, early, tested_sends, sender_first;
+	int stamped; /* asks for the moment when the non-blocking call returned */
+	double returned;
 	char name[64];
 };
 
@@ -153,6 +155,8 @@ static double begin(struct transfer *t, MPI_Request *req)
 		MPI_Issend(t->buf, t->size, MPI_CHAR, t->peer, TAG_DATA, MPI_COMM_WORLD, req);
 	else
 		MPI_Irecv(t->buf, t->size, MPI_CHAR, t->peer, TAG_DATA, MPI_COMM_WORLD, req);
+	if (t->stamped)
+		t->returned = now();
 	if (t->early)
 		MPI_Send(&c, 1, MPI_CHAR, t->peer, TAG_GO, MPI_COMM_WORLD);
 	return start;
@@ -254,7 +258,7 @@ static void overlap_of(struct transfer *t)
 /* ---- progress ---- */
 
 struct delayed {
-	double latency, delay, wait, pages;
+	double latency, delay, wait, in_call, pages;
 	int last_byte;
 };
 
@@ -263,27 +267,32 @@ static int holds(const char *buf, long i, unsigned char value)
 	return i >= 0 && ((const volatile unsigned char *)buf)[i] == value;
 }
 
+static double pages_there(const struct transfer *t, unsigned char value)
+{
+	enum { PAGE = 4096 };
+	int there = 0, all = 0;
+	for (long end = t->size; end > 0; end -= PAGE, all++)
+		there += holds(t->buf, end - 1, value);
+	return (double)there / (all > 0 ? all : 1);
+}
+
 static void delay(struct transfer *t, long turns, unsigned char value, struct delayed *d)
 {
-	enum { LOOKS = 101, PAGE = 4096 };
-	double start = now();
+	enum { LOOKS = 101 };
+	if (!t->sends)
+		d->in_call = pages_there(t, value);
 	for (int i = 0; i < LOOKS; i++) {
 		compute(turns / LOOKS + 1);
 		if (!t->sends && !d->last_byte)
 			d->last_byte = holds(t->buf, t->size - 1, value);
 	}
-	if (!t->sends) {
-		int there = 0, all = 0;
-		for (long end = t->size; end > 0; end -= PAGE, all++)
-			there += holds(t->buf, end - 1, value);
-		d->pages = (double)there / (all > 0 ? all : 1);
-	}
-	d->delay = micros_since(start);
+	if (!t->sends)
+		d->pages = pages_there(t, value) - d->in_call;
 }
 
 static struct delayed delayed_transfer(struct transfer *t, unsigned char *value, long turns)
 {
-	struct delayed d = {0, 0, 0, 0, 0};
+	struct delayed d = {0, 0, 0, 0, 0, 0};
 	MPI_Request req;
 	*value = (unsigned char)(*value % 250 + 1);
 	if (t->sends)
@@ -296,6 +305,7 @@ static struct delayed delayed_transfer(struct transfer *t, unsigned char *value,
 	MPI_Wait(&req, MPI_STATUS_IGNORE);
 	double end = now(), told;
 	d.latency = (end - start) * 1e6;
+	d.delay = (waiting - t->returned) * 1e6;
 	d.wait = (end - waiting) * 1e6;
 	told = d.latency;
 	if (opt.rank == 1) {
@@ -322,6 +332,7 @@ static void print_part(const struct transfer *t, const char *part, const char *u
 static void progress_of(struct transfer *t)
 {
 	unsigned char value = 0;
+	t->stamped = 1;
 	long asked, n = iterations(t->size, 200, 31), cold = warmup(n) > n / 2 ? warmup(n) : n / 2;
 	if (opt.rank == 1) {
 		while ((asked = next_order()) > 0)
@@ -330,7 +341,7 @@ static void progress_of(struct transfer *t)
 		return;
 	}
 	struct samples base = new_samples(cold), without = new_samples(n), with = new_samples(n), done = new_samples(n);
-	struct samples left = new_samples(n), seen = new_samples(n), pages = new_samples(n);
+	struct samples left = new_samples(n), seen = new_samples(n), in_call = new_samples(n), pages = new_samples(n);
 	order(cold + 2 * n);
 	for (long i = 0; i < cold; i++)
 		base.v[base.n++] = delayed_transfer(t, &value, 0).latency;
@@ -343,6 +354,7 @@ static void progress_of(struct transfer *t)
 		left.v[left.n++] = d.wait;
 		done.v[done.n++] = (1 - fmax(0, d.latency - d.delay) / l0) * 100;
 		seen.v[seen.n++] = d.last_byte ? 100 : 0;
+		in_call.v[in_call.n++] = d.in_call * 100;
 		pages.v[pages.n++] = d.pages * 100;
 	}
 	order(0);
@@ -353,9 +365,11 @@ static void progress_of(struct transfer *t)
 	print_part(t, "/left", "%", &left, 0);
 	if (!t->tested_sends) {
 		print_part(t, "/last-byte", "%", &seen, 1);
+		print_part(t, "/pages-in-call", "%", &in_call, 1);
 		print_part(t, "/pages", "%", &pages, 1);
 	} else {
 		free(seen.v);
+		free(in_call.v);
 		free(pages.v);
 	}
 	print_part(t, "/latency", "us", &without, 0);
