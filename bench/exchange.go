@@ -88,7 +88,6 @@ type partner struct {
 	model   int
 	data    []byte // what is produced: rows of which every other is sent
 	out, in []byte
-	short   [1]byte
 }
 
 func newPartner(c *mpi.Comm, w *work, size, model int) *partner {
