@@ -1,12 +1,14 @@
 package bench
 
-// What speculation costs where it brings nothing (T1 4.4.3). Three ping-pongs:
+// What speculation costs where it brings nothing (T1 4.4.3). Four loops:
 //
-//   - a plain one, where requests to send and offers to receive may cross;
-//   - one where they always do: sender and receiver make their calls at the same
-//     moment, so that every offer is wasted;
-//   - one of short messages into long buffers, where the receiver guesses wrong each
-//     time.
+//   - plain: a ping-pong, where requests to send and offers to receive may cross;
+//   - crossing: one where they always do: sender and receiver make their calls at
+//     the same moment, so that every offer is wasted;
+//   - cg: both ranks receive, send and wait with no computation between, the
+//     pattern of NAS CG that gains nothing (T1 figure 4.18);
+//   - wrong-guess: a ping-pong of short messages into long buffers, where the
+//     receiver guesses wrong each time.
 //
 // The figures are to be compared with those of the same loops without speculation,
 // in jobs that take turns: a job has one setting (muster bench rndv-overhead
@@ -47,6 +49,11 @@ func rendezvousOverhead(c *mpi.Comm, p *Params, emit func(Result)) error {
 		if c.Rank() == 0 {
 			emit(middle(Result{Size: size, Metric: "crossing", Unit: "us"}, crossing))
 		}
+		bothWays, err := timedBothWays(c, size, warmup, n)
+		if err != nil {
+			return err
+		}
+		emit(middle(Result{Size: size, Metric: "cg", Unit: "us"}, bothWays))
 		if !eager(choices, size) {
 			continue
 		}
@@ -74,17 +81,40 @@ func eager(choices []mpi.Choice, size int) bool {
 func timedPingpong(c *mpi.Comm, size, buffer, warmup, n int) ([]float64, error) {
 	sbuf, _ := buffers(size)
 	_, rbuf := buffers(buffer)
-	if err := pingpong(c, sbuf, rbuf, overheadTag, warmup, false); err != nil {
+	return timedBatches(warmup, n, 2, func(n int) error { return pingpong(c, sbuf, rbuf, overheadTag, n, false) })
+}
+
+// timedBothWays gives the time in µs of a message each way at once.
+func timedBothWays(c *mpi.Comm, size, warmup, n int) ([]float64, error) {
+	sbuf, rbuf := buffers(size)
+	peer := 1 - c.Rank()
+	return timedBatches(warmup, n, 1, func(n int) error {
+		for range n {
+			received := mpi.Irecv(c, rbuf, peer, overheadTag)
+			if err := mpi.Send(c, sbuf, peer, overheadTag); err != nil {
+				return err
+			}
+			if _, err := received.Wait(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// timedBatches gives the time in µs of a part of an iteration, one a batch.
+func timedBatches(warmup, n, parts int, run func(n int) error) ([]float64, error) {
+	if err := run(warmup); err != nil {
 		return nil, err
 	}
 	var times []float64
 	count, each := batches(n)
 	for range count {
 		start := time.Now()
-		if err := pingpong(c, sbuf, rbuf, overheadTag, each, false); err != nil {
+		if err := run(each); err != nil {
 			return nil, err
 		}
-		times = append(times, micros(time.Since(start))/float64(2*each))
+		times = append(times, micros(time.Since(start))/float64(parts*each))
 	}
 	return times, nil
 }

@@ -115,7 +115,7 @@ func All() []Benchmark {
 			Sizes: overlapSizes, Metric: "progress", Unit: "%", Column: "Progress (%)", Run: progress, Protocols: true},
 		{Name: "exchange", Title: "Exchange of What Is Produced and Consumed", Doc: "time of an iteration that produces, exchanges and consumes, by the ratio of communication to computation", Ranks: 2,
 			Sizes: []int{128 << 10}, Metric: "iteration", Unit: "us", Column: "Iteration (us)", Run: exchange, Protocols: true},
-		{Name: "rndv-overhead", Title: "Cost of Speculation That Brings Nothing", Doc: "ping-pongs where a receiver's offer crosses the sender's request, or is a wrong guess", Ranks: 2,
+		{Name: "rndv-overhead", Title: "Cost of Speculation That Brings Nothing", Doc: "loops in which a receiver's offer crosses the sender's request, or is a wrong guess", Ranks: 2,
 			Sizes: []int{1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20}, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: rendezvousOverhead, Protocols: true},
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
