@@ -10,11 +10,12 @@ package bench
 //   - wrong-guess: a ping-pong of short messages into long buffers, where the
 //     receiver guesses wrong each time.
 //
-// The figures are to be compared with those of the same loops without speculation,
-// in jobs that take turns: a job has one setting (muster bench rndv-overhead
-// does that).
+// What is sought is one or two percent, and two jobs of the same program differ by
+// ten. So all settings run in one job, each in a world of its own, and the worlds
+// take turns batch by batch; a change is the median of those between neighbours.
 
 import (
+	"slices"
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
@@ -30,38 +31,52 @@ const (
 	longBuffer = 1 << 20
 )
 
+// overheadLoop is one of the loops. It makes what it needs in a world and gives a
+// function that runs so many iterations and tells rank 0 the time of one in µs.
+type overheadLoop struct {
+	name string
+	make func(c *mpi.Comm, size int) func(n int) (float64, error)
+	// short messages only.
+	short bool
+}
+
+func overheadLoops() []overheadLoop {
+	return []overheadLoop{
+		{name: "plain", make: func(c *mpi.Comm, size int) func(int) (float64, error) { return halfRoundTrip(c, size, size) }},
+		{name: "crossing", make: crossing},
+		{name: "cg", make: bothAtOnce},
+		{name: "wrong-guess", make: func(c *mpi.Comm, size int) func(int) (float64, error) { return halfRoundTrip(c, size, longBuffer) }, short: true},
+	}
+}
+
 func rendezvousOverhead(c *mpi.Comm, p *Params, emit func(Result)) error {
-	choices, err := mpi.Explain(c, 1-c.Rank())
+	return overheadInTurns([]*mpi.Comm{c}, p, func(_ int, r Result) { emit(r) })
+}
+
+func overheadInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
+	choices, err := mpi.Explain(worlds[0], 1-worlds[0].Rank())
 	if err != nil {
 		return err
 	}
 	for _, size := range p.Sizes {
-		warmup, n := p.iterations(size, 10000, 200)
-		plain, err := timedPingpong(c, size, size, warmup, n)
-		if err != nil {
-			return err
+		for _, loop := range overheadLoops() {
+			if loop.short && !eager(choices, size) {
+				continue
+			}
+			warmup, n := p.iterations(size, 10000, 200)
+			times, err := loop.inTurns(worlds, size, warmup, n)
+			if err != nil {
+				return err
+			}
+			for k := range worlds {
+				r := Result{Size: size, Metric: loop.name, Unit: "us"}
+				emit(k, middle(r, times[k]))
+				if k > 0 {
+					r.Unit, r.Against = "%", "the first"
+					emit(k, middle(r, changes(times[0], times[k])))
+				}
+			}
 		}
-		emit(middle(Result{Size: size, Metric: "plain", Unit: "us"}, plain))
-		crossing, err := crossings(c, size, warmup, n)
-		if err != nil {
-			return err
-		}
-		if c.Rank() == 0 {
-			emit(middle(Result{Size: size, Metric: "crossing", Unit: "us"}, crossing))
-		}
-		bothWays, err := timedBothWays(c, size, warmup, n)
-		if err != nil {
-			return err
-		}
-		emit(middle(Result{Size: size, Metric: "cg", Unit: "us"}, bothWays))
-		if !eager(choices, size) {
-			continue
-		}
-		guessed, err := timedPingpong(c, size, longBuffer, warmup, n)
-		if err != nil {
-			return err
-		}
-		emit(middle(Result{Size: size, Metric: "wrong-guess", Unit: "us"}, guessed))
 	}
 	return nil
 }
@@ -76,88 +91,120 @@ func eager(choices []mpi.Choice, size int) bool {
 	return false
 }
 
-// timedPingpong gives half round trips in µs of messages into a buffer of another
-// size.
-func timedPingpong(c *mpi.Comm, size, buffer, warmup, n int) ([]float64, error) {
-	sbuf, _ := buffers(size)
-	_, rbuf := buffers(buffer)
-	return timedBatches(warmup, n, 2, func(n int) error { return pingpong(c, sbuf, rbuf, overheadTag, n, false) })
-}
-
-// timedBothWays gives the time in µs of a message each way at once.
-func timedBothWays(c *mpi.Comm, size, warmup, n int) ([]float64, error) {
-	sbuf, rbuf := buffers(size)
-	peer := 1 - c.Rank()
-	return timedBatches(warmup, n, 1, func(n int) error {
-		for range n {
-			received := mpi.Irecv(c, rbuf, peer, overheadTag)
-			if err := mpi.Send(c, sbuf, peer, overheadTag); err != nil {
-				return err
-			}
-			if _, err := received.Wait(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// timedBatches gives the time in µs of a part of an iteration, one a batch.
-func timedBatches(warmup, n, parts int, run func(n int) error) ([]float64, error) {
-	if err := run(warmup); err != nil {
-		return nil, err
-	}
-	var times []float64
-	count, each := batches(n)
-	for range count {
-		start := time.Now()
-		if err := run(each); err != nil {
+// inTurns gives times in µs by world and batch.
+func (l overheadLoop) inTurns(worlds []*mpi.Comm, size, warmup, n int) ([][]float64, error) {
+	run := make([]func(int) (float64, error), len(worlds))
+	for k, c := range worlds {
+		run[k] = l.make(c, size)
+		if _, err := run[k](warmup); err != nil {
 			return nil, err
 		}
-		times = append(times, micros(time.Since(start))/float64(parts*each))
+	}
+	times := make([][]float64, len(worlds))
+	count, each := batches(n)
+	order := make([]int, len(worlds))
+	for k := range order {
+		order[k] = k
+	}
+	// All ranks draw the same order.
+	chance := work{state: uint64(size) + 1}
+	for range count {
+		chance.run(3)
+		if chance.state>>40&1 == 1 {
+			slices.Reverse(order)
+		}
+		for _, k := range order {
+			t, err := run[k](each)
+			if err != nil {
+				return nil, err
+			}
+			times[k] = append(times[k], t)
+		}
 	}
 	return times, nil
 }
 
-// crossings gives rank 0 the times in µs from the moment of both calls to the end of
-// the receive. The clock is that of the host, so both ranks must be on one.
-func crossings(c *mpi.Comm, size, warmup, n int) ([]float64, error) {
+// changes from one row to another, in percent.
+func changes(from, to []float64) []float64 {
+	out := make([]float64, min(len(from), len(to)))
+	for i := range out {
+		out[i] = (to[i]/from[i] - 1) * 100
+	}
+	return out
+}
+
+// halfRoundTrip is of messages into a buffer that may be longer.
+func halfRoundTrip(c *mpi.Comm, size, buffer int) func(int) (float64, error) {
+	sbuf, _ := buffers(size)
+	_, rbuf := buffers(buffer)
+	return func(n int) (float64, error) {
+		start := time.Now()
+		err := pingpong(c, sbuf, rbuf, overheadTag, n, false)
+		return micros(time.Since(start)) / float64(2*n), err
+	}
+}
+
+// bothAtOnce is a message each way at the same time.
+func bothAtOnce(c *mpi.Comm, size int) func(int) (float64, error) {
 	sbuf, rbuf := buffers(size)
-	moment := []int64{0}
-	took := make([]float64, 0, n)
-	for i := range warmup + n {
-		if c.Rank() == 0 {
-			moment[0] = time.Now().Add(lead).UnixNano()
-			if err := mpi.Send(c, moment, 1, momentTag); err != nil {
-				return nil, err
+	peer := 1 - c.Rank()
+	return func(n int) (float64, error) {
+		start := time.Now()
+		for range n {
+			received := mpi.Irecv(c, rbuf, peer, overheadTag)
+			if err := mpi.Send(c, sbuf, peer, overheadTag); err != nil {
+				return 0, err
 			}
-		} else if _, err := mpi.Recv(c, moment, 0, momentTag); err != nil {
-			return nil, err
-		}
-		for time.Now().UnixNano() < moment[0] {
-		}
-		if c.Rank() == i%2 { // they take turns as sender
-			if _, err := mpi.Isend(c, sbuf, 1-c.Rank(), overheadTag).Wait(); err != nil {
-				return nil, err
+			if _, err := received.Wait(); err != nil {
+				return 0, err
 			}
-			continue
 		}
-		if _, err := mpi.Irecv(c, rbuf, 1-c.Rank(), overheadTag).Wait(); err != nil {
-			return nil, err
-		}
-		if i >= warmup {
+		return micros(time.Since(start)) / float64(n), nil
+	}
+}
+
+// crossing is from the moment of both calls to the end of the receive. The clock is
+// that of the host, so both ranks must be on one.
+func crossing(c *mpi.Comm, size int) func(int) (float64, error) {
+	sbuf, rbuf := buffers(size)
+	moment, told := []int64{0}, []float64{0}
+	return func(n int) (float64, error) {
+		var took []float64
+		for i := range n {
+			if c.Rank() == 0 {
+				moment[0] = time.Now().Add(lead).UnixNano()
+				if err := mpi.Send(c, moment, 1, momentTag); err != nil {
+					return 0, err
+				}
+			} else if _, err := mpi.Recv(c, moment, 0, momentTag); err != nil {
+				return 0, err
+			}
+			for time.Now().UnixNano() < moment[0] {
+			}
+			if c.Rank() == i%2 { // they take turns as sender
+				if _, err := mpi.Isend(c, sbuf, 1-c.Rank(), overheadTag).Wait(); err != nil {
+					return 0, err
+				}
+				continue
+			}
+			if _, err := mpi.Irecv(c, rbuf, 1-c.Rank(), overheadTag).Wait(); err != nil {
+				return 0, err
+			}
 			took = append(took, float64(time.Now().UnixNano()-moment[0])/1e3)
 		}
+		if len(took) == 0 { // one iteration has one receiver
+			took = []float64{0}
+		}
+		if c.Rank() == 1 {
+			told[0] = median(took)
+			return 0, mpi.Send(c, told, 0, tellTag)
+		}
+		if _, err := mpi.Recv(c, told, 1, tellTag); err != nil {
+			return 0, err
+		}
+		if n == 1 {
+			return told[0], nil
+		}
+		return (told[0] + median(took)) / 2, nil
 	}
-	if c.Rank() == 1 {
-		return nil, mpi.Send(c, took, 0, tellTag)
-	}
-	// The other half is rank 1's.
-	theirs := make([]float64, n)
-	st, err := mpi.Recv(c, theirs, 1, tellTag)
-	if err != nil {
-		return nil, err
-	}
-	count, _ := mpi.Count[float64](st)
-	return append(took, theirs[:count]...), nil
 }

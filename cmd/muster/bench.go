@@ -157,9 +157,14 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			return err
 		}
 	}
-	protocol, err := f.useProtocol()
-	if err != nil {
-		return err
+	if b.InTurns == nil && len(f.protocols) > 1 {
+		return fmt.Errorf("bench %s: --protocol %s: a job that is running has one protocol; start this without muster run, and it starts a job for each",
+			b.Name, strings.Join(f.protocols, ","))
+	}
+	if len(f.protocols) == 1 {
+		if err := useProtocol(f.protocols[0]); err != nil {
+			return err
+		}
 	}
 	mpi.Main(func(c *mpi.Comm) error {
 		if err := b.Check(c.Size()); err != nil {
@@ -167,25 +172,54 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 		}
 		p := bench.Printer{W: os.Stdout, JSON: f.json, B: b}
 		var results []bench.Result
-		err := b.Run(c, &f.params, func(r bench.Result) {
+		emit := func(k int, r bench.Result) {
 			if c.Rank() != 0 {
 				return
 			}
-			r.Protocol = protocol
 			r.Bench, r.Ranks, r.Device = b.Name, c.Size(), mpi.DeviceName(c, c.Size()-1)
 			if r.Metric == "" {
 				r.Metric, r.Unit = b.Metric, b.Unit
 			} else if r.Unit == "" {
 				r.Unit = b.Unit
 			}
+			if f.protocols != nil {
+				r.Protocol = f.protocols[k]
+			}
+			if r.Against != "" {
+				r.Against = f.protocols[0]
+			}
 			p.Print(r)
 			results = append(results, r)
-		})
-		if err != nil || c.Rank() != 0 || f.plot == "" {
+		}
+		if err := runOver(c, b, &f, emit); err != nil || c.Rank() != 0 || f.plot == "" {
 			return err
 		}
 		return writePlot(f.plot, b, results)
 	})
+	return nil
+}
+
+// runOver runs the benchmark in this world, or in one for each of several protocols.
+func runOver(c *mpi.Comm, b bench.Benchmark, f *benchFlags, emit func(int, bench.Result)) error {
+	if len(f.protocols) < 2 {
+		return b.Run(c, &f.params, func(r bench.Result) { emit(0, r) })
+	}
+	worlds, err := worldsOf(c, f.protocols)
+	if err != nil {
+		return err
+	}
+	comms := make([]*mpi.Comm, len(worlds))
+	for k, w := range worlds {
+		comms[k] = w.Comm()
+	}
+	if err := b.InTurns(comms, &f.params, emit); err != nil {
+		return err
+	}
+	for _, w := range worlds {
+		if err := w.Finalize(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -1,10 +1,13 @@
 package main
 
-// A benchmark with several protocols. A job has one setting for its whole life, so
+// A benchmark with several protocols. A world has one setting for its whole life, so
 // each protocol is a job of its own, and the jobs take turns: in each round every
 // protocol runs once, beginning with another one each time. What is told is the
 // median over the rounds, and the change against the first protocol as the median
 // of the changes within a round.
+//
+// Where the change is smaller than that from one job to the next, a benchmark runs in
+// several worlds of one job (bench_worlds.go). Then a round is one job.
 
 import (
 	"bytes"
@@ -27,6 +30,14 @@ func compareProtocols(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error
 	cmp := comparison{protocols: f.protocols}
 	args := passedOn(cmd.Flags(), b.Name)
 	for round := range f.rounds {
+		if b.InTurns != nil {
+			results, err := benchmarkJob(cmd, f.ranks, append(slices.Clone(args), "--json", "--protocol="+strings.Join(f.protocols, ",")))
+			if err != nil {
+				return err
+			}
+			cmp.addMixed(results)
+			continue
+		}
 		for i := range f.protocols {
 			// The first protocol begins, since exchange computes as long as it communicates.
 			k := (i + round) % len(f.protocols)
@@ -107,16 +118,38 @@ type comparison struct {
 type figure struct {
 	bench.Result
 	values [][]float64
+	// told are the changes against the first in percent, where the job has compared
+	// them itself.
+	told [][]float64
 }
 
 func (c *comparison) add(protocol int, results []bench.Result) {
 	for _, r := range results {
-		i := slices.IndexFunc(c.figures, func(g figure) bool { return g.Metric == r.Metric && g.Size == r.Size })
-		if i < 0 {
-			i, c.figures = len(c.figures), append(c.figures, figure{r, make([][]float64, len(c.protocols))})
-		}
-		c.figures[i].values[protocol] = append(c.figures[i].values[protocol], r.Value)
+		g := c.figure(r)
+		g.values[protocol] = append(g.values[protocol], r.Value)
 	}
+}
+
+// addMixed takes the results of a job that ran all protocols.
+func (c *comparison) addMixed(results []bench.Result) {
+	for _, r := range results {
+		k := slices.Index(c.protocols, r.Protocol)
+		if r.Against == "" {
+			c.add(k, []bench.Result{r})
+			continue
+		}
+		g := c.figure(r)
+		g.told[k] = append(g.told[k], r.Value)
+	}
+}
+
+func (c *comparison) figure(r bench.Result) *figure {
+	i := slices.IndexFunc(c.figures, func(g figure) bool { return g.Metric == r.Metric && g.Size == r.Size })
+	if i < 0 {
+		n := len(c.protocols)
+		i, c.figures = len(c.figures), append(c.figures, figure{r, make([][]float64, n), make([][]float64, n)})
+	}
+	return &c.figures[i]
 }
 
 // communication is how long the first protocol took to communicate, in its first
@@ -165,6 +198,9 @@ func (g *figure) over(protocol string, values []float64) bench.Result {
 
 // changes of a protocol against the first in percent, one a round.
 func (g *figure) changes(k int) []float64 {
+	if len(g.told[k]) > 0 {
+		return g.told[k]
+	}
 	var out []float64
 	for i := range min(len(g.values[0]), len(g.values[k])) {
 		out = append(out, (g.values[k][i]/g.values[0][i]-1)*100)
@@ -180,7 +216,7 @@ func (c *comparison) print(w io.Writer, b bench.Benchmark, f benchFlags, results
 		}
 		return nil
 	}
-	fmt.Fprintf(w, "# Muster %s\n# Medians of %d rounds in which the protocols take turns\n", b.Title, f.rounds)
+	fmt.Fprintf(w, "# Muster %s\n# Medians over rounds in which the protocols take turns; rounds: %d\n", b.Title, f.rounds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "# Size\tfigure\tunit\t%s\t", strings.Join(c.protocols, "\t"))
 	for _, p := range c.protocols[1:] {

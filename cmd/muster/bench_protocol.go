@@ -65,24 +65,16 @@ func speculates() bool {
 }
 
 // useProtocol sets what the protocol asks for, before the rank joins its job.
-func (f *benchFlags) useProtocol() (string, error) {
-	switch len(f.protocols) {
-	case 0:
-		return "", nil
-	case 1:
-	default:
-		return "", fmt.Errorf("--protocol %s: a job that is running has one protocol; start this without muster run, and it starts a job for each",
-			strings.Join(f.protocols, ","))
-	}
-	settings, err := protocolSettings(f.protocols[0])
+func useProtocol(name string) error {
+	settings, err := protocolSettings(name)
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, kv := range settings {
 		key, value, _ := strings.Cut(kv, "=")
 		if err := os.Setenv(key, value); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return f.protocols[0], nil
+	return nil
 }

@@ -36,10 +36,56 @@ func TestBenchRefusesNonsense(t *testing.T) {
 }
 
 func TestARunningJobHasOneProtocol(t *testing.T) {
-	t.Setenv("PMI_RANK", "0")
-	f := benchFlags{protocols: []string{"get", "put"}}
-	if _, err := f.useProtocol(); err == nil || !strings.Contains(err.Error(), "one protocol") {
-		t.Errorf("two protocols for one job gave %v", err)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := muster(t, t.TempDir(), "run", "-n", "2", self, "bench", "overlap", "--protocol", "get,put")
+	if got.status == 0 || !strings.Contains(got.err, "a job that is running has one protocol") || got.out != "" {
+		t.Errorf("two protocols for one job gave %+v", got)
+	}
+}
+
+func TestWorldsOfOneJobTakeTurns(t *testing.T) {
+	got := muster(t, t.TempDir(), "bench", "rndv-overhead", "--protocol", "off,get,put", "--rounds", "2", "--sizes", "1K,256K", "-i", "20", "--json")
+	if got.status != 0 {
+		t.Fatalf("%+v", got)
+	}
+	times, compared := 0, 0
+	for line := range strings.Lines(got.out) {
+		var r bench.Result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		switch {
+		case r.Against == "" && r.Value > 0 && r.Unit == "us":
+			times++
+		case r.Against == "off" && r.Protocol != "off" && r.Unit == "%":
+			compared++
+		default:
+			t.Errorf("a figure is %+v", r)
+		}
+	}
+	// Four loops at 1 KB, three at 256 KB, where nothing is a wrong guess.
+	if times != 7*3 || compared != 7*2 {
+		t.Errorf("there are %d times and %d comparisons, want 21 and 14:\n%s", times, compared, got.out)
+	}
+}
+
+func TestTheEnvironmentIsAsBeforeAfterAFurtherWorld(t *testing.T) {
+	t.Setenv("PMI_FD", "7")
+	t.Setenv("PMI_RANK", "1")
+	before := os.Environ()
+	restore := replaceEnviron(map[string]string{"MUSTER_RANK": "0"}, "PMI_")
+	if os.Getenv("PMI_FD") != "" || os.Getenv("PMI_RANK") != "" || os.Getenv("MUSTER_RANK") != "0" {
+		t.Errorf("in between it is %v", os.Environ())
+	}
+	restore()
+	after := os.Environ()
+	slices.Sort(before)
+	slices.Sort(after)
+	if !slices.Equal(before, after) {
+		t.Errorf("before it was %v, then %v", before, after)
 	}
 }
 
