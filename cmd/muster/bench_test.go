@@ -66,9 +66,9 @@ func TestWorldsOfOneJobTakeTurns(t *testing.T) {
 			t.Errorf("a figure is %+v", r)
 		}
 	}
-	// Four loops at 1 KB, three at 256 KB, where nothing is a wrong guess.
-	if times != 7*3 || compared != 7*2 {
-		t.Errorf("there are %d times and %d comparisons, want 21 and 14:\n%s", times, compared, got.out)
+	// Five loops at 1 KB, four at 256 KB, where nothing is a wrong guess.
+	if times != 9*3 || compared != 9*2 {
+		t.Errorf("there are %d times and %d comparisons, want 27 and 18:\n%s", times, compared, got.out)
 	}
 }
 
