@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"sort"
+	"time"
 
 	"github.com/muster-mpi/muster/mpi"
 )
@@ -19,19 +20,30 @@ type Benchmark struct {
 	Metric   string
 	Unit     string
 	Column   string // heading of the value
-	Run      func(c *mpi.Comm, p *Params, emit func(Result)) error
+	// Protocols says that it is about how long messages travel: it is worth running
+	// with several protocols, in turns, and drawing.
+	Protocols bool
+	Run       func(c *mpi.Comm, p *Params, emit func(Result)) error
+	// InTurns, if it has it, is Run in several worlds of the same ranks that differ
+	// in their settings; the first number of emit says which.
+	InTurns func(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error
 }
 
 // Params are what the user can set.
 type Params struct {
 	Sizes      []int
-	Iterations int     // 0: by size
-	Warmup     int     // 0: a tenth of the iterations
-	Window     int     // messages in flight; 0: 64
-	Threads    int     // mt-latency; 0: 2
-	Seconds    int     // idle; 0: 10
-	Since      float64 // first-message: Unix time in seconds; 0: when the ranks have joined
-	Touch      bool
+	Iterations int       // 0: by size
+	Warmup     int       // 0: a tenth of the iterations
+	Window     int       // messages in flight; 0: 64
+	Threads    int       // mt-latency; 0: 2
+	Seconds    int       // idle; 0: 10
+	Since      float64   // first-message: Unix time in seconds; 0: when the ranks have joined
+	Delay      float64   // progress: how many times the latency; 0: 5
+	Ratios     []float64 // exchange: communication to computation; nil: from 0.1 to 4
+	// Communication is what exchange takes for the time of an iteration without
+	// computation; 0: measured.
+	Communication time.Duration
+	Touch         bool
 }
 
 // iterations for a size: enough for a steady figure, few enough to be short.
@@ -57,6 +69,13 @@ func (p *Params) window() int {
 	return p.Window
 }
 
+func (p *Params) delay() float64 {
+	if p.Delay == 0 {
+		return 5
+	}
+	return p.Delay
+}
+
 var powers = func() []int {
 	var s []int
 	for n := 1; n <= 4<<20; n *= 2 {
@@ -64,6 +83,9 @@ var powers = func() []int {
 	}
 	return s
 }()
+
+// overlapSizes are from 1 KB, since nobody computes while a shorter message travels.
+var overlapSizes = powers[10:]
 
 // All lists the benchmarks by name.
 func All() []Benchmark {
@@ -90,6 +112,14 @@ func All() []Benchmark {
 			Metric: "first-message", Unit: "s", Column: "Time (s)", Run: firstMessage},
 		{Name: "registration", Title: "Registration of Memory", Doc: "registering and deregistering memory with the device, and from the cache when it is used again", Ranks: 2,
 			Sizes: []int{4 << 10, 64 << 10, 1 << 20, 4 << 20}, Metric: "registration", Unit: "us", Column: "Time (us)", Run: registration},
+		{Name: "overlap", Title: "Overlap of Transfer and Computation", Doc: "share of a transfer that a computation behind the non-blocking call can hide, either side, either side first", Ranks: 2,
+			Sizes: overlapSizes, Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlap, Protocols: true},
+		{Name: "progress", Title: "Progress without Calls", Doc: "share of a transfer that is done during a delay behind the non-blocking call, either side, either side first", Ranks: 2,
+			Sizes: overlapSizes, Metric: "progress", Unit: "%", Column: "Progress (%)", Run: progress, Protocols: true},
+		{Name: "exchange", Title: "Exchange of What Is Produced and Consumed", Doc: "time of an iteration that produces, exchanges and consumes, by the ratio of communication to computation", Ranks: 2,
+			Sizes: []int{128 << 10}, Metric: "iteration", Unit: "us", Column: "Iteration (us)", Run: exchange, Protocols: true},
+		{Name: "rndv-overhead", Title: "Cost of Speculation That Brings Nothing", Doc: "loops in which a receiver's offer crosses the sender's request, or is a wrong guess", Ranks: 2,
+			Sizes: []int{1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20}, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: rendezvousOverhead, InTurns: overheadInTurns, Protocols: true},
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}

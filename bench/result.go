@@ -23,6 +23,15 @@ type Result struct {
 	Min    float64 `json:"min"`
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
+	// Ratio is communication to computation, where that is varied.
+	Ratio float64 `json:"ratio,omitempty"`
+	// Protocol is the one that was asked for.
+	Protocol string `json:"protocol,omitempty"`
+	// Against is the protocol that it was compared with; Value is then the change
+	// in percent.
+	Against string `json:"against,omitempty"`
+	// Beside marks what explains a figure and is not drawn with it.
+	Beside bool `json:"beside,omitempty"`
 }
 
 // Printer writes results as text or JSON.
@@ -43,6 +52,9 @@ func (p *Printer) Print(r Result) {
 	if !p.begun {
 		p.begun = true
 		fmt.Fprintf(p.W, "# Muster %s\n", p.B.Title)
+		if r.Protocol != "" {
+			fmt.Fprintf(p.W, "# Protocol: %s\n", r.Protocol)
+		}
 		if p.B.Sizes != nil {
 			fmt.Fprintf(p.W, "%-10s%20s\n", "# Size", p.B.Column)
 		} else {
@@ -52,6 +64,9 @@ func (p *Printer) Print(r Result) {
 	note := ""
 	if r.Metric != p.B.Metric {
 		note = "  " + r.Metric
+		if r.Unit != p.B.Unit {
+			note += " (" + r.Unit + ")"
+		}
 	}
 	if p.B.Sizes != nil {
 		fmt.Fprintf(p.W, "%-10d%20.2f%s\n", r.Size, r.Value, note)

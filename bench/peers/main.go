@@ -11,7 +11,7 @@
 // may have changed by the next. Every run is bounded in time; one that hangs is
 // killed and counted.
 //
-// The files: plan.go says what is measured and what it must show; build.go makes
+// The files: plan.go and plan_overlap.go say what is measured and what it must show; build.go makes
 // the programs and command.go their commands; quiet.go and hop.go look at the
 // machine; run.go runs one command; summary.go makes medians and ratios;
 // report.go prints them.
@@ -42,6 +42,7 @@ type options struct {
 	limit     time.Duration // for one run
 	settle    time.Duration // for the machine to become quiet before a round
 	statistic string        // which figure of a run is compared
+	protocol  string        // of ours, in groups about long messages; as configured if empty
 	results   string        // the file to write, relative to the module
 }
 
@@ -54,6 +55,7 @@ func main() {
 	flag.DurationVar(&o.limit, "limit", time.Minute, "kill a run that takes longer")
 	flag.DurationVar(&o.settle, "settle", 15*time.Second, "wait as long as this for a quiet machine before each round")
 	flag.StringVar(&o.statistic, "statistic", "value", "figure of a run: value (the mean, as OSU prints it), min, p50 or p99 (of its batches)")
+	flag.StringVar(&o.protocol, "protocol", "", "what `muster bench` gets as --protocol in groups about long messages (default: as configured)")
 	flag.StringVar(&o.results, "results", "docs/results.md", "file whose sections are rewritten, relative to the module")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -137,6 +139,10 @@ func selectGroups(o options) ([]*group, error) {
 				return nil, fmt.Errorf("the group %q has no peers to measure: leave out --peers-only", o.only)
 			}
 			continue
+		}
+		if g.protocols && o.protocol != "" {
+			g.ours += " --protocol " + o.protocol
+			g.note += " Ours runs with --protocol " + o.protocol + "."
 		}
 		chosen = append(chosen, g)
 	}

@@ -36,7 +36,7 @@ func TestMediansAndSpreadIgnoreFailedRuns(t *testing.T) {
 func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	// The machine is twice as slow in the second round and the better peer
 	// failed in the last: ratios of medians would say something else.
-	g := &group{name: "x", peers: []contender{openMPI, mpich}, lines: []line{{"8 B", 8, 0.6}}}
+	g := &group{name: "x", peers: []contender{openMPI, mpich}, lines: []line{{title: "8 B", size: 8, bound: 0.6}}}
 	r := newRuns(g, options{rounds: 4})
 	r.values[openMPI][0] = []float64{1, 2, 1, math.NaN()}
 	r.values[mpich][0] = []float64{3, 6, 3, 0.1}
@@ -54,7 +54,7 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 }
 
 func TestFiguresFromWhatIsPrinted(t *testing.T) {
-	g := &group{name: "latency", metric: "latency", unit: "us", lines: []line{{"8 B", 8, 1}, {"1 KB", 1024, 1}}}
+	g := &group{name: "latency", metric: "latency", unit: "us", lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "1 KB", size: 1024, bound: 1}}}
 	out := `starting
 [0] {"size":1024,"metric":"latency","unit":"ns","value":900,"p50":800}
 {"size":8,"metric":"latency","unit":"us","value":0.4,"p50":0.3}
@@ -97,8 +97,11 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 			}
 		}
 		for _, l := range g.lines {
-			if l.bound <= 0 {
+			if l.bound < 0 || l.bound == unbound && !g.beside {
 				t.Errorf("%s %s has no bound", g.name, l.title)
+			}
+			if l.metric == "" && g.metric == "" && !g.wallClock {
+				t.Errorf("%s %s has no metric", g.name, l.title)
 			}
 		}
 	}
@@ -153,6 +156,49 @@ func TestOnlyTakesAGroupOrAFamily(t *testing.T) {
 		if !slices.Equal(names, want) || (err != nil) != (want == nil) {
 			t.Errorf("--only %s takes %v, %v; want %v", only, names, err, want)
 		}
+	}
+}
+
+func TestTheProtocolIsThatOfOursInGroupsAboutLongMessages(t *testing.T) {
+	groups, err := selectGroups(options{protocol: "spec"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range groups {
+		cmd := g.command(muster, binaries{muster: "muster", musterOFI: "muster"}, place{hosts: []string{"a"}})
+		if got := strings.Contains(strings.Join(cmd.argv, " "), "--protocol spec"); got != g.protocols {
+			t.Errorf("%s: ours is started with %v", g.name, cmd.argv)
+		}
+		if strings.Contains(g.args, "spec") {
+			t.Errorf("%s: the peers are started with %q", g.name, g.args)
+		}
+	}
+}
+
+// Peers that are shown beside ours do not decide, and lines may have metrics of their own.
+func TestFiguresBesideThePeersAreJudgedByThemselves(t *testing.T) {
+	out := `{"size":65536,"metric":"recv/receiver-first","unit":"%","value":99}
+{"size":65536,"metric":"recv/receiver-first/latency","unit":"us","value":7}
+{"size":65536,"metric":"recv/sender-first","unit":"%","value":-3}
+`
+	g := &group{name: "overlap", peers: []contender{openMPI}, beside: true, unit: "%", scale: 1, shown: "%", largerBetter: true, lines: []line{
+		{title: "first", size: 65536, metric: "recv/receiver-first", bound: 92},
+		{title: "second", size: 65536, metric: "recv/sender-first", bound: unbound},
+	}}
+	values, err := g.figures([]byte(out), "value")
+	if err != nil || !slices.Equal(values, []float64{99, -3}) {
+		t.Fatalf("the figures are %v, %v", values, err)
+	}
+	r := newRuns(g, options{rounds: 1})
+	for i, v := range values {
+		r.values[muster][i], r.values[openMPI][i] = []float64{v}, []float64{100}
+	}
+	s := r.summary()
+	if one, two := s.verdict(&s.lines[0]), s.verdict(&s.lines[1]); one != "met" || two != "-" {
+		t.Errorf("99 %% is %s and a line without a bound is %s; want met and -", one, two)
+	}
+	if text := s.markdown(); !strings.Contains(text, "| first | 100 (100–100) | 99.0 (99.0–99.0) | ≥ 92 | met |") || strings.Contains(text, "ratio") {
+		t.Errorf("the table is\n%s", text)
 	}
 }
 

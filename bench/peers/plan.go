@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // contender is a program that takes part.
 type contender int
 
@@ -39,10 +41,15 @@ type group struct {
 	// peers are the contenders that ours is compared with: the better of them.
 	// None: ours is compared with the bound itself.
 	peers []contender
-	args  string // for the loops in C
-	ours  string // the same for `muster bench` in its own spelling; {now} is the time
+	// beside: the peers are shown, and ours is compared with the bound itself.
+	beside bool
+	// protocols: it is about long messages, and --protocol chooses ours.
+	protocols bool
+	args      string // for the loops in C
+	ours      string // the same for `muster bench` in its own spelling; {now} is the time
 	// metric is which of the figures a run prints, in what unit, and how it is
 	// shown: multiplied by scale, in another unit.
+	// A line may have a metric of its own.
 	metric string
 	unit   string
 	scale  float64
@@ -59,11 +66,19 @@ type line struct {
 	title string
 	size  int64 // 0: whatever size is reported
 	bound float64
+	// metric, if it is not that of the group.
+	metric string
 }
+
+// unbound is the bound of a line that is shown only: no figure was asked for.
+const unbound = 0
+
+// compared says that ours is judged by its ratio to a peer.
+func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 
 // plan is the table of what must be shown, in shared memory and on the network.
 func plan() []*group {
-	return append(sharedMemoryPlan(), networkPlan()...)
+	return slices.Concat(sharedMemoryPlan(), overlapPlan(), networkPlan())
 }
 
 func sharedMemoryPlan() []*group {
@@ -73,46 +88,46 @@ func sharedMemoryPlan() []*group {
 			name: "latency", title: "Half round trip, two ranks, shared memory", ranks: 2, peers: both,
 			args: "latency -s 8,1024,8192,65536,1048576,4194304", ours: "latency --sizes 8,1024,8192,65536,1048576,4194304",
 			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{"8 B", 8, 0.6}, {"1 KB", 1024, 0.75}, {"8 KB", 8192, 0.95}, {"64 KB", 65536, 1}, {"1 MB", 1 << 20, 0.9}, {"4 MB", 4 << 20, 0.7}},
+			lines: []line{{title: "8 B", size: 8, bound: 0.6}, {title: "1 KB", size: 1024, bound: 0.75}, {title: "8 KB", size: 8192, bound: 0.95}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 0.9}, {title: "4 MB", size: 4 << 20, bound: 0.7}},
 		},
 		{
 			name: "bw", title: "Bandwidth, window of 64, shared memory", ranks: 2, peers: both,
 			args: "bw -s 8192,65536,1048576,4194304", ours: "bw --sizes 8192,65536,1048576,4194304",
 			metric: "bandwidth", unit: "MB/s", scale: 1e-3, shown: "GB/s", largerBetter: true,
-			lines: []line{{"8 KB", 8192, 1}, {"64 KB", 65536, 1}, {"1 MB", 1 << 20, 1}, {"4 MB", 4 << 20, 1.3}},
+			lines: []line{{title: "8 KB", size: 8192, bound: 1}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}, {title: "4 MB", size: 4 << 20, bound: 1.3}},
 		},
 		{
 			name: "rate", title: "Message rate, window of 64, shared memory", ranks: 2, peers: both,
 			args: "rate -s 8 -i 10000", ours: "rate --sizes 8 --iterations 10000",
 			metric: "rate", unit: "msg/s", scale: 1e-6, shown: "M/s", largerBetter: true,
-			lines: []line{{"8 B", 8, 1.3}},
+			lines: []line{{title: "8 B", size: 8, bound: 1.3}},
 		},
 		{
 			name: "device", title: "Half round trip of messages against the device run bare, two ranks", ranks: 2,
 			note: "Both are taken in turns within one run.",
 			ours: "device-latency --sizes 8", metric: "mpi/device", unit: "ratio", scale: 1, shown: "ratio",
-			lines: []line{{"8 B", 8, 1.25}},
+			lines: []line{{title: "8 B", size: 8, bound: 1.25}},
 		},
 		{
 			name: "barrier", title: "Barrier of 16 ranks on the cores there are", ranks: 16, peers: []contender{openMPI},
 			note: "Open MPI runs with mpi_yield_when_idle. MPICH is left out: it does not yield, and takes a thousand times as long when ranks outnumber cores.",
 			args: "barrier", ours: "barrier", metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{"16 ranks", 0, 0.5}},
+			lines: []line{{title: "16 ranks", size: 0, bound: 0.5}},
 		},
 		{
 			name: "memory", title: "Memory of a rank (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both,
 			args: "memory-once", ours: "memory-once", metric: "pss", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
-			lines: []line{{"64 ranks", 0, 1}},
+			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
 		},
 		{
 			name: "start", title: "Start and end of an empty job", ranks: 64, peers: both,
 			args: "empty", ours: "empty", unit: "s", scale: 1, shown: "s", wallClock: true,
-			lines: []line{{"64 ranks", 0, 1}},
+			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
 		},
 		{
 			name: "idle", title: "CPU of a rank that waits for 10 s in Recv", ranks: 2,
 			ours: "idle", metric: "cpu", unit: "%", scale: 1, shown: "% of a core",
-			lines: []line{{"waiting", 0, 2}},
+			lines: []line{{title: "waiting", size: 0, bound: 2}},
 		},
 	}
 }
@@ -128,33 +143,33 @@ func networkPlan() []*group {
 			over: network, peers: []contender{bare}, note: onNet,
 			args: "latency -s 8,8192", ours: "latency --sizes 8,8192",
 			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{"8 B", 8, 1.25}, {"8 KB", 8192, 1.15}},
+			lines: []line{{title: "8 B", size: 8, bound: 1.25}, {title: "8 KB", size: 8192, bound: 1.15}},
 		},
 		{
 			name: "ofi-bw", title: "Bandwidth against libfabric driven bare, window of 64, provider net", ranks: 2,
 			over: network, peers: []contender{bare}, note: onNet,
 			args: "bw -s 1048576", ours: "bw --sizes 1048576",
 			metric: "bandwidth", unit: "MB/s", scale: 1e-3, shown: "GB/s", largerBetter: true,
-			lines: []line{{"1 MB", 1 << 20, 0.95}},
+			lines: []line{{title: "1 MB", size: 1 << 20, bound: 0.95}},
 		},
 		{
 			name: "tcp", title: "Half round trip over TCP on loopback, two ranks", ranks: 2,
 			over: network, peers: []contender{openMPI, mpich}, note: "Ours uses libfabric's provider net.",
 			args: "latency -s 8,8192,1048576", ours: "latency --sizes 8,8192,1048576",
 			metric: "latency", unit: "us", scale: 1, shown: "µs",
-			lines: []line{{"8 B", 8, 1}, {"8 KB", 8192, 1}, {"1 MB", 1 << 20, 1}},
+			lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "8 KB", size: 8192, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
 		},
 		{
 			name: "hosts-start", title: "From the start of the launcher to the first message of the last of 64 ranks, 4 hosts", ranks: 64,
 			over: hosts, hosts: 4, note: onHosts,
 			ours: "first-message --since {now}", metric: "first-message", unit: "s", scale: 1, shown: "s",
-			lines: []line{{"64 ranks", 0, 2}},
+			lines: []line{{title: "64 ranks", size: 0, bound: 2}},
 		},
 		{
 			name: "hosts-cards", title: "Business cards that a rank fetched for it, the most of any", ranks: 64,
 			over: hosts, hosts: 4, note: onHosts + " It needs the card of the rank that it sends to.",
 			ours: "first-message --since {now}", metric: "cards", unit: "cards", scale: 1, shown: "cards",
-			lines: []line{{"64 ranks", 0, 1}},
+			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
 		},
 	}
 }

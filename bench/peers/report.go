@@ -16,7 +16,7 @@ func (s *summary) cells() [][]string {
 	for _, c := range s.contenders {
 		head = append(head, fmt.Sprintf("%s, %s", c, s.group.shown))
 	}
-	compared := len(s.group.peers) > 0
+	compared := s.group.compared()
 	if compared {
 		head = append(head, "better peer", "ratio")
 	}
@@ -40,11 +40,14 @@ func (s *summary) cells() [][]string {
 }
 
 func (s *summary) bound(l *lineSummary) string {
+	if l.bound == unbound {
+		return "-"
+	}
 	sign, times := "≤", ""
 	if s.group.largerBetter {
 		sign = "≥"
 	}
-	if len(s.group.peers) > 0 {
+	if s.group.compared() {
 		times = " ×"
 	}
 	return fmt.Sprintf("%s %g%s", sign, l.bound, times)
@@ -72,7 +75,7 @@ func digits(v float64) string {
 func (s *summary) conditions() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Medians of %d alternating rounds, range in brackets", s.rounds)
-	if len(s.group.peers) > 0 {
+	if s.group.compared() {
 		b.WriteString("; the ratio is the median of the rounds' ratios")
 	}
 	b.WriteString(".")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -131,17 +132,15 @@ func (g *group) figures(out []byte, statistic string) ([]float64, error) {
 		if err := json.Unmarshal([]byte(text[brace:]), &rec); err != nil {
 			return nil, fmt.Errorf("cannot read the line %q: %w", strings.TrimSpace(text), err)
 		}
-		if rec.Metric != g.metric {
-			continue
-		}
-		factor, ok := unitFactors[g.unit][rec.Unit]
-		if !ok {
-			return nil, fmt.Errorf("%s is given in %q, expected a unit like %q", g.name, rec.Unit, g.unit)
-		}
 		for i, l := range g.lines {
-			if l.size == 0 || l.size == rec.Size {
-				values[i], found[i] = rec.figure(statistic)*factor, true
+			if rec.Metric != cmp.Or(l.metric, g.metric) || l.size != 0 && l.size != rec.Size {
+				continue
 			}
+			factor, ok := unitFactors[g.unit][rec.Unit]
+			if !ok {
+				return nil, fmt.Errorf("%s is given in %q, expected a unit like %q", g.name, rec.Unit, g.unit)
+			}
+			values[i], found[i] = rec.figure(statistic)*factor, true
 		}
 	}
 	for i, l := range g.lines {

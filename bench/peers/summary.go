@@ -63,7 +63,7 @@ func (r *runs) summary() summary {
 		ls.ratio = spreadOf(nil)
 		if ours := r.values[muster]; ours != nil {
 			switch {
-			case len(r.group.peers) == 0:
+			case !r.group.compared():
 				ls.ratio = spreadOf(ours[i])
 			case ls.better >= 0:
 				ls.ratio = spreadOf(ratios(ours[i], r.values[ls.better][i]))
@@ -93,7 +93,7 @@ func ratios(a, b []float64) []float64 {
 // verdict compares with the bound.
 func (s *summary) verdict(l *lineSummary) string {
 	switch {
-	case !l.ratio.known():
+	case !l.ratio.known() || l.bound == unbound:
 		return "-"
 	case l.ratio.mid == l.bound || s.group.isBetter(l.ratio.mid, l.bound):
 		return "met"

@@ -6,7 +6,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,10 +21,13 @@ import (
 )
 
 type benchFlags struct {
-	params bench.Params
-	sizes  []string
-	json   bool
-	ranks  int
+	params    bench.Params
+	sizes     []string
+	json      bool
+	ranks     int
+	protocols []string
+	rounds    int
+	plot      string
 }
 
 func newBenchCommand() *cobra.Command {
@@ -34,11 +39,13 @@ the columns of the OSU Micro-Benchmarks, or as JSON, one object a line.
 
 Figures of one run cannot be compared with those of another hour: compare
 ratios of runs that alternate (make bench-peers does that with Open MPI and
-MPICH).`,
+MPICH). Benchmarks about long messages take several protocols and let them
+alternate themselves: --protocol get,spec.`,
 		Example: `  muster bench latency
   muster bench bw --sizes 8K,64K,1M
   muster bench rate --json
   muster bench barrier -n 16
+  muster bench overlap --protocol get,spec --plot overlap.svg
   muster run -n 2 --bind core muster bench latency     as part of a job`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
@@ -56,6 +63,9 @@ func newBenchmark(b bench.Benchmark) *cobra.Command {
 		Short: b.Doc,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(b); err != nil {
+				return fmt.Errorf("bench %s: %w", b.Name, err)
+			}
 			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
 				return startBenchmark(cmd, b, f)
 			}
@@ -72,7 +82,17 @@ func newBenchmark(b bench.Benchmark) *cobra.Command {
 		fl.IntVarP(&f.params.Window, "window", "W", 0, "messages in flight (default 64)")
 		fl.BoolVarP(&f.params.Touch, "touch", "t", false, "write new data into the buffer before each send")
 	}
+	if b.Protocols {
+		fl.StringSliceVar(&f.protocols, "protocol", nil, "how long messages travel: "+protocolNames()+"; several are run in turns and compared with the first (default: as configured)")
+		fl.IntVar(&f.rounds, "rounds", 5, "how often each of several protocols is run")
+		fl.StringVar(&f.plot, "plot", "", "draw the result into this file, as SVG")
+	}
 	switch b.Name {
+	case "progress":
+		fl.Float64Var(&f.params.Delay, "delay", 0, "length of the delay, in times of the transfer without one (default 5)")
+	case "exchange":
+		fl.Float64SliceVar(&f.params.Ratios, "ratios", nil, "communication to computation (default: from 0.1 to 4)")
+		fl.DurationVar(&f.params.Communication, "communication", 0, "what to take for the time of an iteration without computation (default: it is measured)")
 	case "mt-latency":
 		fl.IntVar(&f.params.Threads, "threads", 0, "goroutines at rank 1 (default 2)")
 	case "first-message":
@@ -91,7 +111,41 @@ func startBenchmark(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 	if b.Name == "first-message" && f.params.Since == 0 {
 		return startSelf(cmd, f.ranks, fmt.Sprintf("--since=%.6f", float64(time.Now().UnixMicro())/1e6))
 	}
+	if b.Name == "rndv-overhead" && f.protocols == nil && speculates() {
+		f.protocols = []string{"off", "auto", "spec"}
+	}
+	if len(f.protocols) > 1 {
+		return compareProtocols(cmd, b, f)
+	}
 	return startSelf(cmd, f.ranks)
+}
+
+// check refuses what no run could make sense of, before anything is started.
+func (f *benchFlags) check(b bench.Benchmark) error {
+	if b.Protocols && f.rounds < 1 {
+		return fmt.Errorf("--rounds %d: each protocol is run at least once", f.rounds)
+	}
+	for i, p := range f.protocols {
+		if slices.Contains(f.protocols[:i], p) {
+			return fmt.Errorf("--protocol %s is given twice", p)
+		}
+		if _, err := protocolSettings(p); err != nil {
+			return err
+		}
+	}
+	if f.params.Delay != 0 && !(f.params.Delay > 1) {
+		return fmt.Errorf("--delay %g: a delay must be longer than the transfer: more than 1", f.params.Delay)
+	}
+	for _, r := range f.params.Ratios {
+		if !(r > 0) || math.IsInf(r, 0) {
+			return fmt.Errorf("--ratios %g: communication to computation is a number above 0", r)
+		}
+	}
+	if f.params.Communication < 0 {
+		return fmt.Errorf("--communication %v: give a time such as 30us", f.params.Communication)
+	}
+	_, err := parseSizes(f.sizes)
+	return err
 }
 
 // runBenchmark is one rank.
@@ -103,12 +157,22 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			return err
 		}
 	}
+	if b.InTurns == nil && len(f.protocols) > 1 {
+		return fmt.Errorf("bench %s: --protocol %s: a job that is running has one protocol; start this without muster run, and it starts a job for each",
+			b.Name, strings.Join(f.protocols, ","))
+	}
+	if len(f.protocols) == 1 {
+		if err := useProtocol(f.protocols[0]); err != nil {
+			return err
+		}
+	}
 	mpi.Main(func(c *mpi.Comm) error {
 		if err := b.Check(c.Size()); err != nil {
 			return err
 		}
 		p := bench.Printer{W: os.Stdout, JSON: f.json, B: b}
-		return b.Run(c, &f.params, func(r bench.Result) {
+		var results []bench.Result
+		emit := func(k int, r bench.Result) {
 			if c.Rank() != 0 {
 				return
 			}
@@ -118,9 +182,44 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			} else if r.Unit == "" {
 				r.Unit = b.Unit
 			}
+			if f.protocols != nil {
+				r.Protocol = f.protocols[k]
+			}
+			if r.Against != "" {
+				r.Against = f.protocols[0]
+			}
 			p.Print(r)
-		})
+			results = append(results, r)
+		}
+		if err := runOver(c, b, &f, emit); err != nil || c.Rank() != 0 || f.plot == "" {
+			return err
+		}
+		return writePlot(f.plot, b, results)
 	})
+	return nil
+}
+
+// runOver runs the benchmark in this world, or in one for each of several protocols.
+func runOver(c *mpi.Comm, b bench.Benchmark, f *benchFlags, emit func(int, bench.Result)) error {
+	if len(f.protocols) < 2 {
+		return b.Run(c, &f.params, func(r bench.Result) { emit(0, r) })
+	}
+	worlds, err := worldsOf(c, f.protocols)
+	if err != nil {
+		return err
+	}
+	comms := make([]*mpi.Comm, len(worlds))
+	for k, w := range worlds {
+		comms[k] = w.Comm()
+	}
+	if err := b.InTurns(comms, &f.params, emit); err != nil {
+		return err
+	}
+	for _, w := range worlds {
+		if err := w.Finalize(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

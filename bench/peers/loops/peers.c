@@ -3,6 +3,7 @@
  * folder above builds it once with each library's mpicc and runs it next to ours.
  *
  *   peers BENCH [-s SIZE,SIZE,...] [-i ITERATIONS] [-w WINDOW] [-p THREADS] [-t]
+ *               [-d DELAY] [-r RATIO,RATIO,...] [-c MICROSECONDS]
  *
  *   latency      blocking ping-pong of two ranks; half of the round trip
  *   bw, bibw     a window of Isends one way, both ways; a short answer ends it
@@ -11,6 +12,7 @@
  *   barrier      MPI_Barrier of all ranks
  *   memory-once  every rank sends 8 bytes to every other; then the PSS of each
  *   empty        Init and Finalize; timed from outside
+ *   overlap, progress, exchange   see rendezvous.c
  *
  * The shape of the loops is that of the OSU micro-benchmarks: a warm-up, then a
  * timed loop over page-aligned buffers that were touched once and are not
@@ -21,6 +23,7 @@
  * Rank 0 prints one JSON object per line.
  */
 #define _GNU_SOURCE
+#include "loops.h"
 #include <mpi.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -36,32 +39,25 @@
 #define DEVICE "mpich"
 #endif
 
-enum { BATCHES = 50, MAX_SIZES = 32, MAX_THREADS = 16, TAG_DATA = 1, TAG_ACK = 2, TAG_THREAD = 100 };
+enum { TAG_DATA = 1, TAG_ACK = 2, TAG_THREAD = 100 };
 
-static struct {
-	const char *bench;
-	long sizes[MAX_SIZES];
-	int nsizes;
-	long iterations; /* 0: by size */
-	int window, threads, touch;
-	int rank, ranks;
-} opt = {.window = 64, .threads = 2};
+struct options opt = {.window = 64, .threads = 2, .delay = 5};
 
-static double now(void) /* seconds */
+double now(void) /* seconds */
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-static void die(const char *why)
+void die(const char *why)
 {
 	fprintf(stderr, "peers: %s\n", why);
 	MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
 /* The counts of `muster bench`: small up to 8 KB, then fewer, but not below large. */
-static long iterations(long size, long small, long large)
+long iterations(long size, long small, long large)
 {
 	long n = opt.iterations;
 	if (n == 0) {
@@ -72,7 +68,7 @@ static long iterations(long size, long small, long large)
 	return n;
 }
 
-static long warmup(long n)
+long warmup(long n)
 {
 	return n / 10 > 10 ? n / 10 : 10;
 }
@@ -83,7 +79,7 @@ static int batches(long n)
 	return n < BATCHES ? (int)n : BATCHES;
 }
 
-static char *buffer(long size)
+char *buffer(long size)
 {
 	void *p = NULL;
 	if (posix_memalign(&p, (size_t)sysconf(_SC_PAGESIZE), size > 0 ? (size_t)size : 1) != 0)
@@ -121,7 +117,7 @@ static int ascending(const void *a, const void *b)
 }
 
 /* value is the mean over the whole loop; samples are those of the batches. */
-static void print_line(long size, const char *metric, const char *unit, double value, double *samples, int n)
+void print_line(long size, const char *metric, const char *unit, double value, double *samples, int n)
 {
 	qsort(samples, (size_t)n, sizeof *samples, ascending);
 	printf("{\"bench\":\"%s\",\"ranks\":%d,\"device\":\"" DEVICE "\",\"size\":%ld,\"metric\":\"%s\",\"unit\":\"%s\","
@@ -352,12 +348,12 @@ static void parse(int argc, char **argv)
 {
 	int c;
 	if (argc < 2 || argv[1][0] == '-') {
-		fprintf(stderr, "usage: peers latency|bw|bibw|rate|mt-latency|barrier|memory-once|empty "
-				"[-s SIZES] [-i ITERATIONS] [-w WINDOW] [-p THREADS] [-t]\n");
+		fprintf(stderr, "usage: peers latency|bw|bibw|rate|mt-latency|barrier|memory-once|empty|overlap|progress|exchange "
+				"[-s SIZES] [-i ITERATIONS] [-w WINDOW] [-p THREADS] [-t] [-d DELAY] [-r RATIOS] [-c MICROSECONDS]\n");
 		exit(2);
 	}
 	opt.bench = argv[1];
-	while ((c = getopt(argc - 1, argv + 1, "s:i:w:p:t")) != -1) {
+	while ((c = getopt(argc - 1, argv + 1, "s:i:w:p:td:r:c:")) != -1) {
 		switch (c) {
 		case 's':
 			for (char *p = strtok(optarg, ","); p && opt.nsizes < MAX_SIZES; p = strtok(NULL, ","))
@@ -367,6 +363,12 @@ static void parse(int argc, char **argv)
 		case 'w': opt.window = atoi(optarg); break;
 		case 'p': opt.threads = atoi(optarg); break;
 		case 't': opt.touch = 1; break;
+		case 'd': opt.delay = atof(optarg); break;
+		case 'r':
+			for (char *p = strtok(optarg, ","); p && opt.nratios < MAX_RATIOS; p = strtok(NULL, ","))
+				opt.ratios[opt.nratios++] = atof(p);
+			break;
+		case 'c': opt.communication = atof(optarg); break;
 		default: exit(2);
 		}
 	}
@@ -374,6 +376,13 @@ static void parse(int argc, char **argv)
 		opt.sizes[opt.nsizes++] = 8;
 	if (opt.window < 1 || opt.iterations < 0 || opt.threads < 1 || opt.threads > MAX_THREADS) {
 		fprintf(stderr, "peers: the window is at least 1, iterations are not negative, threads are 1 to %d\n", MAX_THREADS);
+		exit(2);
+	}
+	int possible = opt.delay > 1 && opt.communication >= 0;
+	for (int i = 0; i < opt.nratios; i++)
+		possible = possible && opt.ratios[i] > 0;
+	if (!possible) {
+		fprintf(stderr, "peers: the delay is longer than a transfer (more than 1), ratios are above 0, communication takes time\n");
 		exit(2);
 	}
 }
@@ -409,6 +418,12 @@ int main(int argc, char **argv)
 				windows(size, 1, "bandwidth", "MB/s", 2 * mb);
 			else if (strcmp(opt.bench, "rate") == 0)
 				windows(size, 0, "rate", "msg/s", opt.window);
+			else if (strcmp(opt.bench, "overlap") == 0)
+				overlap(size);
+			else if (strcmp(opt.bench, "progress") == 0)
+				progress(size);
+			else if (strcmp(opt.bench, "exchange") == 0)
+				exchange(size);
 			else
 				die("unknown benchmark; run it without arguments for the list");
 		}

@@ -1,0 +1,83 @@
+package bench
+
+// A computation of a chosen length that makes no call, of the library or of the
+// system: what a program does between a non-blocking call and Wait. It works in
+// registers, so it takes nothing from the caches that a transfer uses.
+
+import (
+	"slices"
+	"time"
+)
+
+type work struct {
+	state      uint64
+	loopMicros float64 // time of one turn of the loop
+	readMicros float64 // what reading the clock adds to a time
+}
+
+// newWork calibrates the loop. The fastest of many tries counts: whatever else
+// ran on the core can only have made it slower.
+func newWork() *work {
+	const tries, turns = 50, 20000
+	w := &work{state: 88172645463325252, loopMicros: 1, readMicros: 1}
+	for range tries {
+		start := time.Now()
+		w.run(turns)
+		w.loopMicros = min(w.loopMicros, micros(time.Since(start))/turns)
+		start = time.Now()
+		w.readMicros = min(w.readMicros, micros(time.Since(start)))
+	}
+	return w
+}
+
+// turns of the loop that take so long.
+func (w *work) turns(us float64) int { return int(us/w.loopMicros + .5) }
+
+// run computes: each turn needs the result of the one before. It is not inlined
+// so that it takes the same time wherever it is called.
+//
+//go:noinline
+func (w *work) run(turns int) {
+	x := w.state
+	for range turns {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	w.state = x
+}
+
+// timed is run with its time, in µs, without that of the clock.
+func (w *work) timed(turns int) float64 {
+	start := time.Now()
+	w.run(turns)
+	return max(0, micros(time.Since(start))-w.readMicros)
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+
+// middle is a result whose value is the median, unlike that of samples, which is
+// the mean: one time out of the row must not decide here.
+func middle(r Result, values []float64) Result {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	r.Value, r.Min, r.P50, r.P99 = median(sorted), sorted[0], median(sorted), sorted[min(n*99/100, n-1)]
+	return r
+}
+
+// average is a result whose value is the mean: of what is either 0 or 100.
+func average(r Result, values []float64) Result {
+	r = middle(r, values)
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	r.Value = sum / float64(len(values))
+	return r
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}

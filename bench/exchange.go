@@ -1,0 +1,176 @@
+package bench
+
+// Two ranks that produce, exchange and consume data, as many programs do (T1
+// 4.4.1, figure 4.15). In model 1 the receive is called before the send, in model 2
+// behind it; in both a computation stands between the calls and Wait.
+//
+// Computation is given as a ratio: time of an iteration that only communicates (of
+// model 1) to time that producing and consuming take, half of it each. To compare
+// libraries or protocols, which communicate faster or slower, the computation must be
+// the same: Params.Communication then stands for the time that is measured else.
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+const (
+	exchangeTag   = 16
+	exchangeBatch = 20 // iterations that are timed together
+	packedRow     = 1 << 10
+)
+
+// exchangeRatios are communication to computation.
+var exchangeRatios = []float64{0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 1, 1.5, 2, 4}
+
+func exchange(c *mpi.Comm, p *Params, emit func(Result)) error {
+	ratios := p.Ratios
+	if ratios == nil {
+		ratios = exchangeRatios
+	}
+	w := newWork()
+	for _, size := range p.Sizes {
+		communication := micros(p.Communication)
+		for model := 1; model <= 2; model++ {
+			var err error
+			if communication, err = exchangeModel(newPartner(c, w, size, model), communication, ratios, p, emit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// exchangeModel takes the ratios in turns, so that none of them has a minute of
+// its own. It gives the communication time that they refer to.
+func exchangeModel(x *partner, communication float64, ratios []float64, p *Params, emit func(Result)) (float64, error) {
+	warmup, n := p.iterations(len(x.out), 2000, 500)
+	for range max(1, warmup/exchangeBatch) {
+		if _, err := x.batch(0); err != nil {
+			return 0, err
+		}
+	}
+	count := max(5, n/exchangeBatch)
+	bare, err := x.batches(count, []float64{0})
+	if err != nil {
+		return 0, err
+	}
+	if communication == 0 {
+		// Both ranks compute for as long as rank 0 has found right.
+		found := []float64{median(bare[0])}
+		if err := mpi.Bcast(x.c, found, 0); err != nil {
+			return 0, err
+		}
+		communication = found[0]
+	}
+	computations := make([]float64, len(ratios))
+	for i, r := range ratios {
+		computations[i] = communication / r
+	}
+	times, err := x.batches(count, computations)
+	if err != nil {
+		return 0, err
+	}
+	name := fmt.Sprintf("model-%d", x.model)
+	emit(middle(Result{Size: len(x.out), Metric: name + "/communication", Unit: "us", Beside: true}, bare[0]))
+	for i, r := range ratios {
+		emit(middle(Result{Size: len(x.out), Metric: fmt.Sprintf("%s/%g", name, r), Unit: "us", Ratio: r}, times[i]))
+	}
+	return communication, nil
+}
+
+// partner is one of the two.
+type partner struct {
+	c       *mpi.Comm
+	w       *work
+	model   int
+	data    []byte // what is produced: rows of which every other is sent
+	out, in []byte
+}
+
+func newPartner(c *mpi.Comm, w *work, size, model int) *partner {
+	x := &partner{c: c, w: w, model: model, data: make([]byte, 2*(size+packedRow))}
+	fill(x.data, 1)
+	x.out, x.in = buffers(size)
+	return x
+}
+
+// batches times batches of each computation in turns: µs an iteration, by
+// computation and batch.
+func (x *partner) batches(count int, computations []float64) ([][]float64, error) {
+	times := make([][]float64, len(computations))
+	for range count {
+		for i, us := range computations {
+			t, err := x.batch(us)
+			if err != nil {
+				return nil, err
+			}
+			times[i] = append(times[i], t)
+		}
+	}
+	return times, nil
+}
+
+// batch is figure 4.15; half of the computation produces, half consumes.
+func (x *partner) batch(computation float64) (float64, error) {
+	if err := mpi.Barrier(x.c); err != nil {
+		return 0, err
+	}
+	half := x.w.turns(computation / 2)
+	iterate := x.model1
+	if x.model == 2 {
+		iterate = x.model2
+	}
+	start := time.Now()
+	x.w.run(half) // Produce(data 1)
+	for i := range exchangeBatch {
+		if err := iterate(i, half); err != nil {
+			return 0, err
+		}
+	}
+	if x.model == 2 {
+		x.w.run(half) // Consume(the last data)
+	}
+	return micros(time.Since(start)) / exchangeBatch, nil
+}
+
+func (x *partner) model1(_, half int) error {
+	peer := 1 - x.c.Rank()
+	received := mpi.Irecv(x.c, x.in, peer, exchangeTag)
+	x.pack()
+	sent := mpi.Isend(x.c, x.out, peer, exchangeTag)
+	x.w.run(half) // Produce
+	if _, err := sent.Wait(); err != nil {
+		return err
+	}
+	if _, err := received.Wait(); err != nil {
+		return err
+	}
+	x.w.run(half) // Consume
+	return nil
+}
+
+func (x *partner) model2(i, half int) error {
+	peer := 1 - x.c.Rank()
+	x.pack()
+	sent := mpi.Isend(x.c, x.out, peer, exchangeTag)
+	if i > 0 {
+		x.w.run(half) // Consume what came last
+	}
+	received := mpi.Irecv(x.c, x.in, peer, exchangeTag)
+	x.w.run(half) // Produce
+	if _, err := sent.Wait(); err != nil {
+		return err
+	}
+	_, err := received.Wait()
+	return err
+}
+
+// pack gathers what is sent from rows that do not lie together.
+func (x *partner) pack() {
+	for at := 0; at < len(x.out); at += packedRow {
+		copy(x.out[at:min(at+packedRow, len(x.out))], x.data[2*at:])
+	}
+}

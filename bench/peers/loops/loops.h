@@ -1,0 +1,35 @@
+/* What the loops of peers.c and of rendezvous.c share. */
+#ifndef LOOPS_H
+#define LOOPS_H
+
+enum { BATCHES = 50, MAX_SIZES = 32, MAX_THREADS = 16, MAX_RATIOS = 32 };
+
+struct options {
+	const char *bench;
+	long sizes[MAX_SIZES];
+	int nsizes;
+	long iterations; /* 0: by size */
+	int window, threads, touch;
+	double delay;              /* progress: in times of the transfer without one */
+	double ratios[MAX_RATIOS]; /* exchange: communication to computation */
+	int nratios;
+	double communication; /* exchange: µs; 0: measured */
+	int rank, ranks;
+};
+
+extern struct options opt;
+
+double now(void); /* seconds */
+void die(const char *why);
+long iterations(long size, long small, long large);
+long warmup(long n);
+char *buffer(long size);
+/* Prints one figure; value is the main statistic, samples (n of them, sorted here) give the others. */
+void print_line(long size, const char *metric, const char *unit, double value, double *samples, int n);
+
+/* rendezvous.c */
+void overlap(long size);
+void progress(long size);
+void exchange(long size);
+
+#endif

@@ -1,0 +1,231 @@
+package bench
+
+// A line chart as SVG: what a run has measured, for a page of documentation.
+// ChartOf chooses what is drawn, Chart.WriteSVG draws it.
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Chart is a picture of lines over a logarithmic axis.
+type Chart struct {
+	Title  string
+	X, Y   string // what the axes show
+	Bytes  bool   // X is a number of bytes
+	Series []Series
+}
+
+// Series is one line.
+type Series struct {
+	Name   string
+	Points []Point
+}
+
+// Point is of a line; X is positive.
+type Point struct{ X, Y float64 }
+
+// ChartOf makes a chart of the results of a benchmark: over the size, or over the
+// ratio of communication to computation where that was varied. Where protocols were
+// compared it shows the comparison. Figures beside the main ones are left out.
+func ChartOf(b Benchmark, results []Result) Chart {
+	c := Chart{Title: b.Title, X: "message size", Y: b.Column, Bytes: true}
+	compared := slices.ContainsFunc(results, func(r Result) bool { return r.Against != "" && !r.Beside })
+	for _, r := range results {
+		if r.Beside || compared && r.Against == "" {
+			continue
+		}
+		name, x := r.Metric, float64(r.Size)
+		if r.Ratio != 0 {
+			name, _, _ = strings.Cut(r.Metric, "/")
+			x, c.X, c.Bytes = r.Ratio, "communication / computation", false
+		}
+		if r.Protocol != "" {
+			name += ", " + r.Protocol
+		}
+		if compared {
+			c.Y = "change against " + r.Against + " (%)"
+		}
+		i := slices.IndexFunc(c.Series, func(s Series) bool { return s.Name == name })
+		if i < 0 {
+			i, c.Series = len(c.Series), append(c.Series, Series{Name: name})
+		}
+		if x > 0 {
+			c.Series[i].Points = append(c.Series[i].Points, Point{x, r.Value})
+		}
+	}
+	return c
+}
+
+// The picture, in pixels.
+const (
+	chartWidth, chartHeight           = 860, 460
+	plotLeft, plotTop                 = 70, 44
+	plotWidth, plotHeight             = 540, 350
+	legendLeft, legendTop, legendStep = plotLeft + plotWidth + 24, plotTop + 8, 20
+)
+
+// lineColours can be told apart by most eyes (Okabe and Ito). When they have all been used
+// they come again as dashes.
+var lineColours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"}
+
+// WriteSVG draws the chart.
+func (c Chart) WriteSVG(w io.Writer) error {
+	f := c.frame()
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
+		chartWidth, chartHeight, chartWidth, chartHeight)
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", chartWidth, chartHeight)
+	text(&b, plotLeft+plotWidth/2, plotTop-18, "middle", `font-size="15"`, c.Title)
+	c.axes(&b, f)
+	for i, s := range c.Series {
+		drawSeries(&b, f, i, s)
+	}
+	b.WriteString("</svg>\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// frame is how values become places.
+type frame struct {
+	minX, maxX, minY, maxY, stepY float64 // X as its logarithm to base 2
+}
+
+func (f frame) x(v float64) float64 {
+	return plotLeft + (math.Log2(v)-f.minX)/(f.maxX-f.minX)*plotWidth
+}
+
+func (f frame) y(v float64) float64 {
+	return plotTop + (f.maxY-v)/(f.maxY-f.minY)*plotHeight
+}
+
+// frame holds every point; zero is always shown, since what is drawn is compared
+// with it.
+func (c Chart) frame() frame {
+	f := frame{minX: math.Inf(1), maxX: math.Inf(-1)}
+	for _, s := range c.Series {
+		for _, p := range s.Points {
+			f.minX, f.maxX = min(f.minX, math.Log2(p.X)), max(f.maxX, math.Log2(p.X))
+			f.minY, f.maxY = min(f.minY, p.Y), max(f.maxY, p.Y)
+		}
+	}
+	if f.minX > f.maxX { // nothing to draw
+		f.minX, f.maxX = 0, 1
+	}
+	if f.minX == f.maxX {
+		f.minX, f.maxX = f.minX-1, f.maxX+1
+	}
+	if f.minY == f.maxY {
+		f.maxY = f.minY + 1
+	}
+	f.stepY = roundStep((f.maxY - f.minY) / 6)
+	f.minY, f.maxY = math.Floor(f.minY/f.stepY)*f.stepY, math.Ceil(f.maxY/f.stepY)*f.stepY
+	return f
+}
+
+// roundStep is the next of 1, 2, 5, 10 and so on.
+func roundStep(v float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 5} {
+		if v <= m*unit {
+			return m * unit
+		}
+	}
+	return 10 * unit
+}
+
+func (c Chart) axes(b *strings.Builder, f frame) {
+	for k := 0; ; k++ {
+		v := f.minY + float64(k)*f.stepY
+		if v > f.maxY+f.stepY/2 {
+			break
+		}
+		if math.Abs(v) < f.stepY/1e6 {
+			v = 0
+		}
+		rule(b, plotLeft, f.y(v), plotLeft+plotWidth, f.y(v), v == 0)
+		text(b, plotLeft-8, f.y(v)+4, "end", "", fmt.Sprintf("%.6g", v))
+	}
+	for _, v := range c.ticks(f) {
+		rule(b, f.x(v), plotTop, f.x(v), plotTop+plotHeight, false)
+		text(b, f.x(v), plotTop+plotHeight+18, "middle", "", c.label(v))
+	}
+	rule(b, plotLeft, plotTop, plotLeft, plotTop+plotHeight, true)
+	text(b, plotLeft+plotWidth/2, plotTop+plotHeight+44, "middle", "", c.X)
+	const x, y = 18, plotTop + plotHeight/2
+	text(b, x, y, "middle", fmt.Sprintf(`transform="rotate(-90 %d %d)"`, x, y), c.Y)
+}
+
+// ticks of the axis of X: powers of two, fewer where they would touch; its ends if
+// there is none between them.
+func (c Chart) ticks(f frame) []float64 {
+	var ticks []float64
+	low, high := math.Ceil(f.minX-1e-9), math.Floor(f.maxX+1e-9)
+	for e := low; e <= high; e += max(1, math.Ceil((high-low+1)/9)) {
+		ticks = append(ticks, math.Exp2(e))
+	}
+	if ticks == nil {
+		return []float64{math.Exp2(f.minX), math.Exp2(f.maxX)}
+	}
+	return ticks
+}
+
+func (c Chart) label(v float64) string {
+	switch {
+	case c.Bytes && v >= 1<<20:
+		return fmt.Sprintf("%g MB", v/(1<<20))
+	case c.Bytes && v >= 1<<10:
+		return fmt.Sprintf("%g KB", v/(1<<10))
+	case c.Bytes:
+		return fmt.Sprintf("%g B", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+func drawSeries(b *strings.Builder, f frame, i int, s Series) {
+	colour, dash := lineColours[i%len(lineColours)], ""
+	if round := i / len(lineColours); round > 0 {
+		dash = fmt.Sprintf(` stroke-dasharray="%d 4"`, 4*round)
+	}
+	points := slices.Clone(s.Points)
+	slices.SortStableFunc(points, func(p, q Point) int {
+		if p.X < q.X {
+			return -1
+		} else if p.X > q.X {
+			return 1
+		}
+		return 0
+	})
+	var places []string
+	for _, p := range points {
+		places = append(places, fmt.Sprintf("%.1f,%.1f", f.x(p.X), f.y(p.Y)))
+	}
+	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>`+"\n", colour, dash, strings.Join(places, " "))
+	for _, p := range points {
+		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", f.x(p.X), f.y(p.Y), colour)
+	}
+	y := float64(legendTop + i*legendStep)
+	fmt.Fprintf(b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s" stroke-width="2"%s/>`+"\n", legendLeft, y, legendLeft+24, y, colour, dash)
+	text(b, legendLeft+32, y+4, "start", "", s.Name)
+}
+
+func rule(b *strings.Builder, x1, y1, x2, y2 float64, strong bool) {
+	colour := "#dddddd"
+	if strong {
+		colour = "#444444"
+	}
+	fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s"/>`+"\n", x1, y1, x2, y2, colour)
+}
+
+func text(b *strings.Builder, x, y float64, anchor, more, s string) {
+	if more != "" {
+		more = " " + more
+	}
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s"%s>`, x, y, anchor, more)
+	_ = xml.EscapeText(b, []byte(s)) // a Builder takes everything
+	b.WriteString("</text>\n")
+}

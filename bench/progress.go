@@ -1,0 +1,188 @@
+package bench
+
+// Whether a transfer goes on while nobody calls the library (P2 7, T1 3.6.2 and
+// 4.4.1). A delay longer than the transfer stands behind the non-blocking call, and
+// three things are looked at:
+//
+//   - how the time of the transfer grows, at the receiver: what comes on top of
+//     the delay was not done in it;
+//   - how long Wait still takes: the work left after the delay;
+//   - what the receiver sees in its buffer during the delay, without a call: whether
+//     the last byte is there before the delay is over, and which share of the pages
+//     came during the delay. What was there when it began came within the call.
+//
+// Each message holds a value of its own, so that it can be told from the last one.
+
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+const (
+	looks    = 101 // into the buffer, over a delay
+	pageSize = 4 << 10
+)
+
+func progress(c *mpi.Comm, p *Params, emit func(Result)) error {
+	w := newWork()
+	for _, size := range p.Sizes {
+		for _, s := range scenarios() {
+			r := progressRun{transfer: newTransfer(c, s, size), w: w}
+			r.stamped = true
+			if c.Rank() == 1 {
+				if err := r.serve(func() error { return r.once(0) }); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := r.measure(s, p, emit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+type progressRun struct {
+	*transfer
+	w     *work
+	value byte // of the message under way
+	last  delayed
+}
+
+// delayed is one transfer with a delay; times in µs.
+type delayed struct {
+	latency  float64 // at the receiver
+	delay    float64 // from the return of the non-blocking call to the call of Wait
+	wait     float64
+	lastByte bool    // it was there before the delay was over
+	inCall   float64 // share of the pages that was there when it began
+	pages    float64 // share of the pages that came then
+}
+
+// measure is rank 0 in one scenario.
+func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
+	size := len(r.buf)
+	warmup, n := p.iterations(size, 200, 31)
+	warmup = max(warmup, n/2)
+	if err := r.order(warmup + 2*n); err != nil {
+		return err
+	}
+	var base []float64
+	for range warmup {
+		if err := r.once(0); err != nil {
+			return err
+		}
+		base = append(base, r.last.latency)
+	}
+	delay := r.w.turns(p.delay() * median(base[len(base)/2:])) // the first ones are cold
+	var without, with, done, left, seen, inCall, pages []float64
+	for range n {
+		if err := r.once(0); err != nil {
+			return err
+		}
+		without = append(without, r.last.latency)
+		if err := r.once(delay); err != nil {
+			return err
+		}
+		d := r.last
+		with, left = append(with, d.latency), append(left, d.wait)
+		inCall, pages = append(inCall, d.inCall*100), append(pages, d.pages*100)
+		done = append(done, doneMeanwhile(median(without), d.delay, d.latency)*100)
+		seen = append(seen, 0)
+		if d.lastByte {
+			seen[len(seen)-1] = 100
+		}
+	}
+	if err := r.order(0); err != nil {
+		return err
+	}
+	l0 := median(without)
+	for i := range left {
+		left[i] *= 100 / l0
+	}
+	emit(middle(Result{Size: size, Metric: s.String(), Unit: "%"}, done))
+	emit(middle(Result{Size: size, Metric: s.String() + "/left", Unit: "%", Beside: true}, left))
+	if !s.send {
+		emit(average(Result{Size: size, Metric: s.String() + "/last-byte", Unit: "%", Beside: true}, seen))
+		emit(average(Result{Size: size, Metric: s.String() + "/pages-in-call", Unit: "%", Beside: true}, inCall))
+		emit(average(Result{Size: size, Metric: s.String() + "/pages", Unit: "%", Beside: true}, pages))
+	}
+	emit(middle(Result{Size: size, Metric: s.String() + "/latency", Unit: "us", Beside: true}, without))
+	emit(middle(Result{Size: size, Metric: s.String() + "/delayed", Unit: "us", Beside: true}, with))
+	return nil
+}
+
+// once makes one transfer, delayed by so many turns at the rank that has them. Then
+// rank 1 tells its time, as the acknowledgement that the sender waits for.
+func (r *progressRun) once(turns int) error {
+	r.value = r.value%250 + 1
+	if r.sends {
+		fill(r.buf, r.value)
+	}
+	if err := r.awake(); err != nil {
+		return err
+	}
+	r.last = delayed{}
+	start, req, err := r.begin()
+	if err != nil {
+		return err
+	}
+	if turns > 0 {
+		r.delay(turns)
+	}
+	waiting := time.Now()
+	if _, err := req.Wait(); err != nil {
+		return err
+	}
+	now := time.Now()
+	r.last.latency, r.last.delay, r.last.wait = micros(now.Sub(start)), micros(waiting.Sub(r.returned)), micros(now.Sub(waiting))
+	told := []float64{r.last.latency}
+	if r.c.Rank() == 1 {
+		return mpi.Send(r.c, told, 0, tellTag)
+	}
+	if _, err := mpi.Recv(r.c, told, 1, tellTag); err != nil {
+		return err
+	}
+	if r.sends {
+		r.last.latency = told[0]
+	}
+	return nil
+}
+
+// delay computes, and a receiver looks into its buffer meanwhile.
+func (r *progressRun) delay(turns int) {
+	if !r.sends {
+		r.last.inCall = r.pagesThere()
+	}
+	each := turns/looks + 1
+	for range looks {
+		r.w.run(each)
+		if !r.sends && !r.last.lastByte {
+			r.last.lastByte = holds(r.buf, len(r.buf)-1, r.value)
+		}
+	}
+	if !r.sends {
+		r.last.pages = r.pagesThere() - r.last.inCall
+	}
+}
+
+// pagesThere is the share of the pages whose last byte is of this message.
+func (r *progressRun) pagesThere() float64 {
+	there, all := 0, 0
+	for end := len(r.buf); end > 0; end -= pageSize {
+		all++
+		if holds(r.buf, end-1, r.value) {
+			there++
+		}
+	}
+	return float64(there) / float64(max(all, 1))
+}
+
+// holds looks at a byte that somebody else may be writing. It must be read each time
+// anew, and the race detector must not mind: to look is what it is for.
+//
+//go:noinline
+//go:norace
+func holds(buf []byte, i int, value byte) bool { return i >= 0 && buf[i] == value }

@@ -1,0 +1,141 @@
+package bench
+
+// One transfer in a timing scenario (T1 4.4.1): who arrives first is arranged, not
+// left to chance. The rank that comes first makes its non-blocking call and then
+// sends a short message; the other waits for that before it makes its own call.
+// Rank 0 is the tested side: it computes between its call and Wait, and rank 1
+// stays in the library.
+//
+// Sends are synchronous, so that the transfer ends at both sides together and the
+// time is that of the whole of it (P2 6).
+
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+const (
+	dataTag  = 11
+	goTag    = 12
+	awakeTag = 13
+	orderTag = 14
+	tellTag  = 15
+)
+
+type scenario struct {
+	send        bool // the tested side sends, or else receives
+	senderFirst bool
+}
+
+// scenarios, those of the receive side first.
+func scenarios() []scenario {
+	return []scenario{{false, false}, {false, true}, {true, false}, {true, true}}
+}
+
+func (s scenario) String() string {
+	side, first := "recv", "receiver-first"
+	if s.send {
+		side = "send"
+	}
+	if s.senderFirst {
+		first = "sender-first"
+	}
+	return side + "/" + first
+}
+
+// transfer is one end of it.
+type transfer struct {
+	c     *mpi.Comm
+	peer  int
+	sends bool
+	early bool // this rank makes its call first
+	buf   []byte
+	short [1]byte
+	// stamped asks for the moment when the non-blocking call returned.
+	stamped  bool
+	returned time.Time
+}
+
+func newTransfer(c *mpi.Comm, s scenario, size int) *transfer {
+	tested := c.Rank() == 0
+	t := &transfer{c: c, peer: 1 - c.Rank(), sends: s.send == tested, buf: make([]byte, size)}
+	t.early = s.senderFirst == t.sends
+	fill(t.buf, byte(1+c.Rank()))
+	return t
+}
+
+// awake makes sure that both ranks poll: one that has waited for long may sleep,
+// and waking it is not part of a transfer.
+func (t *transfer) awake() error {
+	for range 2 {
+		if t.c.Rank() == 0 {
+			if err := mpi.Send(t.c, t.short[:], t.peer, awakeTag); err != nil {
+				return err
+			}
+		}
+		if _, err := mpi.Recv(t.c, t.short[:], t.peer, awakeTag); err != nil {
+			return err
+		}
+		if t.c.Rank() == 1 {
+			if err := mpi.Send(t.c, t.short[:], t.peer, awakeTag); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// run makes one transfer with a computation of so many turns behind the call, and
+// gives its time at this rank in µs.
+func (t *transfer) run(w *work, turns int) (float64, error) {
+	start, req, err := t.begin()
+	if err != nil {
+		return 0, err
+	}
+	if turns > 0 {
+		w.run(turns)
+	}
+	_, err = req.Wait()
+	return micros(time.Since(start)), err
+}
+
+// begin makes the call of this rank when it is its turn.
+func (t *transfer) begin() (start time.Time, req mpi.Request, err error) {
+	if !t.early {
+		if _, err := mpi.Recv(t.c, t.short[:], t.peer, goTag); err != nil {
+			return start, req, err
+		}
+	}
+	start = time.Now()
+	if t.sends {
+		req = mpi.Issend(t.c, t.buf, t.peer, dataTag)
+	} else {
+		req = mpi.Irecv(t.c, t.buf, t.peer, dataTag)
+	}
+	if t.stamped {
+		t.returned = time.Now()
+	}
+	if t.early {
+		err = mpi.Send(t.c, t.short[:], t.peer, goTag)
+	}
+	return start, req, err
+}
+
+// order tells rank 1 how many times to take part in what comes next; 0 ends it.
+func (t *transfer) order(n int) error { return mpi.Send(t.c, []int64{int64(n)}, 1, orderTag) }
+
+// serve is rank 1: it takes part until it is told that it is over.
+func (t *transfer) serve(once func() error) error {
+	n := []int64{0}
+	for {
+		if _, err := mpi.Recv(t.c, n, 0, orderTag); err != nil || n[0] == 0 {
+			return err
+		}
+		for range n[0] {
+			if err := once(); err != nil {
+				return err
+			}
+		}
+	}
+}

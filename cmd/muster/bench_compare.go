@@ -1,0 +1,260 @@
+package main
+
+// A benchmark with several protocols. A world has one setting for its whole life, so
+// each protocol is a job of its own, and the jobs take turns: in each round every
+// protocol runs once, beginning with another one each time. What is told is the
+// median over the rounds, and the change against the first protocol as the median
+// of the changes within a round.
+//
+// Where the change is smaller than that from one job to the next, a benchmark runs in
+// several worlds of one job (bench_worlds.go). Then a round is one job.
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/internal/launch"
+)
+
+func compareProtocols(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
+	cmp := comparison{protocols: f.protocols}
+	args := passedOn(cmd.Flags(), b.Name)
+	for round := range f.rounds {
+		if b.InTurns != nil {
+			results, err := benchmarkJob(cmd, f.ranks, append(slices.Clone(args), "--json", "--protocol="+strings.Join(f.protocols, ",")))
+			if err != nil {
+				return err
+			}
+			cmp.addMixed(results)
+			continue
+		}
+		for i := range f.protocols {
+			// The first protocol begins, since exchange computes as long as it communicates.
+			k := (i + round) % len(f.protocols)
+			more := []string{"--json", "--protocol=" + f.protocols[k]}
+			if us := cmp.communication(); b.Name == "exchange" && f.params.Communication == 0 && us > 0 {
+				more = append(more, fmt.Sprintf("--communication=%.3fus", us))
+			}
+			results, err := benchmarkJob(cmd, f.ranks, append(slices.Clone(args), more...))
+			if err != nil {
+				return err
+			}
+			cmp.add(k, results)
+		}
+	}
+	results := cmp.results()
+	if f.plot != "" {
+		if err := writePlot(f.plot, b, results); err != nil {
+			return err
+		}
+	}
+	return cmp.print(os.Stdout, b, f, results)
+}
+
+// passedOn is the command line of one job: what was given, without what this
+// process does itself.
+func passedOn(flags *pflag.FlagSet, name string) []string {
+	args := []string{"bench", name}
+	flags.Visit(func(fl *pflag.Flag) {
+		switch fl.Name {
+		case "protocol", "rounds", "plot", "json", "ranks":
+			return
+		}
+		value := fl.Value.String()
+		if list, ok := fl.Value.(pflag.SliceValue); ok {
+			value = strings.Join(list.GetSlice(), ",")
+		}
+		args = append(args, "--"+fl.Name+"="+value)
+	})
+	return args
+}
+
+// benchmarkJob starts this program as the ranks of a job and reads what it measures.
+func benchmarkJob(cmd *cobra.Command, ranks int, args []string) ([]bench.Result, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	ended, err := launch.Run(cmd.Context(), launch.Config{
+		Ranks: ranks, Prog: self, Args: args, Env: os.Environ(),
+		Stdout: &out, Stderr: os.Stderr, Label: launch.LabelNever,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if ended.Status != 0 {
+		return nil, exitStatus(ended.Status)
+	}
+	var results []bench.Result
+	for d := json.NewDecoder(&out); ; {
+		var r bench.Result
+		if err := d.Decode(&r); err == io.EOF {
+			return results, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("cannot read what muster %s printed: %w", strings.Join(args, " "), err)
+		}
+		results = append(results, r)
+	}
+}
+
+// comparison collects figures.
+type comparison struct {
+	protocols []string
+	figures   []figure
+}
+
+// figure is one metric at one size: by protocol, one value a round.
+type figure struct {
+	bench.Result
+	values [][]float64
+	// told are the changes against the first in percent, where the job has compared
+	// them itself.
+	told [][]float64
+}
+
+func (c *comparison) add(protocol int, results []bench.Result) {
+	for _, r := range results {
+		g := c.figure(r)
+		g.values[protocol] = append(g.values[protocol], r.Value)
+	}
+}
+
+// addMixed takes the results of a job that ran all protocols.
+func (c *comparison) addMixed(results []bench.Result) {
+	for _, r := range results {
+		k := slices.Index(c.protocols, r.Protocol)
+		if r.Against == "" {
+			c.add(k, []bench.Result{r})
+			continue
+		}
+		g := c.figure(r)
+		g.told[k] = append(g.told[k], r.Value)
+	}
+}
+
+func (c *comparison) figure(r bench.Result) *figure {
+	i := slices.IndexFunc(c.figures, func(g figure) bool { return g.Metric == r.Metric && g.Size == r.Size })
+	if i < 0 {
+		n := len(c.protocols)
+		i, c.figures = len(c.figures), append(c.figures, figure{r, make([][]float64, n), make([][]float64, n)})
+	}
+	return &c.figures[i]
+}
+
+// communication is how long the first protocol took to communicate, in its first
+// run; 0 if that is not known.
+func (c *comparison) communication() float64 {
+	for _, g := range c.figures {
+		if g.Metric == "model-1/communication" && len(g.values[0]) > 0 {
+			return g.values[0][0]
+		}
+	}
+	return 0
+}
+
+// results are the figures of each protocol, and for times those of the others
+// against the first.
+func (c *comparison) results() []bench.Result {
+	var out []bench.Result
+	for _, g := range c.figures {
+		for k, p := range c.protocols {
+			if len(g.values[k]) == 0 {
+				continue // a protocol may have another set of sizes that it calls short
+			}
+			out = append(out, g.over(p, g.values[k]))
+			if k == 0 || g.Unit != "us" {
+				continue
+			}
+			if changes := g.changes(k); len(changes) > 0 {
+				r := g.over(p, changes)
+				r.Unit, r.Against = "%", c.protocols[0]
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// over is the figure as the median of rounds.
+func (g *figure) over(protocol string, values []float64) bench.Result {
+	r, sorted := g.Result, slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	r.Protocol = protocol
+	r.Min, r.P50, r.P99 = sorted[0], (sorted[(n-1)/2]+sorted[n/2])/2, sorted[n-1]
+	r.Value = r.P50
+	return r
+}
+
+// changes of a protocol against the first in percent, one a round.
+func (g *figure) changes(k int) []float64 {
+	if len(g.told[k]) > 0 {
+		return g.told[k]
+	}
+	var out []float64
+	for i := range min(len(g.values[0]), len(g.values[k])) {
+		out = append(out, (g.values[k][i]/g.values[0][i]-1)*100)
+	}
+	return out
+}
+
+func (c *comparison) print(w io.Writer, b bench.Benchmark, f benchFlags, results []bench.Result) error {
+	if f.json {
+		p := bench.Printer{W: w, JSON: true, B: b}
+		for _, r := range results {
+			p.Print(r)
+		}
+		return nil
+	}
+	fmt.Fprintf(w, "# Muster %s\n# Medians over rounds in which the protocols take turns; rounds: %d\n", b.Title, f.rounds)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "# Size\tfigure\tunit\t%s\t", strings.Join(c.protocols, "\t"))
+	for _, p := range c.protocols[1:] {
+		fmt.Fprintf(t, "%s/%s (%%)\t", p, c.protocols[0])
+	}
+	fmt.Fprintln(t)
+	for _, g := range c.figures {
+		fmt.Fprintf(t, "%d\t%s\t%s\t", g.Size, g.Metric, g.Unit)
+		for k, p := range c.protocols {
+			cell := "-"
+			if len(g.values[k]) > 0 {
+				cell = fmt.Sprintf("%.2f", g.over(p, g.values[k]).Value)
+			}
+			fmt.Fprintf(t, "%s\t", cell)
+		}
+		for k, p := range c.protocols {
+			cell := ""
+			if changes := g.changes(k); k > 0 && g.Unit == "us" && len(changes) > 0 {
+				cell = fmt.Sprintf("%+.1f", g.over(p, changes).Value)
+			}
+			if k > 0 {
+				fmt.Fprintf(t, "%s\t", cell)
+			}
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+// writePlot draws results.
+func writePlot(path string, b bench.Benchmark, results []bench.Result) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("--plot: %w", err)
+	}
+	if err := bench.ChartOf(b, results).WriteSVG(file); err != nil {
+		file.Close()
+		return fmt.Errorf("--plot %s: %w", path, err)
+	}
+	return file.Close()
+}

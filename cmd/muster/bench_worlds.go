@@ -1,0 +1,98 @@
+package main
+
+// Several worlds in the processes of one job, which differ in their settings. The
+// job's own world is there already; each further one is joined as processes without
+// a launcher do it: rank 0 listens, the others come (package pmi, rendezvous.go).
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/mpi"
+)
+
+// worldsOf makes a world of the ranks of c for each protocol. None of them is that of
+// the job, so that they differ in nothing else.
+func worldsOf(c *mpi.Comm, protocols []string) ([]*mpi.World, error) {
+	var worlds []*mpi.World
+	for _, p := range protocols {
+		settings, err := protocolSettings(p)
+		if err != nil {
+			return nil, err
+		}
+		w, err := furtherWorld(c, settings)
+		if err != nil {
+			return nil, fmt.Errorf("a world for --protocol %s: %w", p, err)
+		}
+		worlds = append(worlds, w)
+	}
+	return worlds, nil
+}
+
+func furtherWorld(c *mpi.Comm, settings []string) (*mpi.World, error) {
+	var meeting string
+	var err error
+	if c.Rank() == 0 {
+		meeting, err = freePort()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if meeting, err = mpi.BcastValue(c, meeting, 0); err != nil {
+		return nil, err
+	}
+	key, err := mpi.BcastValue(c, rand.Text(), 0)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := mpi.ConfigFromEnv(append(os.Environ(), settings...))
+	if err != nil {
+		return nil, err
+	}
+	// A rank learns its place from the environment; for this world it is another.
+	restore := replaceEnviron(map[string]string{
+		pmi.EnvPlaceRank: strconv.Itoa(c.Rank()), pmi.EnvPlaceSize: strconv.Itoa(c.Size()),
+		pmi.EnvPlaceRoot: meeting, pmi.EnvPlaceKey: key,
+	}, "PMI_", "PMIX_")
+	defer restore()
+	return mpi.Init(context.Background(), cfg)
+}
+
+// freePort is an address of this host where nobody listens.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// replaceEnviron sets variables and hides those with the prefixes, until restore.
+func replaceEnviron(set map[string]string, hidden ...string) (restore func()) {
+	before := os.Environ()
+	for _, kv := range before {
+		for _, prefix := range hidden {
+			if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, prefix) {
+				os.Unsetenv(name)
+			}
+		}
+	}
+	for name, value := range set {
+		os.Setenv(name, value)
+	}
+	return func() {
+		for name := range set {
+			os.Unsetenv(name)
+		}
+		for _, kv := range before {
+			name, value, _ := strings.Cut(kv, "=")
+			os.Setenv(name, value)
+		}
+	}
+}
