@@ -52,6 +52,8 @@ processes:
 		echo "muster run -n $$n $(KIND)"; \
 		timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n $$n $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
 	done; \
+	echo "MUSTER_SPECULATE=auto muster run -n 3 $(KIND)"; \
+	MUSTER_SPECULATE=auto timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n 3 $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
 	if command -v mpiexec.hydra >/dev/null; then \
 		echo "mpiexec.hydra -n 4 $(KIND)"; \
 		timeout -k 10 $(TIMEOUT) mpiexec.hydra -n 4 $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \

@@ -24,8 +24,10 @@ type Config struct {
 	// Speculate says whether a receive of a large message that was started by a
 	// non-blocking call tells the sender where to write, before the sender asks:
 	// "auto" (as long as senders use most of these offers), "always" or "never".
-	// Default auto: a receiver that computes meanwhile gets its data, and one
-	// whose senders are always first pays for four packets only.
+	// Default: auto over adapters that move data by themselves, else never. In
+	// shared memory the offer makes the sender copy alone what both would copy
+	// together if the receiver waits; set auto for programs whose receivers
+	// compute meanwhile.
 	Speculate string `env:"MUSTER_SPECULATE"`
 	// Credit is how many bytes of messages a rank may have to hold for one
 	// sender before it has asked for them. Default 16777216. Beyond that, short

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -15,6 +16,20 @@ import (
 
 // large travels by rendezvous on every device.
 const large = 300_000
+
+// speculating is mpitest.Run with two ranks and speculation. A job must have been
+// started with it.
+func speculating(t *testing.T, fn func(t *testing.T, c *mpi.Comm)) {
+	t.Helper()
+	if !mpitest.Launched() {
+		mpitest.RunConfig(t, 2, &mpi.Config{Speculate: "auto"}, fn)
+		return
+	}
+	if s := os.Getenv("MUSTER_SPECULATE"); s != "auto" {
+		t.Skip("wants MUSTER_SPECULATE=auto")
+	}
+	mpitest.Run(t, 2, fn)
+}
 
 // meet opens the links between ranks 0 and 1, and so lets receives be early.
 func meet(t *testing.T, c *mpi.Comm) {
@@ -32,7 +47,7 @@ func counts(t *testing.T, c *mpi.Comm) mpi.Speculated {
 
 // A receive that is there first is written to by the sender's call.
 func TestEarlyReceiveIsUsed(t *testing.T) {
-	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
+	speculating(t, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
 		before := counts(t, c)
 		const rounds = 20
@@ -67,7 +82,7 @@ func TestEarlyReceiveIsUsed(t *testing.T) {
 
 // Senders that are always first make the receiver stop offering.
 func TestOffersThatAreWastedEnd(t *testing.T) {
-	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
+	speculating(t, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
 		before := counts(t, c)
 		const rounds = 100
@@ -94,7 +109,7 @@ func TestOffersThatAreWastedEnd(t *testing.T) {
 // Cancel of an early receive ends although no message comes, and the message that
 // comes later goes to the receive behind it.
 func TestCancelOfEarlyReceives(t *testing.T) {
-	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
+	speculating(t, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
 		for i := range 10 {
 			if c.Rank() == 0 {
@@ -138,7 +153,7 @@ func TestCancelOfEarlyReceives(t *testing.T) {
 
 // A receive with a context gives up in the same way.
 func TestContextOfAReceiveBeforeAnEarlyOne(t *testing.T) {
-	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
+	speculating(t, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
 		if c.Rank() == 0 {
 			barrier(t, c)
@@ -164,7 +179,7 @@ func TestContextOfAReceiveBeforeAnEarlyOne(t *testing.T) {
 // Large and small messages of few tags in both directions, with receives early and
 // late, exact and with wildcards: each receive gets what MPI says.
 func TestEarlyReceivesInAMix(t *testing.T) {
-	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
+	speculating(t, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
 		for round := range 30 {
 			// Both ranks draw the same numbers.

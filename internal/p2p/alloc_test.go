@@ -137,8 +137,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		{"put, unexpected", Config{Rendezvous: "put", EagerLimit: never.EagerLimit}, 8, Standard, true, false},
 		{"coop", Config{Rendezvous: "coop", EagerLimit: never.EagerLimit}, 8, Standard, false, false},
 		{"coop, unexpected", Config{Rendezvous: "coop", EagerLimit: never.EagerLimit}, 8, Standard, true, false},
-		{"speculative", Config{EagerLimit: never.EagerLimit}, 8, Standard, false, true},
-		{"speculative, synchronous", Config{EagerLimit: never.EagerLimit}, 8, Synchronous, false, true},
+		{"speculative", Config{EagerLimit: never.EagerLimit, Speculate: "auto"}, 8, Standard, false, true},
+		{"speculative, synchronous", Config{EagerLimit: never.EagerLimit, Speculate: "auto"}, 8, Synchronous, false, true},
 		{"speculative, but eager", Config{EagerLimit: 4, Speculate: "always"}, 4, Standard, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

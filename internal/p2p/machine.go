@@ -19,8 +19,9 @@ type Config struct {
 	// by cost. A link whose device cannot do it goes by cost too.
 	Rendezvous string
 	// Speculate says whether a receive that waits offers its buffer to the
-	// sender (RTR): "auto", or empty, while the sender uses most of the offers;
-	// "always"; "never". Default auto.
+	// sender (RTR): "auto" while the sender uses most of the offers; "always";
+	// "never". Default: auto over devices that move data without either side's
+	// help, else never (decision 016).
 	Speculate string
 	// Credit is how many bytes of unasked messages a receiver may have to hold
 	// for one sender. Default 16 MiB. Beyond it sends become rendezvous.

@@ -65,6 +65,9 @@ func (m *Machine) Offer(x *Xfer) {
 	if m.habits.never || x.stage != stagePosted || l == nil || e.src == AnySource || e.tag == AnyTag {
 		return
 	}
+	if a := l.Attr; m.cfg.Speculate == "" && (a.RemoteCPU || a.Ops.Has(rdma.OpPull)) {
+		return
+	}
 	if len(x.Buf) <= max(l.eagerMax, 0) || !l.Open || l.offered == maxOffers || !l.Attr.Ops.Has(rdma.OpWrite) {
 		return
 	}

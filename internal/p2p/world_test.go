@@ -64,6 +64,9 @@ func testAttr(segment int) rdma.Attr {
 }
 
 func newWorld(ranks int, cfg Config, attr rdma.Attr, arena int) *world {
+	if cfg.Speculate == "" {
+		cfg.Speculate = "auto" // whatever the device
+	}
 	w := &world{cfg: cfg, attr: attr, wires: make([]wire, ranks*ranks)}
 	for r := range ranks {
 		n := &node{rank: r, mem: newMemory(r, arena), links: make([]*Link, ranks)}
