@@ -40,6 +40,7 @@ func TestShortCallsStandCollectionsPreemptionAndProfiling(t *testing.T) {
 				keep = append(keep, make([]byte, 10_000))
 				if i%50 == 0 {
 					runtime.GC()
+					runtime.KeepAlive(keep)
 					keep = nil
 				}
 				if i%7 == 0 {
