@@ -54,26 +54,36 @@ func (rndvPut) Step(m *Machine, x *Xfer, ev Event) bool {
 		x.stage = stageMove
 		m.move(x, rdma.OpWrite, x.Buf[:ev.Len], ev.Addr, ev.Key)
 	case ev.Kind == EvDone && x.stage == stageMove:
-		m.release(x)
-		m.emitFIN(x.Link, x.peer, len(x.Buf), ev.Status)
-		if ev.Status != rdma.StatusOK {
-			m.failed(x, ev.Status)
-			return true
-		}
-		m.complete(x)
+		m.wrote(x, ev.Status)
 	case ev.Kind == EvFIN && x.stage == stageCTS:
-		m.release(x)
-		if ev.Status != rdma.StatusOK {
-			m.failed(x, ev.Status)
-			return true
-		}
-		m.received(x)
+		m.filled(x, ev.Status)
 	case ev.Kind == EvFIN && x.stage == stageRTS && ev.Status != rdma.StatusOK:
 		m.failed(x, ev.Status) // the receiver had no place for the data
 	default:
 		return false
 	}
 	return true
+}
+
+// wrote ends a send whose data was written, or not, and tells the receiver.
+func (m *Machine) wrote(x *Xfer, status rdma.Status) {
+	m.release(x)
+	m.emitFIN(x.Link, x.peer, len(x.Buf), status)
+	if status != rdma.StatusOK {
+		m.failed(x, status)
+		return
+	}
+	m.complete(x)
+}
+
+// filled ends a receive whose sender says that it has written.
+func (m *Machine) filled(x *Xfer, status rdma.Status) {
+	m.release(x)
+	if status != rdma.StatusOK {
+		m.failed(x, status)
+		return
+	}
+	m.received(x)
 }
 
 func (rndvPut) Abort(m *Machine, x *Xfer) { m.release(x) }

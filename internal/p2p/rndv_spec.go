@@ -224,20 +224,9 @@ func (rndvSpec) Step(m *Machine, x *Xfer, ev Event) bool {
 		x.stage = stageFill
 	case ev.Kind == EvDone && x.stage == stageMove:
 		// The receive is known to be matched, so a synchronous send ends too.
-		m.release(x)
-		m.emitFIN(x.Link, x.peer, len(x.Buf), ev.Status)
-		if ev.Status != rdma.StatusOK {
-			m.failed(x, ev.Status)
-			return true
-		}
-		m.complete(x)
+		m.wrote(x, ev.Status)
 	case ev.Kind == EvFIN && x.stage == stageFill:
-		m.release(x)
-		if ev.Status != rdma.StatusOK {
-			m.failed(x, ev.Status)
-			return true
-		}
-		m.received(x)
+		m.filled(x, ev.Status)
 	default:
 		return false
 	}
