@@ -252,6 +252,11 @@ func (e *Engine) park() {
 	}
 	if len(e.lanes) > 1 {
 		if timeout = e.watchLanes(timeout); timeout == 0 {
+			// A lane that still makes a connection says so each time; the rank at
+			// the other end may need this core for it.
+			e.unlock()
+			e.giveWay(0)
+			e.lock()
 			return
 		}
 	}
