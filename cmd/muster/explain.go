@@ -20,8 +20,8 @@ func newExplainCommand() *cobra.Command {
 		Use:   "explain",
 		Short: "Tell which protocol carries messages of which size, and why",
 		Long: `explain starts two ranks on this machine and prints what they would do: for each
-range of message sizes the protocol with the lowest cost, from the costs that the
-device measured when it was opened.`,
+range of message sizes the protocol with the lowest cost, from the costs that are
+kept for its device.`,
 		Example: `  muster explain
   MUSTER_RENDEZVOUS=get muster explain     what a setting changes
   muster run -n 16 muster explain          when ranks share cores

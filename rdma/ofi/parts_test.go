@@ -16,7 +16,10 @@ func TestLongReadsAndWritesGoInParts(t *testing.T) {
 	const part = 1000
 	for _, provider := range []string{"net", "tcp;ofi_rxm"} {
 		t.Run(provider, func(t *testing.T) {
-			a, b := partRank(t, provider, 0, part), partRank(t, provider, 1, part)
+			cfg := Config{Provider: provider, Peers: 2, Job: fmt.Sprintf("parts %p", t)}
+			a := mustCut(t, cfg, part)
+			cfg.Index = 1
+			b := mustCut(t, cfg, part)
 			peer, err := a.meet(b)
 			if err != nil {
 				t.Fatal(err)
@@ -55,30 +58,4 @@ func TestLongReadsAndWritesGoInParts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// partRank is a rank whose reads and writes are cut.
-func partRank(t *testing.T, provider string, index, part int) *rank {
-	t.Helper()
-	d, err := open(Config{Provider: provider, Interface: "127.0.0.1", Index: index, Peers: 2, Job: fmt.Sprintf("parts %p", t)}, libraryName, part)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rank{dev: d, out: make([]rdma.Completion, 16), wrs: make([]rdma.SendWR, 1)}
-	if r.cq, err = d.NewCQ(0); err != nil {
-		t.Fatal(err)
-	}
-	srq, err := d.NewSRQ(rdma.SRQConfig{Lend: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.qp, err = d.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: r.cq, RecvCQ: r.cq, SRQ: srq}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("close rank %d: %v", index, err)
-		}
-	})
-	return r
 }

@@ -88,11 +88,14 @@ type rank struct {
 	wrs []rdma.SendWR // one
 }
 
-func openRank(cfg Config) (*rank, error) {
+func openRank(cfg Config) (*rank, error) { return openCutting(cfg, 0) }
+
+// openCutting is openRank with reads and writes cut into parts; 0: not.
+func openCutting(cfg Config, part int) (*rank, error) {
 	if cfg.Interface == "" {
 		cfg.Interface = "127.0.0.1"
 	}
-	d, err := Open(cfg)
+	d, err := open(cfg, libraryName, part)
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +116,12 @@ func openRank(cfg Config) (*rank, error) {
 }
 
 // mustRank is openRank in a test.
-func mustRank(t testing.TB, cfg Config) *rank {
+func mustRank(t testing.TB, cfg Config) *rank { return mustCut(t, cfg, 0) }
+
+// mustCut is openCutting in a test.
+func mustCut(t testing.TB, cfg Config, part int) *rank {
 	t.Helper()
-	r, err := openRank(cfg)
+	r, err := openCutting(cfg, part)
 	if err != nil {
 		t.Fatalf("open rank %d: %v", cfg.Index, err)
 	}

@@ -133,9 +133,13 @@ func TestSixtyFourRanksOnFourHostsSayHello(t *testing.T) {
 	b := build(t)
 	l := lab.New(t, lab.Config{Hosts: 4})
 	start := time.Now()
-	out, err := b.run(t, l, 16, nil, b.muster, "bench", "first-message").CombinedOutput()
+	out, err := b.run(t, l, 16, nil, b.muster, "bench", "first-message", "--json").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	// Each rank sends to one other, so the most that any fetches is one card.
+	if !bytes.Contains(out, []byte(`"ranks":64`)) || !regexp.MustCompile(`"metric":"cards".*"value":1,`).Match(out) {
+		t.Errorf("64 ranks that send to one other each should fetch one card each:\n%s", out)
 	}
 	t.Logf("%v from start to end\n%s", time.Since(start), out)
 }
