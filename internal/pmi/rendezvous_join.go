@@ -63,9 +63,9 @@ func joinRoot(ctx context.Context, p place) (Client, error) {
 }
 
 // knock is one attempt. stage tells how far it came.
-func knock(ctx context.Context, p place, me hello) (conn net.Conn, lines *lineReader, stage string, err error) {
+func knock(ctx context.Context, p place, me hello) (_ net.Conn, _ *lineReader, stage string, err error) {
 	dialer := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive()}
-	conn, err = dialer.DialContext(ctx, "tcp", p.root)
+	conn, err := dialer.DialContext(ctx, "tcp", p.root)
 	if err != nil {
 		var dns *net.DNSError
 		if errors.As(err, &dns) {
@@ -74,7 +74,7 @@ func knock(ctx context.Context, p place, me hello) (conn net.Conn, lines *lineRe
 		return nil, nil, "connecting", err
 	}
 	hurry := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now().Add(verdictGrace)) })
-	lines = &lineReader{r: conn}
+	lines := &lineReader{r: conn}
 	stage, err = enter(ctx, conn, lines, p, me)
 	if !hurry() && err == nil {
 		err = context.Cause(ctx) // the deadline that was set could end the connection later

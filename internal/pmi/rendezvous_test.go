@@ -179,6 +179,32 @@ func TestARootWithoutTheKeyIsRefused(t *testing.T) {
 	says(t, "rank 1", err, "does not know MUSTER_KEY")
 }
 
+// The end of the start timeout and the end of an attempt can fall together:
+// what the one sets on the connection must not meet what the other returned.
+func TestAnAttemptThatEndsWithTheTimeout(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for range 200 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		go func() {
+			conn, err := l.Accept()
+			if err == nil {
+				readOpener(conn)
+				go cancel()
+				conn.Close()
+			}
+		}()
+		p := place{rank: 1, size: 2, root: l.Addr().String(), key: []byte("the key")}
+		if _, _, _, err := knock(ctx, p, newHello(p)); err == nil {
+			t.Fatal("joined a root that closed the connection")
+		}
+		cancel()
+	}
+}
+
 func TestTwoProcessesWithOneRankAreTold(t *testing.T) {
 	t.Parallel() // it waits for the timeout
 	root := freePort(t)
