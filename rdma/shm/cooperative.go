@@ -298,10 +298,18 @@ func (x *transfer) breakOff(n uint64) {
 }
 
 // account adds to the bytes that have arrived and, at the last one, wakes the
-// other side, which may sleep because it had nothing left to claim.
+// other side, which may sleep because it had nothing left to claim. A puller that
+// computes is told through whoever waits beside it, so that what its program made
+// depend on the copy can go on. An owner that computes is not: its buffer is free
+// either way, and it sees that when it asks.
 func (x *transfer) account(n uint64, other *peer) {
 	x.done += n
-	if x.slot.pull.done.add(n)&epochValue == x.length {
+	if x.slot.pull.done.add(n)&epochValue != x.length {
+		return
+	}
+	if x.op == rdma.OpPush {
+		other.seg.summon()
+	} else {
 		other.seg.unpark()
 	}
 }
@@ -368,7 +376,7 @@ func (d *Device) pushPiece(x *transfer, puller *peer, off, n uint64) {
 					break
 				}
 			}
-			puller.seg.unpark()
+			puller.seg.summon()
 			return
 		}
 		remote, from = remote+uint64(moved), from[moved:]

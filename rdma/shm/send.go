@@ -18,7 +18,7 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	}
 	wr := &wrs[0]
 	p := d.peer(wr.Peer)
-	if p == nil || p.ring == nil || p.gone || p.fenced || wr.Op != rdma.OpSend || wr.Flags != rdma.Inline {
+	if p == nil || p.ring == nil || p.gone || p.fenced || wr.Op != rdma.OpSend || wr.Flags&^rdma.Solicited != rdma.Inline {
 		return q.postAll(wrs)
 	}
 	w, body := p.ring, wr.Body.Bytes()
@@ -48,7 +48,7 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 		p.gone = true
 		return q.postAll(wrs)
 	}
-	d.rouse(p)
+	d.rouse(p, wr.Flags&rdma.Solicited != 0)
 	return 1, nil
 }
 
@@ -147,7 +147,7 @@ func (d *Device) transmit(p *peer, k kind, wr *rdma.SendWR) bool {
 	}
 	// Nothing may stand between the publication and this load, see wait.go.
 	if p.seg.head.sleeper.Load() != awakeWord {
-		d.rouse(p)
+		d.rouse(p, k != kindData || wr.Flags&rdma.Solicited != 0)
 	}
 	return true
 }
