@@ -171,7 +171,8 @@ func (e *Engine) deputise() {
 	d := e.deputy
 	defer close(d.gone)
 	if !e.cfg.InProcess {
-		runtime.LockOSThread()
+		runtime.LockOSThread() // for good: the thread ends with us
+		shortSlice()
 	}
 	for !d.stop.Load() {
 		switch {
