@@ -50,3 +50,21 @@ func Speculation(c *Comm, rank int) (Speculated, error) {
 	return Speculated{Offered: s.RTRSent, Used: s.RTRUsed, Wasted: s.RTRWasted, Revoked: s.RTRRevoked,
 		Withheld: s.RTRStopped, Written: s.SpecSent, Late: s.RTRStale}, nil
 }
+
+// Background counts what the thread of asynchronous progress did for this rank: see
+// Config.Progress.
+type Background struct {
+	// Duties: how many times the program left large operations to it. Without
+	// such operations it sleeps, and nobody wakes it.
+	Duties uint64
+	// Wakes: how many times it woke up to look.
+	Wakes uint64
+	// Served: how many messages and ends of copies it dealt with.
+	Served uint64
+}
+
+// BackgroundProgress gives the counts of this rank, and whether Config.Progress asks
+// for such a thread.
+func BackgroundProgress(c *Comm) (b Background, on bool) {
+	return Background(c.e.Deputy()), c.w.cfg.Progress == progressAsync
+}

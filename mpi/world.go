@@ -131,6 +131,9 @@ func LeaveLocal(worlds []*World, rank int, why string) {
 }
 
 func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (*World, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
 	lanes, crowded, err := openDevices(&cfg, client, host)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func newExplainCommand() *cobra.Command {
 		Short: "Tell which protocol carries messages of which size, and why",
 		Long: `explain starts two ranks on this machine and prints what they would do: for each
 range of message sizes the protocol with the lowest cost, from the costs that are
-kept for its device.`,
+kept for its device. The last line tells who moves large messages while a rank computes.`,
 		Example: `  muster explain
   MUSTER_RENDEZVOUS=get muster explain     what a setting changes
   muster run -n 16 muster explain          when ranks share cores
@@ -76,5 +76,14 @@ func explain(c *mpi.Comm) error {
 		}
 		fmt.Printf("%12d %12s  %-10s  %.0f + %.1f\n", ch.Lo, hi, ch.Protocol, ch.Fixed, ch.PerByte*1024)
 	}
+	fmt.Printf("\nprogress: %s\n", progressInWords(c))
 	return nil
+}
+
+// progressInWords says what happens to large messages while a rank computes.
+func progressInWords(c *mpi.Comm) string {
+	if _, on := mpi.BackgroundProgress(c); on {
+		return "async: a thread of each rank moves large messages while the rank computes, and sleeps otherwise"
+	}
+	return "polling: large messages move while a rank is in a call (MUSTER_PROGRESS=async: also while it computes)"
 }

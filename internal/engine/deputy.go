@@ -54,13 +54,17 @@ func (e *Engine) appointDeputy() {
 	go e.deputise()
 }
 
-// dismissDeputy ends it and waits until it has left the device.
+// dismissDeputy ends it, if that has not been done, and waits until it has left the
+// device.
 func (e *Engine) dismissDeputy() {
 	d := e.deputy
 	if d == nil {
 		return
 	}
+	e.lock()
+	e.relieve()
 	d.stop.Store(true)
+	e.unlock()
 	e.callDeputy()
 	<-d.gone
 }
@@ -118,7 +122,7 @@ func (e *Engine) standIn() {
 
 func (e *Engine) putOnDuty() {
 	d := e.deputy
-	if !e.undriven() || e.sleepers != nil || e.closed || !d.pending() {
+	if !e.undriven() || e.sleepers != nil || d.stop.Load() || !d.pending() {
 		return
 	}
 	if !e.onDuty() {
@@ -238,7 +242,7 @@ const (
 func (e *Engine) attend() time.Duration {
 	d := e.deputy
 	d.stats.Wakes++
-	start := time.Now()
+	start, armed := time.Now(), false
 	for idle := 1; e.onDuty(); idle++ {
 		n := e.poll()
 		d.stats.Served += uint64(n)
@@ -250,12 +254,17 @@ func (e *Engine) attend() time.Duration {
 			e.takeOver()
 			break
 		}
+		// The poll after the last one gives peers back the room of what it showed, so
+		// there is one more before the deputy sleeps.
+		timeout := time.Duration(0)
 		if n == 0 {
-			if timeout := e.armDeputy(); timeout > 0 {
-				e.watch()
-				return timeout
-			}
+			timeout = e.armDeputy()
 		}
+		if timeout > 0 && armed {
+			e.watch()
+			return timeout
+		}
+		armed = timeout > 0
 		if e.mu.wanted.Load() != 0 {
 			return 0
 		}
