@@ -10,10 +10,15 @@ import (
 // Waiting beside the owner: rdma.SolicitedCQ.
 //
 // The owner computes and has left somebody behind who should wake up for what
-// cannot wait. The owner writes armedWord into its sleeper word, in the way and with
-// the barriers of wait.go, and looks once more. A sender that finds armedWord and has
-// something urgent takes it out, so that one wake-up is paid for and not one for
-// each message, counts it in rung, and wakes who sleeps on that word.
+// cannot wait. The owner writes armedWord into its sleeper word and looks once more.
+// A sender that finds armedWord and has something urgent takes it out, so that one
+// wake-up is paid for and not one for each message, counts it in rung, and wakes who
+// sleeps on that word.
+//
+// The order of wait.go is needed here too, but a membarrier is not: it interrupts
+// every core, for microseconds in a virtual machine, and a program may arm for each
+// large message. Urgent messages are few and belong to large ones, so it is their
+// senders who always publish with a fence.
 //
 // Sleeping on a word of its own, the one beside need not know who polls: the owner
 // arms and disarms without waking it, and a Wait of the owner's, which sleeps on the
@@ -39,10 +44,7 @@ func (c *completionQueue) ArmSolicited() bool {
 	if sleeper.Load() == armedWord {
 		return true
 	}
-	sleeper.Store(armedWord)
-	if d.wakeup.membarrier {
-		membarrier()
-	}
+	sleeper.Store(armedWord) // an XCHG: the look comes after it
 	if d.pending() {
 		c.Disarm()
 		return false

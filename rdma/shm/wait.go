@@ -129,15 +129,15 @@ func (w *wakeup) closing(d *Device) {
 }
 
 // rouse wakes a peer that has said that it sleeps, or notes that it has closed. One
-// that has only left somebody beside it is left alone, unless it is solicited.
-func (d *Device) rouse(p *peer, solicited bool) {
+// that has only left somebody beside it is left alone, unless the message is urgent.
+func (d *Device) rouse(p *peer, urgent bool) {
 	switch p.seg.head.sleeper.Load() {
 	case closedWord:
 		p.gone = true
 	case asleepWord:
 		p.seg.unpark()
 	case armedWord:
-		if solicited {
+		if urgent {
 			p.seg.summon()
 		}
 	}
