@@ -89,8 +89,8 @@ type ArmedCQ interface {
 // nothing for it.
 type SolicitedCQ interface {
 	CQ
-	// ArmSolicited gets ready. It is false if Poll may have something to do. It
-	// is serialised with the other calls. One wake-up ends it.
+	// ArmSolicited gets ready. It is false if Poll may have something to do that
+	// others wait for. It is serialised with the other calls. One wake-up ends it.
 	ArmSolicited() bool
 	// Disarm takes it back, for a rank that polls again itself.
 	Disarm()

@@ -15,7 +15,7 @@ func solicitedChecks() []check {
 		{name: "solicited-wakes", on: reliable, run: solicited(solicitedWakes),
 			rule: "WaitSolicited parks until a message sent as Solicited has come, or Wake was called"},
 		{name: "solicited-sees-what-is-there", on: reliable, run: solicited(solicitedSees),
-			rule: "ArmSolicited is false if Poll may have something to do"},
+			rule: "ArmSolicited is false if a message is there"},
 		{name: "solicited-only", on: reliable, run: solicited(solicitedOnly),
 			rule: "other messages do not wake who waits for solicited ones, nor do these after Disarm"},
 		{name: "solicited-beside-wait", on: reliable, run: solicited(solicitedBesideWait),

@@ -34,9 +34,30 @@ type beside struct {
 	park     heapPark
 }
 
+// urgent is pending without what may wait until the owner polls: to help a peer that
+// copies from our memory, which needs no help, and to see that it has ended.
+func (d *Device) urgent() bool {
+	d.mu.Lock()
+	local := d.closing != nil || !d.done.empty() || d.recv.low || d.copies.urgent(d)
+	d.mu.Unlock()
+	return local || d.arrived()
+}
+
+func (t *transferTable) urgent(d *Device) bool {
+	if len(t.owed) != 0 {
+		return true
+	}
+	for _, x := range t.active {
+		if x.op != rdma.OpPush && x.ready(d) {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *completionQueue) ArmSolicited() bool {
 	d := c.dev
-	if d.closed || d.pending() {
+	if d.closed || d.urgent() {
 		return false
 	}
 	d.wakeup.beside.used.Store(true)
@@ -45,7 +66,7 @@ func (c *completionQueue) ArmSolicited() bool {
 		return true
 	}
 	sleeper.Store(armedWord) // an XCHG: the look comes after it
-	if d.pending() {
+	if d.urgent() {
 		c.Disarm()
 		return false
 	}

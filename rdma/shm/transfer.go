@@ -224,20 +224,22 @@ func (t *transferTable) ready(d *Device) bool {
 		return true
 	}
 	for _, x := range t.active {
-		switch x.phase {
-		case phaseMessages:
-			if x.sent < uint64(x.body.Len()) || x.done == uint64(x.body.Len()) || x.status != rdma.StatusOK {
-				return true
-			}
-		case phaseShared:
-			if x.canMove(d) {
-				return true
-			}
-		default:
+		if x.ready(d) {
 			return true
 		}
 	}
 	return false
+}
+
+// ready tells whether step would do something.
+func (x *transfer) ready(d *Device) bool {
+	switch x.phase {
+	case phaseMessages:
+		return x.sent < uint64(x.body.Len()) || x.done == uint64(x.body.Len()) || x.status != rdma.StatusOK
+	case phaseShared:
+		return x.canMove(d)
+	}
+	return true
 }
 
 // peerGone ends what waits for a peer.
