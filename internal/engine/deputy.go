@@ -244,7 +244,7 @@ func (e *Engine) attend() time.Duration {
 	d.stats.Wakes++
 	start, armed := time.Now(), false
 	for idle := 1; e.onDuty(); idle++ {
-		n := e.poll()
+		n := e.pollBeside()
 		d.stats.Served += uint64(n)
 		if n > 0 {
 			idle, d.futile = 0, 0
@@ -277,6 +277,19 @@ func (e *Engine) attend() time.Duration {
 		}
 	}
 	return 0
+}
+
+// pollBeside is poll for the deputy.
+func (e *Engine) pollBeside() int {
+	s, ok := e.home.cq.(rdma.SolicitedCQ)
+	if !ok {
+		return e.poll()
+	}
+	n := e.work(&e.home, s.PollBeside(e.comps[:]))
+	if len(e.lanes) > 1 {
+		n += e.pollOthers(&e.home)
+	}
+	return n
 }
 
 // armDeputy gets the devices ready to wake the deputy and gives how long it may sleep;

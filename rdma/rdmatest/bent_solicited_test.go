@@ -22,6 +22,8 @@ func (c *bentCQ) Disarm() {
 	}
 }
 
+func (c *bentCQ) PollBeside(out []rdma.Completion) int { return c.Poll(out) }
+
 func (c *bentCQ) WaitSolicited(d time.Duration) error {
 	inner := c.CQ.(rdma.SolicitedCQ)
 	if c.b.waitSolicited != nil {

@@ -25,6 +25,8 @@ func (c *refCQ) Disarm() {
 	c.dev.fab.mu.Unlock()
 }
 
+func (c *refCQ) PollBeside(out []rdma.Completion) int { return c.Poll(out) }
+
 func (c *refCQ) WaitSolicited(timeout time.Duration) error {
 	if closed, _ := c.state(); closed {
 		return rdma.ErrClosed

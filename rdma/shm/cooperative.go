@@ -237,7 +237,11 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 		x.status = rdma.StatusRemoteAccess
 		return true, d.endPull(x)
 	}
+	if d.copies.beside && x.leaveToOwner() {
+		return false, rdma.StatusOK
+	}
 	off, n := ps.claim(x.epoch, x.length)
+	x.left.seen = off + n
 	if n == 0 {
 		if off, n = ps.takeBack(); n == 0 {
 			return false, rdma.StatusOK // the owner is copying the last piece

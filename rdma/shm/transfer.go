@@ -39,6 +39,7 @@ type transfer struct {
 	epoch  uint64
 	length uint64
 	own    rdma.MR // of the destination, in heap mode
+	left   leftToOwner
 }
 
 // phase says what a transfer does next.
@@ -64,6 +65,7 @@ type transferTable struct {
 	free   []*transfer
 	owed   []service // what we owe to peers, see fallback.go
 	kernel bool      // process_vm works at all
+	beside bool      // who polls is not the rank itself, see beside.go
 }
 
 func (t *transferTable) busy() bool {
