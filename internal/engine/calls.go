@@ -150,10 +150,9 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 		}
 	default:
 		x = e.start(c, dst, tag, buf, mode)
-		e.leaveBehind(x)
 	}
 	op := Op{x, x.Handle()}
-	e.unlock()
+	e.leave(x)
 	return op
 }
 
@@ -233,10 +232,9 @@ func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 		if len(e.m.Out.WR) != 0 {
 			e.settle()
 		}
-		e.leaveBehind(x)
 	}
 	op := Op{x, x.Handle()}
-	e.unlock()
+	e.leave(x)
 	return op
 }
 
@@ -531,7 +529,6 @@ func (e *Engine) Running() { e.board.Running(e.rank) }
 // Mrecv receives a message that Probe took.
 func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
 	e.lock()
-	defer e.unlock()
 	x := e.m.New()
 	x.Ctx, x.Source, x.Tag, x.Buf, x.Link = c.Ctx, g.Source, g.Tag, buf, g.Link
 	if e.failed != nil {
@@ -539,9 +536,10 @@ func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
 	} else {
 		e.m.Claim(x, g)
 		e.settle()
-		e.leaveBehind(x)
 	}
-	return Op{x, x.Handle()}
+	op := Op{x, x.Handle()}
+	e.leave(x)
+	return op
 }
 
 // Progress polls once, for callers that compute for long and want messages to

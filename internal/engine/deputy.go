@@ -6,7 +6,7 @@ package engine
 // place to write to, a copy that only this rank can go on with. It drives in the
 // sense of wait.go, so there is never a question of who polls:
 //
-//	Isend, Irecv of a large message  → leaveBehind → standIn: the deputy drives
+//	Isend, Irecv of a large message  → leave: the deputy drives
 //	a call that waits                → relieve: the caller drives, the deputy sleeps on
 //	the end of that wait             → standIn, if something large is still under way
 //
@@ -34,6 +34,7 @@ type deputy struct {
 	stats  DeputyStats
 
 	duty   atomic.Bool // the same as e.onDuty, for a look without the lock
+	called atomic.Bool // the application has left it something to go on with
 	stop   atomic.Bool
 	kick   chan struct{} // where it waits off duty, if it cannot do so in the device
 	gone   chan struct{} // closed at its end
@@ -75,16 +76,23 @@ func (e *Engine) onDuty() bool { return e.deputy != nil && e.driver == &e.deputy
 // undriven tells whether no caller drives.
 func (e *Engine) undriven() bool { return e.driver == nil || e.onDuty() }
 
-// leaveBehind is the end of a call that has started an operation.
-func (e *Engine) leaveBehind(x *p2p.Xfer) {
-	if e.deputy != nil {
-		e.noteLarge(x)
+// leave is the end of a call that has started an operation. It unlocks, and calls the
+// deputy after that: it would find the lock taken, and wait for the end of the
+// caller's turn on the core.
+func (e *Engine) leave(x *p2p.Xfer) {
+	call := e.deputy != nil && e.noteLarge(x)
+	e.unlock()
+	if call {
+		e.deputy.called.Store(true)
+		e.callDeputy()
 	}
 }
 
-func (e *Engine) noteLarge(x *p2p.Xfer) {
+// noteLarge puts the deputy on duty for a large operation, and tells whether it must
+// be called.
+func (e *Engine) noteLarge(x *p2p.Xfer) bool {
 	if x.Done() || len(x.Buf) <= irecvPolls || x.Link != nil && !x.Link.Rendezvous(len(x.Buf)) {
-		return
+		return false
 	}
 	d := e.deputy
 	if len(d.open) == cap(d.open) {
@@ -94,7 +102,7 @@ func (e *Engine) noteLarge(x *p2p.Xfer) {
 		}
 	}
 	d.open = append(d.open, Op{x, x.Handle()})
-	e.putOnDuty()
+	return e.putOnDuty()
 }
 
 // over tells whether an operation has ended, and perhaps serves as another by now.
@@ -115,32 +123,33 @@ func (d *deputy) pending() bool {
 
 // standIn is the end of a wait: the deputy takes over if something is left.
 func (e *Engine) standIn() {
-	if e.deputy != nil {
-		e.putOnDuty()
+	if e.deputy != nil && e.putOnDuty() {
+		e.callDeputy()
 	}
 }
 
-func (e *Engine) putOnDuty() {
+// putOnDuty lets the deputy drive if nobody else does and something is left. The
+// device wakes it; it must be called only for what is there already, and then it
+// tells.
+func (e *Engine) putOnDuty() (call bool) {
 	d := e.deputy
 	if !e.undriven() || e.sleepers != nil || d.stop.Load() || !d.pending() {
-		return
+		return false
 	}
 	if !e.onDuty() {
 		e.driver = &d.waiter
 		d.duty.Store(true)
 		d.stats.Duties++
 	}
-	// The device wakes the deputy; it is called only for what is there already.
-	if s, ok := e.home.cq.(rdma.SolicitedCQ); !ok || len(e.lanes) > 1 || len(e.blocked) > 0 || !s.ArmSolicited() {
-		e.callDeputy()
-	}
+	s, ok := e.home.cq.(rdma.SolicitedCQ)
+	return !ok || len(e.lanes) > 1 || len(e.blocked) > 0 || !s.ArmSolicited()
 }
 
 // backOnDuty is standIn for a caller without the lock.
 func (e *Engine) backOnDuty() {
 	if e.deputy != nil {
 		e.lock()
-		e.putOnDuty()
+		e.standIn()
 		e.unlock()
 	}
 }
@@ -180,6 +189,8 @@ func (e *Engine) deputise() {
 	}
 	for !d.stop.Load() {
 		switch {
+		case d.called.Swap(false):
+			e.nap(calledNap)
 		case !d.duty.Load():
 			d.futile = 0
 			e.restOffDuty()
@@ -220,11 +231,19 @@ func (e *Engine) restOnDuty(timeout time.Duration) {
 		}
 		return
 	}
-	if d.futile++; d.futile < 32 {
-		e.giveWay(d.futile)
+	d.futile++
+	e.nap(min(shortNap<<min(d.futile/8, 4), longNap))
+}
+
+// nap pauses the deputy. It does not yield: a thread that does lets all others have
+// their whole turn, which takes milliseconds.
+func (e *Engine) nap(d time.Duration) {
+	if e.cfg.InProcess {
+		runtime.Gosched()
+		time.Sleep(d)
 		return
 	}
-	time.Sleep(futileNap)
+	napThread(d)
 }
 
 const (
@@ -233,8 +252,14 @@ const (
 	attendRounds = 32
 	// roundFloor is what a poll takes that moves a piece, at least.
 	roundFloor = time.Microsecond
-	// futileNap is the pause of a deputy that can neither go on nor sleep.
-	futileNap = 50 * time.Microsecond
+	// calledNap is how long the application may make further calls before the deputy
+	// goes on with what it has left: there are often several, the next one may be a
+	// wait, and both may have to share a core.
+	calledNap = 30 * time.Microsecond
+	// shortNap and longNap are the pause of a deputy that finds the lock taken or can
+	// neither go on nor sleep, first and after a while.
+	shortNap = 5 * time.Microsecond
+	longNap  = 50 * time.Microsecond
 )
 
 // attend polls until there is nothing to do, and gives for how long the deputy may

@@ -2,8 +2,13 @@
 
 package engine
 
-import "runtime"
+import (
+	"runtime"
+	"time"
+)
 
 func yieldThread() { runtime.Gosched() }
 
 func shortSlice() {}
+
+func napThread(d time.Duration) { time.Sleep(d) }
