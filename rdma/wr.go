@@ -54,6 +54,10 @@ const (
 	// Inline: Body is copied when the request is taken, and only a failure makes
 	// a completion. Body is at most Attr.MaxInline.
 	Inline Flags = 1 << iota
+	// Prompt, on an OpWrite: a device that moves the data with this processor
+	// should do it before PostSend returns, as far as that is bearable, because the
+	// caller will not come back soon. It changes nothing but time.
+	Prompt
 )
 
 // SendWR is a work request. It holds no interface and no slice header, so that

@@ -71,8 +71,12 @@ func (m *Machine) emitFIN(l *Link, handle uint64, n int, status rdma.Status) {
 
 // move adds a work request that moves data for x and completes with its handle.
 func (m *Machine) move(x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
+	m.moveWith(0, x, op, body, remote, key)
+}
+
+func (m *Machine) moveWith(flags rdma.Flags, x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
 	wr := m.request(x.Link)
-	wr.ID, wr.Op, wr.Flags, wr.HeadLen = x.handle, op, 0, 0
+	wr.ID, wr.Op, wr.Flags, wr.HeadLen = x.handle, op, flags, 0
 	wr.Body, wr.Remote, wr.RKey = rdma.MemOf(body), remote, key
 	wr.LKey = x.mr.LKey
 }

@@ -65,8 +65,8 @@ func (m *Machine) Offer(x *Xfer) {
 	if m.habits.never || x.stage != stagePosted || l == nil || e.src == AnySource || e.tag == AnyTag {
 		return
 	}
-	if a := l.Attr; m.cfg.Speculate == "" && (a.RemoteCPU || a.Ops.Has(rdma.OpPull)) {
-		return
+	if m.cfg.Speculate == "" && l.Attr.RemoteCPU {
+		return // nothing would land while this rank computes
 	}
 	if len(x.Buf) <= max(l.eagerMax, 0) || !l.Open || l.offered == maxOffers || !l.Attr.Ops.Has(rdma.OpWrite) {
 		return
@@ -87,7 +87,11 @@ func (m *Machine) Offer(x *Xfer) {
 		l.Stats.RTRStopped++
 		return
 	}
-	mr, err := m.mem.Register(l, x.Buf, rdma.RemoteWrite)
+	rights := rdma.RemoteWrite
+	if m.cfg.Speculate != "always" {
+		rights |= rdma.Assisted // if this rank waits instead of computing, it takes part in the copy
+	}
+	mr, err := m.mem.Register(l, x.Buf, rights)
 	if err != nil {
 		return // the sender will ask; that needs less, and tells if it fails
 	}
@@ -200,7 +204,8 @@ func (rndvSpec) Begin(m *Machine, x *Xfer) {
 	l.Stats.SpecSent++
 	m.emitRTS(x, protoSpec, x.peer, 0)
 	x.stage = stageMove
-	m.move(x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
+	// The sender may go on to compute, as the receiver does.
+	m.moveWith(rdma.Prompt, x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
 }
 
 // arriveSpec takes an RTS that names the receive whose RTR was used. It must be
