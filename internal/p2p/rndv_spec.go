@@ -62,13 +62,10 @@ func (rndvSpec) Probe(Key, *Link) []Range { return nil }
 // waits. Nothing depends on it.
 func (m *Machine) Offer(x *Xfer) {
 	l, e := x.Link, x.entry
-	if m.habits.never || x.stage != stagePosted || l == nil || e.src == AnySource || e.tag == AnyTag {
+	if x.stage != stagePosted || l == nil || e.src == AnySource || e.tag == AnyTag || !l.Open || l.offered == maxOffers {
 		return
 	}
-	if m.cfg.Speculate == "" && l.Attr.RemoteCPU {
-		return // nothing would land while this rank computes
-	}
-	if len(x.Buf) <= max(l.eagerMax, 0) || !l.Open || l.offered == maxOffers || !l.Attr.Ops.Has(rdma.OpWrite) {
+	if from, offers := m.OffersFrom(l); !offers || len(x.Buf) < from {
 		return
 	}
 	// The count must stay right until the message has come. A receive with a
@@ -106,7 +103,16 @@ func (m *Machine) Offer(x *Xfer) {
 	put64(wr.Head[offExtra:], x.handle)
 	put64(wr.Head[offAddr:], mr.Base)
 	put64(wr.Head[offKey:], mr.RKey)
-	wr.HeadLen = headRTS
+	l.lengthen(wr, headRTS)
+}
+
+// OffersFrom is the length of the shortest buffer that is offered on a link, and
+// whether any is.
+func (m *Machine) OffersFrom(l *Link) (int, bool) {
+	if m.habits.never || !l.Attr.Ops.Has(rdma.OpWrite) || m.cfg.Speculate == "" && l.Attr.RemoteCPU {
+		return 0, false // with RemoteCPU nothing would land while this rank computes
+	}
+	return max(l.eagerMax, 0) + 1, true
 }
 
 // arriveRTR keeps an RTR for the message that it is for, unless that is gone.
