@@ -35,8 +35,8 @@ const (
 	// takes half: it usually does everything alone (assisted.go).
 	sharedPart = 4
 	writerPart = 2
-	minPiece = 32 << 10
-	maxPiece = 256 << 10
+	minPiece   = 32 << 10
+	maxPiece   = 256 << 10
 
 	// postedPull is how much of an OpPull is done within PostSend: what an OpRead
 	// moves there at most.
