@@ -12,6 +12,9 @@ package bench
 //   - wrong-guess: tight, with short messages into long buffers, where the receiver
 //     guesses wrong each time.
 //
+// And a program of mixed messages of which the control packets are counted
+// (overhead_volume.go).
+//
 // What is sought is one or two percent, and two jobs of the same program differ by
 // ten. So all settings run in one job, each in a world of its own, and the worlds
 // take turns batch by batch; a change is the median of those between neighbours.
@@ -81,7 +84,11 @@ func overheadInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) erro
 			}
 		}
 	}
-	return nil
+	messages := mixedMessages
+	if p.Iterations > 0 {
+		messages = min(messages, p.Iterations)
+	}
+	return mixedVolume(worlds, messages, emit)
 }
 
 // eager says whether messages of a size are sent without asking.

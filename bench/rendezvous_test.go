@@ -141,12 +141,12 @@ func TestPackingTakesEveryOtherRow(t *testing.T) {
 
 func TestOverheadIsToldForCrossingsAndWrongGuesses(t *testing.T) {
 	got := measured(t, "rndv-overhead", Params{Sizes: []int{1 << 10}, Iterations: 20})
-	if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != "cg crossing plain tight wrong-guess" {
+	if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != "cg crossing mixed/control plain tight wrong-guess" {
 		t.Errorf("a short message has the figures %s", names)
 	}
 	// A long message is no wrong guess.
 	got = measured(t, "rndv-overhead", Params{Sizes: []int{1 << 20}, Iterations: 5})
-	if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != "cg crossing plain tight" {
+	if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != "cg crossing mixed/control plain tight" {
 		t.Errorf("a long message has the figures %s", names)
 	}
 }

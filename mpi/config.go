@@ -23,11 +23,11 @@ type Config struct {
 	Rendezvous string `env:"MUSTER_RENDEZVOUS"`
 	// Speculate says whether a receive of a large message that was started by a
 	// non-blocking call tells the sender where to write, before the sender asks:
-	// "auto" (as long as senders use most of these offers), "always" or "never".
-	// Default: auto over adapters that move data by themselves, else never. In
-	// shared memory the offer makes the sender copy alone what both would copy
-	// together if the receiver waits; set auto for programs whose receivers
-	// compute meanwhile.
+	// "auto" (as long as senders use most of these offers; in shared memory a
+	// receiver that waits helps to copy), "always" (without regard to that, and the
+	// sender copies alone: the technique as the literature has it, for measuring)
+	// or "never". Default: auto, but never over providers that need the receiver's
+	// processor for every byte that lands, such as sockets.
 	Speculate string `env:"MUSTER_SPECULATE"`
 	// Progress says who moves large messages while the program computes:
 	// "polling" (nobody: they move while some goroutine of the rank is in a call,

@@ -30,6 +30,9 @@ func Explain(c *Comm, rank int) ([]Choice, error) {
 // Speculated counts what became of early receives of large messages between this
 // rank and another: see Config.Speculate.
 type Speculated struct {
+	// From is the length in bytes of the shortest buffer that is offered; 0 if none
+	// is.
+	From int
 	// Offers that this rank has made as the receiver. Each was used by the sender,
 	// or wasted because the message came by another way, or revoked because a
 	// receive was cancelled, or is open.
@@ -47,7 +50,8 @@ func Speculation(c *Comm, rank int) (Speculated, error) {
 		return Speculated{}, err
 	}
 	s := c.e.Stats(c.world(rank))
-	return Speculated{Offered: s.RTRSent, Used: s.RTRUsed, Wasted: s.RTRWasted, Revoked: s.RTRRevoked,
+	from, _ := c.e.OffersFrom(c.world(rank))
+	return Speculated{From: from, Offered: s.RTRSent, Used: s.RTRUsed, Wasted: s.RTRWasted, Revoked: s.RTRRevoked,
 		Withheld: s.RTRStopped, Written: s.SpecSent, Late: s.RTRStale}, nil
 }
 
@@ -67,4 +71,25 @@ type Background struct {
 // for such a thread.
 func BackgroundProgress(c *Comm) (b Background, on bool) {
 	return Background(c.e.Deputy()), c.w.cfg.Progress == progressAsync
+}
+
+// Traffic counts what this rank has sent to another and received from it.
+type Traffic struct {
+	Sent, Received           uint64 // messages
+	BytesSent, BytesReceived uint64 // of their data
+	// ControlBytes were sent in packets without data: requests, offers, answers,
+	// credit.
+	ControlBytes uint64
+	// Unexpected messages came before their receive.
+	Unexpected uint64
+}
+
+// TrafficWith gives the counts with another rank.
+func TrafficWith(c *Comm, rank int) (Traffic, error) {
+	if err := c.checkPeer("TrafficWith", rank, 0); err != nil || rank == ProcNull {
+		return Traffic{}, err
+	}
+	s := c.e.Stats(c.world(rank))
+	return Traffic{Sent: s.Sent, Received: s.Received, BytesSent: s.BytesSent, BytesReceived: s.BytesRx,
+		ControlBytes: s.ControlBytes, Unexpected: s.Unexpected}, nil
 }

@@ -55,6 +55,11 @@ const (
 	// Cooperative lets a peer take part in a copy out of this region: it names
 	// the region in an OpPull, the owner in an OpPush, and both copy.
 	Cooperative
+	// Assisted, with RemoteWrite, lets the owner take part in a Write into this
+	// region: whenever it polls, it may fetch a piece itself. The writer and its
+	// completion know nothing of it. Devices whose writes need no processor
+	// ignore it.
+	Assisted
 )
 
 // MR names a registered region. It is a plain value: the key can be sent to a

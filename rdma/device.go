@@ -94,10 +94,10 @@ type SolicitedCQ interface {
 	ArmSolicited() bool
 	// Disarm takes it back, for a rank that polls again itself.
 	Disarm()
-	// PollBeside is Poll for the one who waits beside a rank that computes. What
-	// peers are moving by themselves is left to them. It is serialised with the
-	// other calls.
-	PollBeside(out []Completion) int
+	// Beside says that the calls from now on are made by the one who waits, and that
+	// the rank computes: what peers are moving by themselves is left to them. It is
+	// serialised with the other calls.
+	Beside(on bool)
 	// WaitSolicited parks until what was armed has happened, or Wake was called,
 	// since the last such wait, or the timeout has passed; it may return early.
 	// Everything but Close may be called meanwhile, Poll and Wait included. One

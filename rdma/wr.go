@@ -54,6 +54,10 @@ const (
 	// Inline: Body is copied when the request is taken, and only a failure makes
 	// a completion. Body is at most Attr.MaxInline.
 	Inline Flags = 1 << iota
+	// Prompt, on an OpWrite: a device that moves the data with this processor
+	// should do it before PostSend returns, as far as that is bearable, because the
+	// caller will not come back soon. It changes nothing but time.
+	Prompt
 	// Solicited: the message is one that the peer should see even if it computes,
 	// because it waits for an answer (the solicited event of RFC 5040 section
 	// 5.3 and of InfiniBand). See SolicitedCQ; other queues take no notice.

@@ -51,7 +51,7 @@ func TestWorldsOfOneJobTakeTurns(t *testing.T) {
 	if got.status != 0 {
 		t.Fatalf("%+v", got)
 	}
-	times, compared := 0, 0
+	times, compared, shares := 0, 0, 0
 	for line := range strings.Lines(got.out) {
 		var r bench.Result
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
@@ -62,13 +62,15 @@ func TestWorldsOfOneJobTakeTurns(t *testing.T) {
 			times++
 		case r.Against == "off" && r.Protocol != "off" && r.Unit == "%":
 			compared++
+		case r.Metric == "mixed/control" && r.Unit == "ppm" && r.Value > 0:
+			shares++
 		default:
 			t.Errorf("a figure is %+v", r)
 		}
 	}
 	// Five loops at 1 KB, four at 256 KB, where nothing is a wrong guess.
-	if times != 9*3 || compared != 9*2 {
-		t.Errorf("there are %d times and %d comparisons, want 27 and 18:\n%s", times, compared, got.out)
+	if times != 9*3 || compared != 9*2 || shares != 3 {
+		t.Errorf("there are %d times, %d comparisons and %d shares, want 27, 18 and 3:\n%s", times, compared, shares, got.out)
 	}
 }
 

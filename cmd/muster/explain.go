@@ -3,6 +3,7 @@ package main
 // muster explain: which protocol carries which message, and why.
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -76,8 +77,29 @@ func explain(c *mpi.Comm) error {
 		}
 		fmt.Printf("%12d %12s  %-10s  %.0f + %.1f\n", ch.Lo, hi, ch.Protocol, ch.Fixed, ch.PerByte*1024)
 	}
-	fmt.Printf("\nprogress: %s\n", progressInWords(c))
+	fmt.Println()
+	s, err := mpi.Speculation(c, peer)
+	if err != nil {
+		return err
+	}
+	switch mode := os.Getenv("MUSTER_SPECULATE"); {
+	case s.From == 0:
+		fmt.Printf("Receives wait to be asked (MUSTER_SPECULATE=%s): %s\n", cmp.Or(mode, "by device"), whyNoOffers(mode))
+	case mode == "always":
+		fmt.Printf("Irecv of %d bytes or more offers its buffer to a sender that has not asked; the sender writes alone.\n", s.From)
+	default:
+		fmt.Printf("Irecv of %d bytes or more offers its buffer to a sender that has not asked, and helps to fill it if it waits.\n"+
+			"It stops for an envelope of which under 80 %% of the offers are used, and tries again with every 32nd receive.\n", s.From)
+	}
+	fmt.Printf("Progress: %s\n", progressInWords(c))
 	return nil
+}
+
+func whyNoOffers(mode string) string {
+	if mode == "never" {
+		return "speculation is switched off."
+	}
+	return "nothing lands here while a rank computes, so that an offer would be of no use."
 }
 
 // progressInWords says what happens to large messages while a rank computes.

@@ -195,12 +195,21 @@ func (e *Engine) deputise() {
 			d.futile = 0
 			e.restOffDuty()
 		case e.mu.borrow():
+			e.setBeside(true)
 			timeout := e.attend()
+			e.setBeside(false)
 			e.mu.giveBack()
 			e.restOnDuty(timeout)
 		default:
 			e.restOnDuty(0) // the application is in the library, in a short call or to relieve us
 		}
+	}
+}
+
+// setBeside tells the device who calls.
+func (e *Engine) setBeside(on bool) {
+	if s, ok := e.home.cq.(rdma.SolicitedCQ); ok {
+		s.Beside(on)
 	}
 }
 
@@ -269,7 +278,7 @@ func (e *Engine) attend() time.Duration {
 	d.stats.Wakes++
 	start, armed := time.Now(), false
 	for idle := 1; e.onDuty(); idle++ {
-		n := e.pollBeside()
+		n := e.poll()
 		d.stats.Served += uint64(n)
 		if n > 0 {
 			idle, d.futile = 0, 0
@@ -302,19 +311,6 @@ func (e *Engine) attend() time.Duration {
 		}
 	}
 	return 0
-}
-
-// pollBeside is poll for the deputy.
-func (e *Engine) pollBeside() int {
-	s, ok := e.home.cq.(rdma.SolicitedCQ)
-	if !ok {
-		return e.poll()
-	}
-	n := e.work(&e.home, s.PollBeside(e.comps[:]))
-	if len(e.lanes) > 1 {
-		n += e.pollOthers(&e.home)
-	}
-	return n
 }
 
 // armDeputy gets the devices ready to wake the deputy and gives how long it may sleep;

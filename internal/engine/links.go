@@ -153,6 +153,14 @@ func (e *Engine) Stats(rank int) (s p2p.LinkStats) {
 	return s
 }
 
+// OffersFrom is the length of the shortest buffer that a receive from a rank offers
+// before it is asked, and whether any is.
+func (e *Engine) OffersFrom(rank int) (int, bool) {
+	e.lock()
+	defer e.unlock()
+	return e.m.OffersFrom(e.link(rank))
+}
+
 // Choices is the link's table of protocols by size.
 func (e *Engine) Choices(rank int) []p2p.Choice {
 	e.lock()

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Offers are the default only where a device moves data by itself.
+// Offers are the default where data can land while the receiver computes.
 func TestOffersAreTheDefaultWhereTheDeviceMovesData(t *testing.T) {
 	adapter := rdma.Attr{MaxSend: 4096, MaxInline: 4096, Ops: rdma.Ops(rdma.OpSend, rdma.OpRead, rdma.OpWrite)}
 	sockets, memory := adapter, adapter
@@ -18,7 +18,7 @@ func TestOffersAreTheDefaultWhereTheDeviceMovesData(t *testing.T) {
 		set   string
 		offer bool
 	}{
-		{"adapter", adapter, "", true}, {"sockets", sockets, "", false}, {"shared memory", memory, "", false},
+		{"adapter", adapter, "", true}, {"sockets", sockets, "", false}, {"shared memory", memory, "", true},
 		{"shared memory, auto", memory, "auto", true}, {"sockets, always", sockets, "always", true}, {"adapter, never", adapter, "never", false},
 	} {
 		tw := newTwins(Config{EagerLimit: -1, Speculate: c.set}, 8, 4096)

@@ -37,6 +37,13 @@ func (m *Machine) control(wr *rdma.SendWR, l *Link, kind packetKind, handle, sec
 	put64(h[offPeer:], second)
 	put64(h[offTotal:], n)
 	wr.HeadLen, wr.Body, wr.ID = headLen, rdma.Mem{}, 0
+	l.Stats.ControlBytes += headLen
+}
+
+// lengthen makes room in a packet without data for what its kind adds.
+func (l *Link) lengthen(wr *rdma.SendWR, head uint16) {
+	l.Stats.ControlBytes += uint64(head - headLen)
+	wr.HeadLen = head
 }
 
 // emitRTS announces a message; first and second are what its protocol must tell.
@@ -52,7 +59,7 @@ func (m *Machine) emitRTS(x *Xfer, proto uint8, first, second uint64) {
 	put64(wr.Head[offExtra:], x.handle)
 	put64(wr.Head[offAddr:], first)
 	put64(wr.Head[offKey:], second)
-	wr.HeadLen = headRTS
+	l.lengthen(wr, headRTS)
 }
 
 func (m *Machine) emitCTS(x *Xfer, n int) {
@@ -60,7 +67,7 @@ func (m *Machine) emitCTS(x *Xfer, n int) {
 	m.control(wr, x.Link, kindCTS, x.peer, x.handle, uint64(n))
 	put64(wr.Head[offCTSAddr:], x.mr.Base)
 	put64(wr.Head[offCTSKey:], x.mr.RKey)
-	wr.HeadLen = headCTS
+	x.Link.lengthen(wr, headCTS)
 }
 
 func (m *Machine) emitFIN(l *Link, handle uint64, n int, status rdma.Status) {
@@ -71,8 +78,12 @@ func (m *Machine) emitFIN(l *Link, handle uint64, n int, status rdma.Status) {
 
 // move adds a work request that moves data for x and completes with its handle.
 func (m *Machine) move(x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
+	m.moveWith(0, x, op, body, remote, key)
+}
+
+func (m *Machine) moveWith(flags rdma.Flags, x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
 	wr := m.request(x.Link)
-	wr.ID, wr.Op, wr.Flags, wr.HeadLen = x.handle, op, 0, 0
+	wr.ID, wr.Op, wr.Flags, wr.HeadLen = x.handle, op, flags, 0
 	wr.Body, wr.Remote, wr.RKey = rdma.MemOf(body), remote, key
 	wr.LKey = x.mr.LKey
 }

@@ -53,6 +53,7 @@ type LinkStats struct {
 	ByProtocol         [protocolSlots]uint64
 	NoCredit           uint64 // eager sends that had to become a rendezvous
 	Held, Duplicates   uint64 // packets out of order, and doubled
+	ControlBytes       uint64 // sent in packets without data
 
 	// Speculation, as the receiver: RTRs that were sent, that the sender has
 	// used, that it had no use for, that we took back; and those that were not

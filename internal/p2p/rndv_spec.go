@@ -62,13 +62,10 @@ func (rndvSpec) Probe(Key, *Link) []Range { return nil }
 // waits. Nothing depends on it.
 func (m *Machine) Offer(x *Xfer) {
 	l, e := x.Link, x.entry
-	if m.habits.never || x.stage != stagePosted || l == nil || e.src == AnySource || e.tag == AnyTag {
+	if x.stage != stagePosted || l == nil || e.src == AnySource || e.tag == AnyTag || !l.Open || l.offered == maxOffers {
 		return
 	}
-	if a := l.Attr; m.cfg.Speculate == "" && (a.RemoteCPU || a.Ops.Has(rdma.OpPull)) {
-		return
-	}
-	if len(x.Buf) <= max(l.eagerMax, 0) || !l.Open || l.offered == maxOffers || !l.Attr.Ops.Has(rdma.OpWrite) {
+	if from, offers := m.OffersFrom(l); !offers || len(x.Buf) < from {
 		return
 	}
 	// The count must stay right until the message has come. A receive with a
@@ -87,7 +84,11 @@ func (m *Machine) Offer(x *Xfer) {
 		l.Stats.RTRStopped++
 		return
 	}
-	mr, err := m.mem.Register(l, x.Buf, rdma.RemoteWrite)
+	rights := rdma.RemoteWrite
+	if m.cfg.Speculate != "always" {
+		rights |= rdma.Assisted // if this rank waits instead of computing, it takes part in the copy
+	}
+	mr, err := m.mem.Register(l, x.Buf, rights)
 	if err != nil {
 		return // the sender will ask; that needs less, and tells if it fails
 	}
@@ -102,7 +103,16 @@ func (m *Machine) Offer(x *Xfer) {
 	put64(wr.Head[offExtra:], x.handle)
 	put64(wr.Head[offAddr:], mr.Base)
 	put64(wr.Head[offKey:], mr.RKey)
-	wr.HeadLen = headRTS
+	l.lengthen(wr, headRTS)
+}
+
+// OffersFrom is the length of the shortest buffer that is offered on a link, and
+// whether any is.
+func (m *Machine) OffersFrom(l *Link) (int, bool) {
+	if m.habits.never || !l.Attr.Ops.Has(rdma.OpWrite) || m.cfg.Speculate == "" && l.Attr.RemoteCPU {
+		return 0, false // with RemoteCPU nothing would land while this rank computes
+	}
+	return max(l.eagerMax, 0) + 1, true
 }
 
 // arriveRTR keeps an RTR for the message that it is for, unless that is gone.
@@ -200,7 +210,8 @@ func (rndvSpec) Begin(m *Machine, x *Xfer) {
 	l.Stats.SpecSent++
 	m.emitRTS(x, protoSpec, x.peer, 0)
 	x.stage = stageMove
-	m.move(x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
+	// The sender may go on to compute, as the receiver does.
+	m.moveWith(rdma.Prompt, x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
 }
 
 // arriveSpec takes an RTS that names the receive whose RTR was used. It must be

@@ -22,7 +22,7 @@ func (c *bentCQ) Disarm() {
 	}
 }
 
-func (c *bentCQ) PollBeside(out []rdma.Completion) int { return c.Poll(out) }
+func (c *bentCQ) Beside(on bool) { c.CQ.(rdma.SolicitedCQ).Beside(on) }
 
 func (c *bentCQ) WaitSolicited(d time.Duration) error {
 	inner := c.CQ.(rdma.SolicitedCQ)

@@ -399,7 +399,7 @@ func memoryMutants() []mutant {
 		}), []string{"refuse-read-wrong-key", "refuse-read-after-deregister", "close-ends-access"}},
 		{"never ends a registration", func(rdma.Device) bend {
 			return bend{deregister: func(rdma.Device, rdma.MR) error { return nil }}
-		}, append(anyOp("after-deregister"), "deregister-twice", "pull-abandoned")},
+		}, append(anyOp("after-deregister"), "deregister-twice", "pull-abandoned", "assisted-write-deregister")},
 		{"uses a key again for the same memory", func(rdma.Device) bend {
 			known := map[*byte]rdma.MR{}
 			return bend{
@@ -434,7 +434,8 @@ func memoryMutants() []mutant {
 				wr.Body = wr.Body.Slice(0, n-1)
 			}
 		}), []string{"read-moves", "write-moves", "read-alone", "write-alone", "read-write-many", "read-after-message",
-			"pull-owner-first", "pull-puller-first", "pull-before-push", "pull-puller-alone", "pull-owner-alone", "pull-many", "pull-parallel"}},
+			"pull-owner-first", "pull-puller-first", "pull-before-push", "pull-puller-alone", "pull-owner-alone", "pull-many", "pull-parallel",
+			"assisted-write-moves", "assisted-write-alone", "assisted-write-again", "assisted-write-parallel"}},
 		{"never completes a push", dropHalf(rdma.OpPush), []string{"pull-owner-first", "pull-owner-alone", "pull-abandoned", "wait-wakes-on-pull"}},
 		{"never completes a pull", dropHalf(rdma.OpPull), []string{"pull-puller-first", "pull-puller-alone", "pull-before-push"}},
 		{"completes a push at once", func(rdma.Device) bend {

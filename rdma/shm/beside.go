@@ -58,7 +58,7 @@ func (t *transferTable) urgent(d *Device) bool {
 	b.guard.Store(0)
 	for _, x := range t.active {
 		switch {
-		case x.op == rdma.OpPush || !x.ready(d):
+		case !x.opens() && x.phase == phaseShared || !x.ready(d):
 		case x.phase == phaseShared && x.left.now && x.ownerGoesOn():
 			b.guard.Store(max(b.guard.Load(), int64(x.guard())))
 		default:
@@ -119,14 +119,7 @@ func (x *transfer) ownerGoesOn() bool {
 // it.
 const besideHold = 5 * time.Millisecond
 
-// PollBeside is Poll for who waits beside the owner.
-func (c *completionQueue) PollBeside(out []rdma.Completion) int {
-	d := c.dev
-	d.copies.beside = true
-	n := d.pollAll(out)
-	d.copies.beside = false
-	return n
-}
+func (c *completionQueue) Beside(on bool) { c.dev.copies.beside = on }
 
 func (c *completionQueue) ArmSolicited() bool {
 	d := c.dev

@@ -9,7 +9,7 @@ import (
 )
 
 // The cooperative copy. The puller writes its destination into the slot of the
-// region and opens it; from then on both sides claim pieces from one cursor,
+// region and opens it (a writer its source, see assisted.go); from then on both sides claim pieces from one cursor,
 // whenever they poll, the puller reading and the owner writing. done counts the
 // bytes that have arrived, and the copy is over for each side when it sees that
 // all have.
@@ -30,10 +30,17 @@ const (
 	epochShift = 48
 	epochValue = 1<<epochShift - 1 // mask of what is below the epoch
 
-	// Pieces: a quarter of what is left, so that both end at about the same time,
-	// within bounds that keep the claim cheap and the poll short.
-	minPiece = 32 << 10
-	maxPiece = 256 << 10
+	// Pieces: a part of what is left, a quarter, so that both end at about the same
+	// time, within bounds that keep the claim cheap and the poll short. A writer
+	// takes half: it usually does everything alone (assisted.go).
+	sharedPart = 4
+	writerPart = 2
+	minPiece   = 32 << 10
+	maxPiece   = 256 << 10
+
+	// postedPull is how much of an OpPull is done within PostSend: what an OpRead
+	// moves there at most.
+	postedPull = 256 << 10
 
 	// helpFrom is the shortest copy for which a sleeping owner is woken to help.
 	helpFrom = 256 << 10
@@ -44,6 +51,9 @@ const (
 	gaveFailed = 1 << 62
 	gaveShift  = 24
 	gavePage   = 4096
+
+	// pullerWrites, in pullState.puller: the copy goes into the region.
+	pullerWrites = 1 << 32
 )
 
 // abandon breaks off what is under way when a region is deregistered, and
@@ -86,7 +96,7 @@ func (ps *pullState) recycle(epoch uint64) {
 }
 
 // claim takes the next piece: its offset and length, 0 if there is none.
-func (ps *pullState) claim(epoch, length uint64) (off, n uint64) {
+func (ps *pullState) claim(epoch, length, part uint64) (off, n uint64) {
 	for {
 		c := ps.cursor.load()
 		off = c & epochValue
@@ -94,7 +104,7 @@ func (ps *pullState) claim(epoch, length uint64) (off, n uint64) {
 			return 0, 0
 		}
 		left := length - off
-		n = min(max(left/4&^(gavePage-1), minPiece), maxPiece, left)
+		n = min(max(left/part&^(gavePage-1), minPiece), maxPiece, left)
 		if ps.cursor.cas(c, c+n) {
 			return off, n
 		}
@@ -109,11 +119,25 @@ func (t *transferTable) startPull(d *Device, x *transfer) {
 		return
 	}
 	x.phase = phaseOpening
-	if over, s := t.stepOpening(d, x); over {
-		t.finish(d, x, s)
-		return
+	over, s := t.stepOpening(d, x)
+	t.goOn(d, x, over, s, postedPull)
+}
+
+// goOn moves more pieces of a copy that was just opened, until so many bytes are
+// moved or the other side has the last one. A caller that goes on to compute would
+// leave what remains until it waits.
+func (t *transferTable) goOn(d *Device, x *transfer, over bool, s rdma.Status, limit uint64) {
+	for !over && x.phase == phaseShared && x.done < limit {
+		before := x.done
+		if over, s = t.stepShared(d, x); x.done == before {
+			break
+		}
 	}
-	t.active = append(t.active, x)
+	if over {
+		t.finish(d, x, s)
+	} else {
+		t.active = append(t.active, x)
+	}
 }
 
 // stepOpening opens the region for the pull, once it has no other.
@@ -133,7 +157,11 @@ func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) 
 	}
 	dest := x.body.Addr()
 	if d.seg.heap {
-		mr, err := d.regs.register(x.body, rdma.RemoteWrite)
+		acc := rdma.RemoteWrite
+		if x.op == rdma.OpWrite {
+			acc = rdma.RemoteRead
+		}
+		mr, err := d.regs.register(x.body, acc)
 		if err != nil {
 			ps.state.publishFenced(st)
 			return false, rdma.StatusOK // a registration will become free
@@ -142,6 +170,9 @@ func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) 
 	}
 	x.epoch, x.length = st>>epochShift, uint64(x.body.Len())
 	ps.length, ps.source, ps.dest, ps.puller = x.length, x.remote, dest, uint64(d.index)
+	if x.op == rdma.OpWrite {
+		ps.puller |= pullerWrites
+	}
 	ps.cursor.publish(st)
 	ps.done.publish(st)
 	x.phase = phaseShared
@@ -182,7 +213,7 @@ func (t *transferTable) startPush(d *Device, x *transfer) {
 // accept tells whether a puller has opened the region, and joins it.
 func (x *transfer) accept() bool {
 	st := x.slot.pull.state.load()
-	if st&epochValue != pullOpen {
+	if st&epochValue != pullOpen || x.slot.pull.puller&pullerWrites != 0 != (x.op == opAssist) {
 		return false
 	}
 	x.epoch, x.length = st>>epochShift, x.slot.pull.length
@@ -219,7 +250,7 @@ func (t *transferTable) withdraw(d *Device, key uint64) {
 
 // stepShared claims and moves one piece of a copy, from either side.
 func (t *transferTable) stepShared(d *Device, x *transfer) (bool, rdma.Status) {
-	if x.op == rdma.OpPush {
+	if x.op == rdma.OpPush || x.op == opAssist {
 		return d.stepPush(x)
 	}
 	return d.stepPull(x)
@@ -240,7 +271,11 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 	if d.copies.beside && x.leaveToOwner() {
 		return false, rdma.StatusOK
 	}
-	off, n := ps.claim(x.epoch, x.length)
+	part := uint64(sharedPart)
+	if x.op == rdma.OpWrite {
+		part = writerPart
+	}
+	off, n := ps.claim(x.epoch, x.length, part)
 	x.left.seen = off + n
 	if n == 0 {
 		if off, n = ps.takeBack(); n == 0 {
@@ -248,7 +283,7 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 		}
 	}
 	for to := x.body.Bytes()[off : off+n]; len(to) > 0 && x.status == rdma.StatusOK; {
-		moved, s := d.move(x.peer, false, to, x.remote+off, x.key, rdma.Cooperative)
+		moved, s := d.move(x.peer, x.op == rdma.OpWrite, to, x.remote+off, x.key, x.need())
 		if s == statusRefused {
 			// Rare: the kernel has changed its mind in the middle of a copy.
 			s = rdma.StatusFault
@@ -302,19 +337,19 @@ func (x *transfer) breakOff(n uint64) {
 }
 
 // account adds to the bytes that have arrived and, at the last one, wakes the
-// other side, which may sleep because it had nothing left to claim. A puller that
-// computes is told through whoever waits beside it, so that what its program made
-// depend on the copy can go on. An owner that computes is not: its buffer is free
-// either way, and it sees that when it asks.
+// other side, which may sleep because it had nothing left to claim. Who opened the
+// copy and computes is told through whoever waits beside it, so that what its program
+// made depend on the copy can go on. The owner of the region is not: it has no part in
+// what comes next, and sees the end when it asks.
 func (x *transfer) account(n uint64, other *peer) {
 	x.done += n
 	if x.slot.pull.done.add(n)&epochValue != x.length {
 		return
 	}
-	if x.op == rdma.OpPush {
-		other.seg.summon()
-	} else {
+	if x.opens() {
 		other.seg.unpark()
+	} else {
+		other.seg.summon()
 	}
 }
 
@@ -333,9 +368,9 @@ func (d *Device) stepPush(x *transfer) (bool, rdma.Status) {
 	if x.slot.key.load() != x.key {
 		return true, rdma.StatusFlushed
 	}
-	puller := d.peer(rdma.PeerID(ps.puller))
-	if x.mayHelp(puller) {
-		if off, n := ps.claim(x.epoch, x.length); n > 0 {
+	puller := d.peer(rdma.PeerID(uint32(ps.puller)))
+	if !d.copies.beside && x.mayHelp(puller) {
+		if off, n := ps.claim(x.epoch, x.length, sharedPart); n > 0 {
 			d.pushPiece(x, puller, off, n)
 		}
 	}
@@ -359,19 +394,23 @@ func (x *transfer) mayHelp(puller *peer) bool {
 	return puller != nil && puller.reach != reachMessages && x.status == rdma.StatusOK
 }
 
-// pushPiece writes a claimed piece into the puller's memory. If that is not
-// possible the puller gets the piece back, and we help no more.
+// pushPiece moves a claimed piece between our region and the memory of the one who
+// opened the copy. If that is not possible it gets the piece back, and we help no
+// more.
 func (d *Device) pushPiece(x *transfer, puller *peer, off, n uint64) {
 	ps := &x.slot.pull
 	base, size := x.slot.base.load(), x.slot.size.load()
 	from := sliceAt(d.seg.regionStart(int(x.key&keySlotMask)), size)[ps.source-base+off:][:n]
-	remote, key := ps.dest+off, uint64(0)
+	remote, key, need := ps.dest+off, uint64(0), rdma.RemoteWrite
+	if x.op == opAssist {
+		need = rdma.RemoteRead
+	}
 	if d.seg.heap {
 		key = ps.dest
 		remote = puller.seg.slot(int(key&keySlotMask)).base.load() + off
 	}
 	for len(from) > 0 {
-		moved, s := d.move(puller, true, from, remote, key, rdma.RemoteWrite)
+		moved, s := d.move(puller, x.op == rdma.OpPush, from, remote, key, need)
 		if s != rdma.StatusOK {
 			x.status = s
 			for {
@@ -388,6 +427,9 @@ func (d *Device) pushPiece(x *transfer, puller *peer, off, n uint64) {
 	x.account(n, puller)
 }
 
+// opens tells whether this is the side that opened the copy.
+func (x *transfer) opens() bool { return x.op == rdma.OpPull || x.op == rdma.OpWrite }
+
 // canMove tells whether stepShared would do something.
 func (x *transfer) canMove(d *Device) bool {
 	ps := &x.slot.pull
@@ -395,16 +437,16 @@ func (x *transfer) canMove(d *Device) bool {
 		return true
 	}
 	if ps.cursor.load()&epochValue < x.length {
-		return x.op == rdma.OpPull || x.mayHelp(d.peer(rdma.PeerID(ps.puller)))
+		return x.opens() || x.mayHelp(d.peer(rdma.PeerID(uint32(ps.puller))))
 	}
-	return x.op == rdma.OpPull && ps.gave.load()&gaveValid != 0
+	return x.opens() && ps.gave.load()&gaveValid != 0
 }
 
 // letGo leaves a copy that is ended from outside, because the peer is gone or the
 // queue pair closes. The memory may be used again when this returns, so an owner
 // that is writing a piece is waited for; a piece takes microseconds.
 func (d *Device) letGo(x *transfer) {
-	if x.op != rdma.OpPull || x.phase != phaseShared && x.phase != phaseMessages || x.slot == nil {
+	if !x.opens() || x.phase != phaseShared && x.phase != phaseMessages || x.slot == nil {
 		return
 	}
 	if x.phase == phaseMessages {

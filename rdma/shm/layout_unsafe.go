@@ -123,8 +123,8 @@ type pullState struct {
 	gave   word // a piece that the owner claimed but could not copy
 	length uint64
 	source uint64 // address in the owner
-	dest   uint64 // address in the puller
-	puller uint64 // index of the puller, above it its key for the destination
+	dest   uint64 // address in the puller; between goroutines the key of it
+	puller uint64 // index of the puller, and pullerWrites
 }
 
 // segment is one rank's segment as seen from here. In heap mode all devices

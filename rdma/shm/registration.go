@@ -40,7 +40,13 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	if d.closed {
 		return rdma.MR{}, rdma.ErrClosed
 	}
-	return d.regs.register(rdma.MemOf(mem), acc)
+	mr, err := d.regs.register(rdma.MemOf(mem), acc)
+	if err == nil && d.regs.assisted(mr.RKey) {
+		d.mu.Lock()
+		d.copies.offerHelp(d, mr.RKey)
+		d.mu.Unlock()
+	}
+	return mr, err
 }
 
 func (r *registrations) register(mem rdma.Mem, acc rdma.Access) (rdma.MR, error) {
@@ -96,13 +102,29 @@ func (r *registrations) reclaim() {
 // Deregister ends a registration. A copy that a peer has begun is broken off at
 // its next piece, and an OpPush that nobody has answered is flushed.
 func (d *Device) Deregister(mr rdma.MR) error {
+	assisted := d.regs.assisted(mr.RKey)
 	err := d.regs.deregister(mr.RKey)
-	if len(d.copies.offered) != 0 && err == nil {
+	if (assisted || len(d.copies.offered) != 0) && err == nil {
 		d.mu.Lock()
-		d.copies.withdraw(d, mr.RKey)
+		if assisted {
+			d.copies.endHelp(mr.RKey)
+		} else {
+			d.copies.withdraw(d, mr.RKey)
+		}
 		d.mu.Unlock()
 	}
 	return err
+}
+
+// assisted tells whether a registration has a transfer of its own, see assisted.go.
+func (r *registrations) assisted(key uint64) bool {
+	i := uint32(key & keySlotMask)
+	if i >= r.fresh {
+		return false
+	}
+	s := r.seg.slot(int(i))
+	const need = rdma.Assisted | rdma.RemoteWrite
+	return rdma.Access(s.rights.load())&need == need && s.size.load() >= assistFrom && s.key.load() == key
 }
 
 func (r *registrations) deregister(key uint64) error {

@@ -9,12 +9,15 @@ import (
 // Transfers are the requests that move memory: OpRead and OpWrite, and the two
 // halves of a cooperative copy (cooperative.go). A short one is done when it is
 // posted. Of the longer ones each poll moves one piece of one, in turn, so that
-// neither PostSend nor Poll holds the caller up for long.
+// neither PostSend nor Poll holds the caller up for long, except with a Write that
+// is wanted Prompt.
 
 const (
 	// postedCopy is the longest copy that is done within PostSend: about the time
 	// of a few system calls.
 	postedCopy = 64 << 10
+	// promptCopy is the same for a Write that is Prompt.
+	promptCopy = 4 << 20
 	// looks bounds how many transfers a poll looks at.
 	looks = 8
 )
@@ -51,13 +54,13 @@ const (
 	phaseMessages       // have the peer do it, see fallback.go
 	phaseOpening        // OpPull: wait until the region has no other copy
 	phaseShared         // OpPull, OpPush: claim pieces
-	phaseOffered        // OpPush: wait for the puller
+	phaseOffered        // OpPush, opAssist: wait for the other side
 )
 
 // transferTable holds the transfers of a device.
 type transferTable struct {
 	active  []*transfer // every poll may move one of these
-	offered []*transfer // OpPush without a puller: looked at when the bell rings
+	offered []*transfer // OpPush without a puller, opAssist without a writer: looked at when the bell rings
 	next    int         // in active
 	rung    uint64      // bell, when offered was last looked at
 
@@ -82,7 +85,11 @@ func (t *transferTable) start(d *Device, p *peer, wr *rdma.SendWR) error {
 	case rdma.OpPush:
 		t.startPush(d, x)
 	default:
-		t.startCopy(d, x)
+		limit := uint64(postedCopy)
+		if wr.Flags&rdma.Prompt != 0 {
+			limit = promptCopy
+		}
+		t.startCopy(d, x, limit)
 	}
 	return nil
 }
@@ -101,6 +108,10 @@ func (t *transferTable) take() *transfer {
 
 // finish completes a transfer that is in no list.
 func (t *transferTable) finish(d *Device, x *transfer, s rdma.Status) {
+	if x.op == opAssist {
+		t.offerAgain(x)
+		return
+	}
 	c := rdma.Completion{ID: x.id, Op: x.op, Peer: x.peer.id, Status: s}
 	if s == rdma.StatusOK {
 		c.Len = x.done
@@ -120,20 +131,30 @@ func (x *transfer) need() rdma.Access {
 	return rdma.Cooperative
 }
 
-func (t *transferTable) startCopy(d *Device, x *transfer) {
+// startCopy begins a Read or Write, and does it at once if it is no longer than
+// limit.
+func (t *transferTable) startCopy(d *Device, x *transfer, limit uint64) {
 	n := uint64(x.body.Len())
-	if x.peer.seg.access(x.key, x.remote, n, x.need()) == nil {
+	slot := x.peer.seg.access(x.key, x.remote, n, x.need())
+	if slot == nil {
 		t.finish(d, x, rdma.StatusRemoteAccess)
 		return
 	}
 	x.phase = phaseCopy
 	if x.peer.reach == reachMessages {
 		x.phase = phaseMessages
+	} else if n >= assistFrom && x.op == rdma.OpWrite && rdma.Access(slot.rights.load())&rdma.Assisted != 0 {
+		if x.slot = slot; t.startAssisted(d, x, limit) {
+			return
+		}
 	}
-	if n <= postedCopy {
+	for n <= limit {
 		if over, s := t.step(d, x); over {
 			t.finish(d, x, s)
 			return
+		}
+		if x.phase != phaseCopy {
+			break // the peer must be asked
 		}
 	}
 	t.active = append(t.active, x)
@@ -263,7 +284,11 @@ func (t *transferTable) end(d *Device, p *peer, s rdma.Status) {
 				return false
 			}
 			d.letGo(x)
-			t.finish(d, x, s)
+			if x.op == opAssist {
+				t.forget(x)
+			} else {
+				t.finish(d, x, s)
+			}
 			return true
 		})
 	}

@@ -1,0 +1,70 @@
+package shm
+
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// A Write into a region that was registered as Assisted is a cooperative copy with
+// the roles changed: the writer opens the slot of the region and copies, and the
+// owner, if it happens to poll, fetches pieces. The writer does all of it if the
+// owner computes. The owner has no request for it and sees no completion; in its place stands a
+// transfer of its own that waits for writers as long as the region is registered.
+
+// assistFrom is the shortest Write that the owner takes part in: for less, one
+// system call by the writer is over before the owner has looked.
+const assistFrom = 128<<10 + 1
+
+// opAssist is the owner's part in such a Write.
+const opAssist rdma.Op = 255
+
+// offerHelp makes the owner's transfer.
+func (t *transferTable) offerHelp(d *Device, key uint64) {
+	x := t.take()
+	x.op, x.key, x.slot, x.phase = opAssist, key, d.seg.slot(int(key&keySlotMask)), phaseOffered
+	t.offered = append(t.offered, x)
+}
+
+// offerAgain lets the owner's transfer wait for the next Write.
+func (t *transferTable) offerAgain(x *transfer) {
+	if x.slot.key.load() != x.key {
+		t.forget(x)
+		return
+	}
+	x.phase, x.peer, x.status, x.done = phaseOffered, nil, rdma.StatusOK, 0
+	t.offered = append(t.offered, x)
+}
+
+// endHelp ends the owner's transfer with the registration.
+func (t *transferTable) endHelp(key uint64) {
+	for _, list := range []*[]*transfer{&t.offered, &t.active} {
+		*list = slices.DeleteFunc(*list, func(x *transfer) bool {
+			if x.op != opAssist || x.key != key {
+				return false
+			}
+			t.forget(x)
+			return true
+		})
+	}
+}
+
+// forget frees a transfer that has no completion.
+func (t *transferTable) forget(x *transfer) {
+	*x = transfer{number: x.number, ticket: x.ticket + 1}
+	t.free = append(t.free, x)
+}
+
+// startAssisted begins a Write that the owner may help with. It is false if the
+// slot still has another copy, perhaps one that is over, but which the owner has
+// not looked at since: a Write does not wait for that.
+func (t *transferTable) startAssisted(d *Device, x *transfer, limit uint64) bool {
+	x.phase = phaseOpening
+	over, s := t.stepOpening(d, x)
+	if !over && x.phase == phaseOpening {
+		x.phase, x.slot = phaseCopy, nil
+		return false
+	}
+	t.goOn(d, x, over, s, limit)
+	return true
+}
