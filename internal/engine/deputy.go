@@ -102,7 +102,14 @@ func (e *Engine) noteLarge(x *p2p.Xfer) bool {
 		}
 	}
 	d.open = append(d.open, Op{x, x.Handle()})
-	return e.putOnDuty()
+	call := e.putOnDuty()
+	if call && x.Send && e.onDuty() {
+		// The data of an early receive was perhaps written within the call: to see the
+		// end of that is cheaper than to call somebody for it.
+		e.poll()
+		call = e.putOnDuty()
+	}
+	return call
 }
 
 // over tells whether an operation has ended, and perhaps serves as another by now.
@@ -133,7 +140,11 @@ func (e *Engine) standIn() {
 // tells.
 func (e *Engine) putOnDuty() (call bool) {
 	d := e.deputy
-	if !e.undriven() || e.sleepers != nil || d.stop.Load() || !d.pending() {
+	if !e.undriven() || e.sleepers != nil || d.stop.Load() {
+		return false
+	}
+	if !d.pending() {
+		e.relieve()
 		return false
 	}
 	if !e.onDuty() {
