@@ -23,7 +23,8 @@
 // messages, and the target serves them when it polls (fallback.go).
 //
 // A receiver that finds nothing may park (wait.go). A sender then has to wake
-// it, but must not pay a fence per message for the chance that it does.
+// it, but must not pay a fence per message for the chance that it does. Somebody
+// may also wait beside a receiver that computes, for urgent messages (beside.go).
 //
 // With a [Host] the same device serves ranks that are goroutines of one
 // process: the segment is ordinary memory, and copies are plain copies.
