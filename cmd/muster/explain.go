@@ -89,7 +89,7 @@ func explain(c *mpi.Comm) error {
 		fmt.Printf("Irecv of %d bytes or more offers its buffer to a sender that has not asked; the sender writes alone.\n", s.From)
 	default:
 		fmt.Printf("Irecv of %d bytes or more offers its buffer to a sender that has not asked, and helps to fill it if it waits.\n"+
-			"It stops for an envelope of which under 80 %% of the offers are used, and tries again with every 32nd receive.\n", s.From)
+			"It stops for an envelope of which under 80 %% of the offers are used, and tries one now and then to see whether that has changed.\n", s.From)
 	}
 	fmt.Printf("Progress: %s\n", progressInWords(c))
 	return nil

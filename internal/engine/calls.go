@@ -116,6 +116,12 @@ func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *
 	x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Mode = l, c.Ctx, c.Rank, tag, buf, mode
 	e.m.Send(x)
 	e.settle()
+	if x.Written() && e.undriven() {
+		// A device that writes with this processor has done so by now. To see the
+		// end and to say so must not wait for the caller's next call.
+		d := e.lanes[l.Dev]
+		e.work(d, d.cq.Poll(e.comps[:]))
+	}
 	return x
 }
 

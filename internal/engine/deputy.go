@@ -102,14 +102,7 @@ func (e *Engine) noteLarge(x *p2p.Xfer) bool {
 		}
 	}
 	d.open = append(d.open, Op{x, x.Handle()})
-	call := e.putOnDuty()
-	if call && x.Send && e.onDuty() {
-		// The data of an early receive was perhaps written within the call: to see the
-		// end of that is cheaper than to call somebody for it.
-		e.poll()
-		call = e.putOnDuty()
-	}
-	return call
+	return e.putOnDuty()
 }
 
 // over tells whether an operation has ended, and perhaps serves as another by now.

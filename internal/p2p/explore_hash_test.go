@@ -154,7 +154,8 @@ func (r *run) hashMatcher(h *hasher, rank int, n *node) {
 				if e.habit != (habit{}) {
 					b := hasher(7)
 					b.word(uint64(uint32(e.src))<<32 | uint64(uint32(e.tag)))
-					b.word(uint64(e.habit.wasted)<<16 | uint64(e.habit.probes)<<8 | uint64(e.habit.skipped))
+					b.word(e.habit.wasted)
+					b.word(uint64(e.habit.seen)<<48 | uint64(e.habit.pause)<<32 | uint64(e.habit.probes)<<16 | uint64(e.habit.skipped))
 					b.flags(e.habit.stopped)
 					sum += uint64(b)
 				}

@@ -135,7 +135,7 @@ func newRun(p program, s setting) *run {
 	r.w.done = r.ended
 	for i, n := range r.w.nodes {
 		if s.adapt {
-			n.m.habits = habitRule{spare: 0, every: 2, of: 1, resume: 1}
+			n.m.habits = habitRule{spare: 0, pause: 2, rest: 2, of: 1, resume: 1}
 		}
 		n.m.match.buckets, n.m.match.shift = make([]*entry, 8), 64-3 // a small table is soon cleared
 		for k, l := range n.links {

@@ -214,6 +214,9 @@ func (rndvSpec) Begin(m *Machine, x *Xfer) {
 	m.moveWith(rdma.Prompt, x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
 }
 
+// Written tells whether a send has found an RTR and its write is under way.
+func (x *Xfer) Written() bool { return x.proto == protoSpec && x.stage == stageMove }
+
 // arriveSpec takes an RTS that names the receive whose RTR was used. It must be
 // the one that matching gives the message to.
 func (m *Machine) arriveSpec(l *Link, p pattern, g *Msg, named uint64) {

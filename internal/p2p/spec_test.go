@@ -178,8 +178,8 @@ func TestNoRTRWithoutNeed(t *testing.T) {
 	}
 }
 
-// T1 4.2.6: under 80 % used, RTRs stop; every 32nd goes on, to see; 5 used of 6
-// and they are sent again.
+// T1 4.2.6: under 80 % used, RTRs stop; one now and then goes on, to see; 7 used of
+// 8 and they are sent again.
 func TestHabit(t *testing.T) {
 	rule := habitRules("")
 	var h habit
@@ -194,22 +194,28 @@ func TestHabit(t *testing.T) {
 	h.learn(&rule, true)
 	h.learn(&rule, false)
 	if !h.stopped {
-		t.Fatalf("not stopped although 4 of 16 were wasted: %016b", h.wasted)
+		t.Fatalf("not stopped although 13 of 64 were wasted: %064b", h.wasted)
 	}
 	sent := 0
-	for range 10 * 32 {
+	for range 10 * (16 + 32) {
 		if h.allow(&rule) {
 			sent++
 			h.learn(&rule, sent%2 == 0)
 		}
 	}
-	if sent != 10 || !h.stopped {
-		t.Fatalf("of 320 candidates %d were sent, stopped %v, want 10, true", sent, h.stopped)
+	if sent != 20 || !h.stopped {
+		t.Fatalf("of 480 candidates %d were sent, stopped %v, want 20, true", sent, h.stopped)
+	}
+	for range 10 {
+		h.learn(&rule, false)
+	}
+	if h.pause != rule.rest {
+		t.Fatalf("the pause after ten that were wasted is %d", h.pause)
 	}
 	for i := 1; h.stopped; i++ {
 		h.learn(&rule, true)
-		if i > 6 {
-			t.Fatal("6 used in a row do not suffice")
+		if i > 7 {
+			t.Fatal("7 used in a row do not suffice")
 		}
 	}
 	for range 2 {
@@ -251,10 +257,11 @@ func TestSpeculationStopsAndResumes(t *testing.T) {
 	for range 1000 {
 		exchange(false)
 	}
-	if s := l.Stats; s.RTRSent != 4+996/32 || s.RTRWasted != s.RTRSent || s.RTRStopped != 1000-s.RTRSent || back.Stats.RTRStale != s.RTRSent {
+	// Four, and after pauses of 16, 32, 64, 128 and 256.
+	if s := l.Stats; s.RTRSent != 4+5 || s.RTRWasted != s.RTRSent || s.RTRStopped != 1000-s.RTRSent || back.Stats.RTRStale != s.RTRSent {
 		t.Fatalf("1000 crossings: %+v", s)
 	}
-	for range 6*32 + 10 {
+	for range 512 + 256 + 128 + 64 + 32 + 16 + 16 {
 		exchange(true)
 	}
 	sent := l.Stats.RTRSent
@@ -267,7 +274,7 @@ func TestSpeculationStopsAndResumes(t *testing.T) {
 	for range 100 { // and it stops again
 		exchange(false)
 	}
-	if s := l.Stats; s.RTRSent > sent+100+4+96/32 {
+	if s := l.Stats; s.RTRSent > sent+100+13+3 {
 		t.Fatalf("it should have stopped again: %+v", s)
 	}
 	j.clean()

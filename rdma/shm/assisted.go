@@ -12,9 +12,9 @@ import (
 // owner computes. The owner has no request for it and sees no completion; in its place stands a
 // transfer of its own that waits for writers as long as the region is registered.
 
-// assistFrom is the shortest Write that the owner takes part in: for less, one
-// system call by the writer is over before the owner has looked.
-const assistFrom = 128<<10 + 1
+// assistFrom is the shortest Write that the owner takes part in: below it there is
+// only one piece.
+const assistFrom = minPiece + 1
 
 // opAssist is the owner's part in such a Write.
 const opAssist rdma.Op = 255
