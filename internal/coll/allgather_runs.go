@@ -210,73 +210,51 @@ func bruckAllgatherCost(s *Shape, m *Model, params []int) float64 {
 	return t + m.Copy*(all+largest)
 }
 
-// gatherBcastAllgather: up and down a tree to the base k+1 with rank 0 at the top.
-// A rank whose lowest digit other than 0 has weight w is the head of w ranks. The
-// N-1 messages up and the N-1 down are the fewest that an allgather can do with
+// gatherBcastAllgather goes up and down a tree with rank 0 at the top. The N-1
+// messages up and the N-1 down are the fewest that an allgather can do with
 // (T2 4.4.1): where ranks share cores, messages cost more than steps.
 func gatherBcastAllgather(b *sched.Builder, s *Shape, params []int) {
 	n, r, k := s.Size, s.Rank, params[0]
-	w := newRow(b, s, 0)
-	depth := 0
-	for span := 1; span < n; span *= k + 1 {
-		depth++
+	t, ok := knomial(b, r, n, k+1)
+	if !ok {
+		return
 	}
-	head, weight, parent := treePlace(r, n, k+1)
-	mine := w.run(r, head)
+	w := newRow(b, s, 0)
+	rounds := log(n, k+1)
+	mine := w.run(r, r+t.span)
 	var filled []sched.ID
-	if head == r+1 && r > 0 {
+	if t.parent >= 0 && len(t.children) == 0 {
 		mine = s.given() // a leaf needs no row to send from
 	} else {
 		filled = append(filled, b.Copy(w.run(r, r+1), s.given()))
 	}
-	step := 0
-	for span := 1; span < weight && r+span < n; span *= k + 1 {
-		b.Step(step)
-		step++
-		for j := 1; j <= k && r+j*span < n; j++ {
-			child := r + j*span
-			filled = append(filled, recvSome(b, child, w.run(child, min(child+span, n))))
-		}
+	for i := len(t.children) - 1; i >= 0; i-- {
+		c := t.children[i]
+		b.Step(rounds - 1 - c.step)
+		filled = append(filled, recvSome(b, c.rank, w.run(c.rank, c.rank+c.span)))
 	}
-	if r > 0 {
-		b.Step(step)
-		sent := sendSome(b, parent, mine, filled...)
-		b.Step(2*depth - 1 - step)
+	if t.parent >= 0 {
+		b.Step(rounds - 1 - t.step)
+		sent := sendSome(b, t.parent, mine, filled...)
+		b.Step(rounds + t.step)
 		// What comes back covers what was sent.
-		filled = []sched.ID{recvSome(b, parent, w.run(0, n), append(filled, sent)...)}
+		filled = []sched.ID{recvSome(b, t.parent, w.run(0, n), append(filled, sent)...)}
 	}
 	all := b.Join(filled...)
-	for span := weight / (k + 1); span >= 1; span /= k + 1 {
-		if r+span < n {
-			b.Step(2*depth - 1 - log(span, k+1))
-		}
-		for j := 1; j <= k && r+j*span < n; j++ {
-			sendSome(b, r+j*span, w.run(0, n), all)
-		}
+	for _, c := range t.children {
+		b.Step(rounds + c.step)
+		sendSome(b, c.rank, w.run(0, n), all)
 	}
+	b.Step(2 * rounds)
 	w.deliver(b, func(int) []sched.ID { return []sched.ID{all} })
-}
-
-// treePlace tells where a rank stands in the tree: it is the head of the ranks up
-// to before end, a full tree would have weight of them, and parent is above it.
-func treePlace(rank, size, radix int) (end, weight, parent int) {
-	weight = 1
-	for weight < size {
-		if digit := rank / weight % radix; digit > 0 {
-			return min(rank+weight, size), weight, rank - digit*weight
-		}
-		weight *= radix
-	}
-	return size, weight, -1
 }
 
 func gatherBcastAllgatherCost(s *Shape, m *Model, params []int) float64 {
 	all, largest := s.blocksTotal()
 	n, k := s.Size, params[0]
-	t := 0.0
+	t := knomialCost(n, m, k+1, all)
 	for span := 1; span < n; span *= k + 1 {
-		children := min(k, (n-1)/span)
-		t += m.together(children, all*float64(span)/float64(n)) + m.together(children, all)
+		t += m.together(min(k, (n-1)/span), all*float64(span)/float64(n))
 	}
 	return t + m.Copy*s.rowCopies(all, largest)
 }
