@@ -140,7 +140,7 @@ func (n *naming) text(t phrase) string {
 		return "Σ" + runs(t.from)
 	case len(t.from) > 1:
 		return "Σ" + runs(t.from) + " " + part
-	case part != "" && n.numbered && (n.ranks > 10 || t.run > 1 || t.last > t.first):
+	case part != "" && n.numbered && (n.ranks > 10 || t.run > 2 || t.last > t.first):
 		part = ":" + part
 	}
 	if t.run == 2 {

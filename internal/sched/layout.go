@@ -16,7 +16,7 @@ const (
 	rowHeight                        = 16 // of a cell, a note, a parcel
 	letterWidth                      = 6.1
 	stageGap, columnGap              = 16, 18
-	maxCells                         = 18 // of a buffer; above it is one cell
+	maxCells                         = 24 // of a buffer; above it is one cell
 	longestLabel                     = 14
 )
 

@@ -16,9 +16,9 @@ import (
 // Picture is what WriteSVG cannot see in the graphs.
 type Picture struct {
 	Title, Subtitle string
-	// Start gives where the data of a rank lie at the beginning, in order. If it is
-	// nil they are what the rank reads of its input.
-	Start func(rank int) []Span
+	// Start gives what lies where at the beginning, as for Validate. If it is nil,
+	// what a rank reads of its input is its data.
+	Start func(rank int) []Piece
 	// Parts are the ends of the parts of each rank's data if parts have numbers, as
 	// those of alltoall have: part k is for rank k. Else parts get letters where
 	// the schedule cuts data.

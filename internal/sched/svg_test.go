@@ -207,7 +207,7 @@ func TestBroadcastHasOneOrigin(t *testing.T) {
 			}
 		}
 	})
-	start := func(r int) []Span { return []Span{{Out, 0, 24 * (1 - r)}} }
+	start := func(r int) []Piece { return []Piece{{Span: Span{Out, 0, 24 * (1 - r)}, From: r, To: r + 1}} }
 	_, titles := parseSVG(t, graphs, Picture{Start: start})
 	for k, part := range []string{"a", "b", "c"} {
 		want := fmt.Sprintf("rank 0 to rank 1, 8 bytes, out[%d:%d] to out[%d:%d]: %s", k*8, k*8+8, k*8, k*8+8, part)

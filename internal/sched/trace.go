@@ -102,21 +102,19 @@ type trace struct {
 
 // follow runs all graphs. In a step everything happens that the step has, and what
 // earlier steps had and could not do yet.
-func follow(f *fitted, begin func(rank int) []Span) *trace {
+func follow(f *fitted, begin func(rank int) []Piece) *trace {
 	t := &trace{fitted: f}
 	now := make([]holding, len(f.graphs))
 	for r, g := range f.graphs {
 		t.sent = append(t.sent, map[int32]contents{})
 		t.steps = append(t.steps, f.step[r]...)
-		off := 0
-		spans := []Span{g.reads()}
+		pieces := []Piece{{Span: g.reads(), From: r, To: r + 1}}
 		if begin != nil {
-			spans = begin(r)
+			pieces = begin(r)
 		}
-		for _, s := range spans {
-			if s.Len > 0 {
-				now[r][s.Buf] = append(now[r][s.Buf], piece{at: s.Off, n: s.Len, off: off, from: []int{r}, how: Send, step: -1})
-				off += s.Len
+		for _, p := range pieces {
+			if p.Len > 0 {
+				now[r][p.Buf] = append(now[r][p.Buf], piece{at: p.Off, n: p.Len, off: p.At, from: upTo(p.From, p.To), how: Send, step: -1})
 			}
 		}
 	}
@@ -129,6 +127,14 @@ func follow(f *fitted, begin func(rank int) []Span) *trace {
 		t.after = append(t.after, slices.Clone(now))
 	}
 	return t
+}
+
+func upTo(from, to int) []int {
+	var list []int
+	for ; from < to; from++ {
+		list = append(list, from)
+	}
+	return list
 }
 
 func (t *trace) do(now []holding, r int, i, step int32) {
