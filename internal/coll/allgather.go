@@ -13,10 +13,24 @@ import "github.com/muster-mpi/muster/internal/sched"
 func allgatherAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
-			Kind: Allgather, Name: "bruck", Ref: "Bruck et al., IEEE TPDS 8(11), 1997; T2 3.4.3, figure 3.6",
-			About:  "In each round every rank sends all it has to k ranks below it; a local shift puts the blocks in order.",
-			Params: []Param{portsParam(1, 2, 3, 4, 7)},
-			Cost:   bruckAllgatherCost, Build: bruckAllgather,
+			Kind: Allgather, Name: "direct", Ref: "T2 3.4.3, equation 3.3",
+			About:  "Every rank sends its block to all others, k at a time.",
+			Params: []Param{portsParam(4, 1, 2, 8, 16)},
+			Cost: func(s *Shape, m *Model, params []int) float64 {
+				_, largest := s.blocksTotal()
+				return m.window(s.Size-1, params[0], largest) + m.Copy*largest
+			},
+			Build: directAllgather,
+		},
+		{
+			Kind: Allgather, Name: "ring", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+			About:  "Every rank passes on to its neighbour the block that it got last, in one direction or in both.",
+			Params: []Param{{Name: "ways", Values: []int{1, 2}, About: "1: all blocks go up; 2: half of them go down"}},
+			Cost: func(s *Shape, m *Model, params []int) float64 {
+				_, largest := s.blocksTotal()
+				return float64((s.Size-1+params[0]-1)/params[0])*m.together(min(params[0], s.Size-1), largest) + m.Copy*largest
+			},
+			Build: ringAllgather,
 		},
 		{
 			Kind: Allgather, Name: "recursive-doubling", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
@@ -36,14 +50,10 @@ func allgatherAlgorithms() []Algorithm {
 			Build: func(b *sched.Builder, s *Shape, params []int) { exchangeAllgather(b, s, params[0]) },
 		},
 		{
-			Kind: Allgather, Name: "ring", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-			About:  "Every rank passes on to its neighbour the block that it got last, in one direction or in both.",
-			Params: []Param{{Name: "ways", Values: []int{1, 2}, About: "1: all blocks go up; 2: half of them go down"}},
-			Cost: func(s *Shape, m *Model, params []int) float64 {
-				_, largest := s.blocksTotal()
-				return float64((s.Size-1+params[0]-1)/params[0])*m.together(min(params[0], s.Size-1), largest) + m.Copy*largest
-			},
-			Build: ringAllgather,
+			Kind: Allgather, Name: "bruck", Ref: "Bruck et al., IEEE TPDS 8(11), 1997; T2 3.4.3, figure 3.6",
+			About:  "In each round every rank sends all it has to k ranks below it; a local shift puts the blocks in order.",
+			Params: []Param{portsParam(1, 2, 3, 4, 7)},
+			Cost:   bruckAllgatherCost, Build: bruckAllgather,
 		},
 		{
 			Kind: Allgather, Name: "neighbour-exchange", Ref: "Chen et al., HPC Asia 2005",
@@ -58,16 +68,6 @@ func allgatherAlgorithms() []Algorithm {
 				return m.together(1, largest) + pairs*m.together(1, 2*largest) + m.Copy*largest
 			},
 			Build: neighbourExchangeAllgather,
-		},
-		{
-			Kind: Allgather, Name: "direct", Ref: "T2 3.4.3, equation 3.3",
-			About:  "Every rank sends its block to all others, k at a time.",
-			Params: []Param{portsParam(4, 1, 2, 8, 16)},
-			Cost: func(s *Shape, m *Model, params []int) float64 {
-				_, largest := s.blocksTotal()
-				return m.window(s.Size-1, params[0], largest) + m.Copy*largest
-			},
-			Build: directAllgather,
 		},
 		{
 			Kind: Allgather, Name: "gather-bcast", Ref: "T2 4.4.1",
