@@ -21,9 +21,7 @@ type accumulator struct {
 	end      sched.Span // where it must be at last; Len is that of acc
 	anywhere bool       // it may be anywhere at last
 	moves    int        // still to come
-	places   []sched.Span
-	took     int // bytes of places
-	next     int // of places to be used again
+	room     *room      // for scratch; may serve several
 }
 
 // side says where the ranks of the other value stand.
@@ -39,7 +37,7 @@ func sideOf(peer, rank int) side { return peer > rank }
 
 // newAccumulator begins with own. Every later meet has one of the sides, in their order.
 func newAccumulator(f *flow, commutes bool, own, end sched.Span, anywhere bool, sides []side) *accumulator {
-	x := &accumulator{f: f, commutes: commutes, acc: own, end: end, anywhere: anywhere}
+	x := &accumulator{f: f, commutes: commutes, acc: own, end: end, anywhere: anywhere, room: &room{f: f, most: 2 * own.Len}}
 	for _, s := range sides {
 		if s == right {
 			x.moves++
@@ -97,21 +95,33 @@ func (x *accumulator) home() sched.Span {
 	return x.scratch(x.acc.Len)
 }
 
-// scratch is room that the value is not in. Small receives have room of their own,
-// to be posted early; large ones take turns.
-func (x *accumulator) scratch(n int) sched.Span {
+// scratch is room that the value is not in.
+func (x *accumulator) scratch(n int) sched.Span { return x.room.get(n, x.acc) }
+
+// room is scratch. Small receives have room of their own, to be posted early; large
+// ones take turns.
+type room struct {
+	f      *flow
+	most   int // bytes to take before places are used again
+	took   int
+	places []sched.Span
+	next   int
+}
+
+// get gives n bytes that are not those of the value.
+func (r *room) get(n int, value sched.Span) sched.Span {
 	const plenty = 32 << 10
-	if x.took+n > max(plenty, 2*x.acc.Len) {
-		for range x.places {
-			p := x.places[x.next]
-			x.next = (x.next + 1) % len(x.places)
-			if p.Len >= n && p.Off != x.acc.Off || p.Len >= n && x.acc.Buf != sched.Tmp {
+	if r.took+n > max(plenty, r.most) {
+		for range r.places {
+			p := r.places[r.next]
+			r.next = (r.next + 1) % len(r.places)
+			if p.Len >= n && (value.Buf != sched.Tmp || p.Off != value.Off) {
 				return p.At(0, n)
 			}
 		}
 	}
-	p := x.f.Tmp(n)
-	x.took += n
-	x.places = append(x.places, p)
+	p := r.f.Tmp(n)
+	r.took += n
+	r.places = append(r.places, p)
 	return p
 }

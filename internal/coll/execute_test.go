@@ -454,7 +454,7 @@ func TestBarrierWaits(t *testing.T) {
 }
 
 func executable() (all []Algorithm) {
-	for _, family := range []func() []Algorithm{barrierAlgorithms, bcastAlgorithms, gatherAlgorithms, scatterAlgorithms} {
+	for _, family := range []func() []Algorithm{barrierAlgorithms, bcastAlgorithms, gatherAlgorithms, scatterAlgorithms, reduceAlgorithms, allreduceAlgorithms, reduceScatterAlgorithms, scanAlgorithms} {
 		all = append(all, family()...)
 	}
 	return all

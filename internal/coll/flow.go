@@ -30,12 +30,15 @@ type stretch struct {
 	readers  []sched.ID // since then; never changed in place
 }
 
-func (f *flow) send(peer int, src sched.Span) {
+// send sends src. It can be held back until something else has ended, too.
+func (f *flow) send(peer int, src sched.Span, held ...sched.ID) sched.ID {
 	if src.Len == 0 {
-		return
+		return sched.None
 	}
-	f.after = f.reads(f.after[:0], src)
-	f.read(src, f.Send(peer, src, f.after...))
+	f.after = f.reads(append(f.after[:0], held...), src)
+	id := f.Send(peer, src, f.after...)
+	f.read(src, id)
+	return id
 }
 
 func (f *flow) recv(peer int, dst sched.Span) {
