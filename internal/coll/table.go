@@ -15,7 +15,9 @@ import (
 // same cost the first is chosen.
 var rows = pointers(
 	barrierAlgorithms(), bcastAlgorithms(), gatherAlgorithms(), scatterAlgorithms(),
-	allgatherAlgorithms(), alltoallAlgorithms(), neighboursAlgorithms())
+	allgatherAlgorithms(), alltoallAlgorithms(),
+	reduceAlgorithms(), allreduceAlgorithms(), reduceScatterAlgorithms(), scanAlgorithms(),
+	neighboursAlgorithms())
 
 // byKind is the same table, kind by kind.
 var byKind = split(rows)
