@@ -36,6 +36,8 @@ type Comm struct {
 	size  int
 	name  string
 	freed bool
+	plans *collPlans // schedules of collectives; nil before the first
+	node  *nodeColl  // collectives in shared memory; nil before the first
 }
 
 // ready fills in what follows from the other fields.
@@ -173,7 +175,7 @@ func (c *Comm) Dup() (*Comm, error) {
 		return nil, err
 	}
 	d := *c
-	d.ctx, d.name = id, c.name+".dup"
+	d.ctx, d.name, d.plans, d.node = id, c.name+".dup", nil, nil
 	return d.ready(), nil
 }
 
@@ -314,7 +316,7 @@ func (c *Comm) Free() error {
 	}
 	c.freed = true
 	c.size = 0 // no rank is in range: the check of the rank, which every call makes, finds out
-	return nil
+	return c.w.teams.leave(c.node, "the communicator has been freed")
 }
 
 // usable says no for a communicator that has been freed.
