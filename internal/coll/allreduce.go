@@ -12,7 +12,7 @@ func allreduceAlgorithms() []Algorithm {
 			Kind: Allreduce, Name: "recursive-doubling", Ref: "Thakur, Rabenseifner, Gropp 2005, section 4.5",
 			About: "In round i the ranks at distance 2^i exchange their values.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				return foldedCost(s, m, true) + float64(log(power(s.Size), 2))*(m.together(1, float64(s.Bytes))+m.Reduce*float64(s.Bytes))
+				return m.atLeast(foldedCost(s, m, true) + float64(log(power(s.Size), 2))*(m.together(1, float64(s.Bytes))+m.Reduce*float64(s.Bytes)))
 			},
 			Build: doublingAllreduce,
 		},
@@ -21,7 +21,7 @@ func allreduceAlgorithms() []Algorithm {
 			About: "Every rank sends its data to all others and reduces what it gets: one step, for few ranks.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(s.Bytes)
-				return m.together(s.Size-1, n) + float64(s.Size-1)*m.Reduce*n + m.Copy*n + startOnly(m)
+				return m.atLeast(m.together(s.Size-1, n) + float64(s.Size-1)*m.Reduce*n + m.Copy*n)
 			},
 			Build: directAllreduce,
 		},
@@ -31,7 +31,7 @@ func allreduceAlgorithms() []Algorithm {
 			Needs: Needs{Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				each := float64(s.Bytes) / float64(s.Size)
-				return float64(s.Size-1)*(2*m.together(1, each)+m.Reduce*each) + startOnly(m)
+				return m.atLeast(float64(s.Size-1) * (2*m.together(1, each) + m.Reduce*each))
 			},
 			Build: ringAllreduce,
 		},
@@ -40,7 +40,7 @@ func allreduceAlgorithms() []Algorithm {
 			About: "Halves of the data are exchanged and reduced, then quarters, and so on, and then collected the way back.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(power(s.Size))
-				return foldedCost(s, m, true) + halvingCost(s, m) + float64(log(power(s.Size), 2))*m.Startup + (n-1)/n*float64(s.Bytes)*m.PerByte
+				return m.atLeast(foldedCost(s, m, true) + halvingCost(s, m) + float64(log(power(s.Size), 2))*m.Startup + (n-1)/n*float64(s.Bytes)*m.PerByte)
 			},
 			Build: rabenseifnerAllreduce,
 		},
@@ -50,8 +50,9 @@ func allreduceAlgorithms() []Algorithm {
 			Needs: Needs{Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(s.Size)
-				// Ranges that go past the last rank are two messages.
-				return 2*circulantCost(s.Size, float64(s.Bytes), m) - (n-1)/n*float64(s.Bytes)*m.Reduce + startOnly(m)
+				// Ranges of blocks that go past the last rank are two messages.
+				split := 2 * float64(max(log(s.Size, 2)-1, 0)) * m.Startup
+				return m.atLeast(2*circulantCost(s.Size, float64(s.Bytes), m) - (n-1)/n*float64(s.Bytes)*m.Reduce + split)
 			},
 			Build: circulantAllreduce,
 		},
@@ -59,7 +60,7 @@ func allreduceAlgorithms() []Algorithm {
 			Kind: Allreduce, Name: "reduce-bcast", Ref: "MPI-4.1 section 6.9.6",
 			About: "A reduction to rank 0 and a broadcast from it: the fewest messages in all, which counts where ranks share cores.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				return reduceTreeCost(s, m) + knomialCost(s.Size, m, 2, float64(s.Bytes)) + startOnly(m)
+				return m.atLeast(reduceTreeCost(s, m) + knomialCost(s.Size, m, 2, float64(s.Bytes)))
 			},
 			Build: reduceBcastAllreduce,
 		},

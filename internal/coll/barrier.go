@@ -26,22 +26,23 @@ func barrierAlgorithms() []Algorithm {
 			About:  "Arrivals are gathered up a tree and the release comes down it: the fewest messages in all.",
 			Params: []Param{radixParam(2, 4, 8, 16)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return 2*knomialCost(s.Size, m, p[0], 0) + startOnly(m)
+				return m.atLeast(2 * knomialCost(s.Size, m, p[0], 0))
 			},
 			Build: treeBarrier,
 		},
 	}
 }
 
-// startOnly is what a barrier costs at the least, so that no cost is zero.
-func startOnly(m *Model) float64 { return m.Startup }
+// atLeast is a cost that is not less than a start-up. Only a single rank could do
+// with less, and it has nothing to choose.
+func (m *Model) atLeast(cost float64) float64 { return max(cost, m.Startup) }
 
 func disseminationCost(s *Shape, m *Model, k int) float64 {
-	cost := startOnly(m)
+	cost := 0.0
 	for reach := 1; reach < s.Size; reach *= k + 1 {
 		cost += m.together(min(k, (s.Size-1)/reach), 0)
 	}
-	return cost
+	return m.atLeast(cost)
 }
 
 // dissemination: after round i a rank has heard, over others, from the

@@ -11,7 +11,7 @@ func bcastAlgorithms() []Algorithm {
 			Kind: Bcast, Name: "binomial", Ref: "Johnsson, Ho 1989",
 			About: "In every step each rank that has the data sends it to one that has not.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				return knomialCost(s.Size, m, 2, float64(s.Bytes)) + startOnly(m)
+				return m.atLeast(knomialCost(s.Size, m, 2, float64(s.Bytes)))
 			},
 			Build: func(b *sched.Builder, s *Shape, _ []int) { treeBcast(&flow{Builder: b}, s, 2) },
 		},
@@ -20,7 +20,7 @@ func bcastAlgorithms() []Algorithm {
 			About:  "A tree in which each rank that has the data sends it to k-1 others in a step.",
 			Params: []Param{radixParam(4, 3, 8, 16)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return knomialCost(s.Size, m, p[0], float64(s.Bytes)) + startOnly(m)
+				return m.atLeast(knomialCost(s.Size, m, p[0], float64(s.Bytes)))
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) { treeBcast(&flow{Builder: b}, s, p[0]) },
 		},
@@ -29,7 +29,7 @@ func bcastAlgorithms() []Algorithm {
 			About: "The data is scattered down a binomial tree and the parts then travel around a ring.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				each := float64(s.Bytes) / float64(s.Size)
-				return scatterPartsCost(s, m) + float64(s.Size-1)*m.together(1, each)
+				return m.atLeast(scatterPartsCost(s, m) + float64(s.Size-1)*m.together(1, each))
 			},
 			Build: func(b *sched.Builder, s *Shape, _ []int) { scatterBcast(b, s, collectRing) },
 		},
@@ -38,7 +38,7 @@ func bcastAlgorithms() []Algorithm {
 			About: "The data is scattered down a binomial tree and collected in log2 N exchanges of doubling length.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(s.Size)
-				return scatterPartsCost(s, m) + float64(log(s.Size, 2))*m.Startup + float64(s.Bytes)*(n-1)/n*m.PerByte
+				return m.atLeast(scatterPartsCost(s, m) + float64(log(s.Size, 2))*m.Startup + float64(s.Bytes)*(n-1)/n*m.PerByte)
 			},
 			Build: func(b *sched.Builder, s *Shape, _ []int) { scatterBcast(b, s, collectDoubling) },
 		},
@@ -114,7 +114,7 @@ func scatterBcast(b *sched.Builder, s *Shape, collect func(d *parted, step int))
 
 func scatterPartsCost(s *Shape, m *Model) float64 {
 	n := float64(s.Size)
-	return float64(log(s.Size, 2)+1)*m.Startup + float64(s.Bytes)*(n-1)/n*m.PerByte
+	return float64(log(s.Size, 2))*m.Startup + float64(s.Bytes)*(n-1)/n*m.PerByte
 }
 
 // has tells whether the scatter has given a part to a rank.

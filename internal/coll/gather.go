@@ -27,7 +27,7 @@ func gatherAlgorithms() []Algorithm {
 			Kind: Gather, Name: "linear", Ref: "MPI-4.1 section 6.5",
 			About: "All ranks send to the root at once.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				return m.window(s.Size-1, s.Size, float64(s.blockBytes())) + startOnly(m)
+				return m.atLeast(m.window(s.Size-1, s.Size, float64(s.blockBytes())))
 			},
 			Build: func(b *sched.Builder, s *Shape, _ []int) { directGather(b, s, s.Size) },
 		},
@@ -36,7 +36,7 @@ func gatherAlgorithms() []Algorithm {
 			About:  "The root receives from k ranks at a time: for long blocks.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return m.window(s.Size-1, p[0], float64(s.blockBytes())) + startOnly(m)
+				return m.atLeast(m.window(s.Size-1, p[0], float64(s.blockBytes())))
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) { directGather(b, s, p[0]) },
 		},
@@ -46,11 +46,11 @@ func gatherAlgorithms() []Algorithm {
 // spanningTreeCost is T2 equation 3.1, for any number of ranks, and of the copies
 // in between, which a rank below the root makes of what it passes on.
 func spanningTreeCost(s *Shape, m *Model, k int) float64 {
-	cost, each := startOnly(m), float64(s.blockBytes())
+	cost, each := 0.0, float64(s.blockBytes())
 	for below := 1; below < s.Size; below *= k + 1 {
 		cost += m.together(min(k, (s.Size-1)/below), each*float64(min(below, s.Size-below)))
 	}
-	return cost + m.Copy*each
+	return m.atLeast(cost + m.Copy*each)
 }
 
 // rootRuns gives the blocks of count ranks from first on, counted from the root, as

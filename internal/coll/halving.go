@@ -137,9 +137,9 @@ func (h *halved) cut(s *Shape) {
 // and, if they get the result, after it.
 func foldedCost(s *Shape, m *Model, back bool) float64 {
 	if power(s.Size) == s.Size {
-		return startOnly(m)
+		return 0
 	}
-	cost := m.together(1, float64(s.Bytes)) + m.Reduce*float64(s.Bytes) + startOnly(m)
+	cost := m.together(1, float64(s.Bytes)) + m.Reduce*float64(s.Bytes)
 	if back {
 		cost += m.together(1, float64(s.Bytes))
 	}

@@ -12,7 +12,7 @@ func reduceAlgorithms() []Algorithm {
 			Kind: Reduce, Name: "binomial", Ref: "Johnsson, Ho 1989; halves in the order of ranks",
 			About: "Ranks are halved again and again; of two halves one sends its value to the one with the root.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				return reduceTreeCost(s, m) + startOnly(m)
+				return m.atLeast(reduceTreeCost(s, m))
 			},
 			Build: func(b *sched.Builder, s *Shape, _ []int) {
 				x := reduceTree(&flow{Builder: b}, s, s.Root)
@@ -24,7 +24,7 @@ func reduceAlgorithms() []Algorithm {
 			About: "Halves of the data are exchanged and reduced, then quarters, and so on; the root collects the parts.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(power(s.Size))
-				return foldedCost(s, m, false) + halvingCost(s, m) + float64(log(s.Size, 2))*m.Startup + (n-1)/n*float64(s.Bytes)*m.PerByte
+				return m.atLeast(foldedCost(s, m, false) + halvingCost(s, m) + float64(log(power(s.Size), 2))*m.Startup + (n-1)/n*float64(s.Bytes)*m.PerByte)
 			},
 			Build: rabenseifnerReduce,
 		},
@@ -42,7 +42,7 @@ func reduceAlgorithms() []Algorithm {
 						sides++
 					}
 				}
-				return float64(k+max(long-1, 0))*(m.together(max(sides, 1), each)+m.Reduce*each*float64(sides)) + startOnly(m)
+				return m.atLeast(float64(k+max(long-1, 0)) * (m.together(max(sides, 1), each) + m.Reduce*each*float64(sides)))
 			},
 			Build: chainReduce,
 		},

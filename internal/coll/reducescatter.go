@@ -13,7 +13,7 @@ func reduceScatterAlgorithms() []Algorithm {
 			Needs: Needs{Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				all, largest := s.shares()
-				return circulantCost(s.Size, all, m) + m.Copy*largest + startOnly(m)
+				return m.atLeast(circulantCost(s.Size, all, m) + m.Copy*largest)
 			},
 			Build: circulantReduceScatter,
 		},
@@ -28,7 +28,7 @@ func reduceScatterAlgorithms() []Algorithm {
 				if power(s.Size) != s.Size {
 					cost += m.together(1, largest)
 				}
-				return cost
+				return m.atLeast(cost)
 			},
 			Build: halvingReduceScatter,
 		},
@@ -37,7 +37,7 @@ func reduceScatterAlgorithms() []Algorithm {
 			About: "In step i every rank sends the rank i above it its block and reduces what comes from i below: for long blocks, and in order.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				_, largest := s.shares()
-				return float64(s.Size-1)*(m.together(1, largest)+m.Reduce*largest) + startOnly(m)
+				return m.atLeast(float64(s.Size-1) * (m.together(1, largest) + m.Reduce*largest))
 			},
 			Build: pairwiseReduceScatter,
 		},
@@ -47,7 +47,7 @@ func reduceScatterAlgorithms() []Algorithm {
 			Needs: Needs{Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				_, largest := s.shares()
-				return float64(s.Size-1)*(m.together(1, largest)+m.Reduce*largest) + startOnly(m)
+				return m.atLeast(float64(s.Size-1) * (m.together(1, largest) + m.Reduce*largest))
 			},
 			Build: ringReduceScatter,
 		},
@@ -56,6 +56,9 @@ func reduceScatterAlgorithms() []Algorithm {
 
 // shares gives the bytes of all blocks and of the largest.
 func (s *Shape) shares() (all, largest float64) {
+	if s.Send.Lens == nil {
+		return float64(s.Size * s.Send.Each), float64(s.Send.Each)
+	}
 	for i := range s.Size {
 		_, n := s.Send.Of(i)
 		all, largest = all+float64(n), max(largest, float64(n))

@@ -9,11 +9,11 @@ func scanAlgorithms() []Algorithm {
 	chain := Param{Name: "segment", Values: []int{64 << 10, 8 << 10, 16 << 10, 32 << 10, 128 << 10, 256 << 10}, About: "bytes that travel as one message"}
 	doubling := func(s *Shape, m *Model, reductions float64) float64 {
 		n := float64(s.Bytes)
-		return float64(log(s.Size, 2))*(m.together(1, n)+reductions*m.Reduce*n) + m.Copy*n + startOnly(m)
+		return m.atLeast(float64(log(s.Size, 2))*(m.together(1, n)+reductions*m.Reduce*n) + m.Copy*n)
 	}
 	line := func(s *Shape, m *Model, k int) float64 {
 		each := float64(s.Bytes) / float64(k)
-		return float64(k+max(s.Size-2, 0))*(m.together(1, each)+m.Reduce*each) + startOnly(m)
+		return m.atLeast(float64(k+max(s.Size-2, 0)) * (m.together(1, each) + m.Reduce*each))
 	}
 	return []Algorithm{
 		{

@@ -26,7 +26,7 @@ func scatterAlgorithms() []Algorithm {
 			Kind: Scatter, Name: "linear", Ref: "MPI-4.1 section 6.6",
 			About: "The root sends to all ranks at once.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				return m.window(s.Size-1, s.Size, float64(s.blockBytes())) + startOnly(m)
+				return m.atLeast(m.window(s.Size-1, s.Size, float64(s.blockBytes())))
 			},
 			Build: func(b *sched.Builder, s *Shape, _ []int) { directScatter(b, s, s.Size) },
 		},
@@ -35,7 +35,7 @@ func scatterAlgorithms() []Algorithm {
 			About:  "The root sends to k ranks at a time: for long blocks.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return m.window(s.Size-1, p[0], float64(s.blockBytes())) + startOnly(m)
+				return m.atLeast(m.window(s.Size-1, p[0], float64(s.blockBytes())))
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) { directScatter(b, s, p[0]) },
 		},
