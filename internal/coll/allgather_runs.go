@@ -54,7 +54,11 @@ func (w *row) deliver(b *sched.Builder, by func(i int) []sched.ID) {
 	}
 	m := mover{b: b}
 	for i := range w.s.Size {
-		m.copy(w.s.gathered(around(w.first+i, w.s.Size)), w.run(i, i+1), by(i)...)
+		rank := around(w.first+i, w.s.Size)
+		if rank == w.s.Rank && w.s.InPlace {
+			continue // it is there, and may be on its way to others still
+		}
+		m.copy(w.s.gathered(rank), w.run(i, i+1), by(i)...)
 	}
 	m.flush()
 }

@@ -150,7 +150,7 @@ func exchangeAlltoall(b *sched.Builder, s *Shape, params []int) {
 	}
 	b.Step(step)
 	for m := lead + 1; m < end; m++ {
-		sendPieces(b, m, h.column(m))
+		readers = append(readers, sendPieces(b, m, h.column(m))...)
 	}
 	if !s.InPlace {
 		readers = nil
