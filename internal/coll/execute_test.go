@@ -273,7 +273,10 @@ func naiveSizes(s *Shape) (in, out int) {
 
 // cases gives the shapes of all ranks for each case of one algorithm.
 func cases(a *Algorithm, ranks int, rng *rand.Rand, try func(name string, shapes []Shape)) {
-	counts := []int{0, 1, 3, 37}
+	casesOf(a, ranks, []int{0, 1, 3, 37}, rng, try)
+}
+
+func casesOf(a *Algorithm, ranks int, counts []int, rng *rand.Rand, try func(name string, shapes []Shape)) {
 	if a.Kind == Barrier {
 		counts = counts[:1]
 	}
@@ -401,6 +404,43 @@ func TestExecute(t *testing.T) {
 		})
 	}
 	t.Logf("%d cases executed", total)
+}
+
+// TestExecuteLong has data that is too long for scratch of its own for every
+// receive, and long enough for pipelines to be cut into several segments.
+func TestExecuteLong(t *testing.T) {
+	rng := rand.New(rand.NewSource(2))
+	for _, a := range Algorithms() {
+		if a.Kind != Bcast && !reduces(a.Kind) {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s/%s", a.Kind, a.Name), func(t *testing.T) {
+			for _, ranks := range []int{2, 5, 8} {
+				for _, params := range [][]int{a.Default(), last(a.Params)} {
+					casesOf(&a, ranks, []int{7001}, rng, func(name string, shapes []Shape) {
+						if root := shapes[0].Root; root != 0 && root != ranks/2 && root != ranks-1 {
+							return
+						}
+						if err := execute(&a, shapes, params, rng); err != nil {
+							t.Fatalf("%v, %s: %.2000v", params, name, err)
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// last is the last value of every parameter, for pipelines a short segment.
+func last(params []Param) (values []int) {
+	for _, p := range params {
+		v := p.Values[len(p.Values)-1]
+		if p.Name == "segment" {
+			v = 1000
+		}
+		values = append(values, v)
+	}
+	return values
 }
 
 // allParams is every combination of the values worth trying.
