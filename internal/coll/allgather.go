@@ -18,7 +18,7 @@ func allgatherAlgorithms() []Algorithm {
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				_, largest := s.blocksTotal()
-				return m.window(s.Size-1, params[0], largest) + m.Copy*largest
+				return m.atLeast(m.window(s.Size-1, params[0], largest) + m.Copy*largest)
 			},
 			Build: directAllgather,
 		},
@@ -28,7 +28,7 @@ func allgatherAlgorithms() []Algorithm {
 			Params: []Param{{Name: "ways", Values: []int{1, 2}, About: "1: all blocks go up; 2: half of them go down"}},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				_, largest := s.blocksTotal()
-				return float64((s.Size-1+params[0]-1)/params[0])*m.together(min(params[0], s.Size-1), largest) + m.Copy*largest
+				return m.atLeast(float64((s.Size-1+params[0]-1)/params[0])*m.together(min(params[0], s.Size-1), largest) + m.Copy*largest)
 			},
 			Build: ringAllgather,
 		},
@@ -63,9 +63,9 @@ func allgatherAlgorithms() []Algorithm {
 				_, largest := s.blocksTotal()
 				pairs := float64(s.Size/2 - 1)
 				if s.Recv.irregular() {
-					return m.together(1, largest) + pairs*m.together(2, largest) + m.Copy*largest
+					return m.atLeast(m.together(1, largest) + pairs*m.together(2, largest) + m.Copy*largest)
 				}
-				return m.together(1, largest) + pairs*m.together(1, 2*largest) + m.Copy*largest
+				return m.atLeast(m.together(1, largest) + pairs*m.together(1, 2*largest) + m.Copy*largest)
 			},
 			Build: neighbourExchangeAllgather,
 		},

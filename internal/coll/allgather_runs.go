@@ -150,7 +150,7 @@ func exchangeAllgatherCost(s *Shape, m *Model, k int) float64 {
 	for span := 1; span < f.groups; span *= k + 1 {
 		t += m.together(k, all*float64(span)/float64(f.groups))
 	}
-	return t + m.Copy*s.rowCopies(all, largest)
+	return m.atLeast(t + m.Copy*s.rowCopies(all, largest))
 }
 
 // rowCopies is how many bytes the algorithms of rows copy: their own block, and
@@ -209,9 +209,9 @@ func bruckAllgatherCost(s *Shape, m *Model, params []int) float64 {
 		t += m.together(messages, all*float64(min(span, n-span))/float64(n))
 	}
 	if n <= k+1 {
-		return t + m.Copy*largest
+		return m.atLeast(t + m.Copy*largest)
 	}
-	return t + m.Copy*(all+largest)
+	return m.atLeast(t + m.Copy*(all+largest))
 }
 
 // gatherBcastAllgather goes up and down a tree with rank 0 at the top. The N-1
@@ -260,5 +260,5 @@ func gatherBcastAllgatherCost(s *Shape, m *Model, params []int) float64 {
 	for span := 1; span < n; span *= k + 1 {
 		t += m.together(min(k, (n-1)/span), all*float64(span)/float64(n))
 	}
-	return t + m.Copy*s.rowCopies(all, largest)
+	return m.atLeast(t + m.Copy*s.rowCopies(all, largest))
 }

@@ -9,7 +9,8 @@ import "github.com/muster-mpi/muster/internal/sched"
 // alltoall_relay.go has the algorithms in which blocks travel together.
 //
 // In place, a block lies where the block that replaces it will come to. Direct
-// copies all blocks away first; pairwise does so with one at a time.
+// copies all blocks away first; pairwise does so with one at a time. Ranks may be
+// in place or not each for itself: what passes between them is the same.
 
 func alltoallAlgorithms() []Algorithm {
 	return []Algorithm{
@@ -19,7 +20,7 @@ func alltoallAlgorithms() []Algorithm {
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				each := float64(s.blockBytes())
-				return m.window(s.Size-1, params[0], each) + m.Copy*each*s.inPlaceCopies()
+				return m.atLeast(m.window(s.Size-1, params[0], each) + m.Copy*each)
 			},
 			Build: directAlltoall,
 		},
@@ -28,11 +29,7 @@ func alltoallAlgorithms() []Algorithm {
 			About: "In each step every rank exchanges blocks with one partner, and goes on when both blocks have passed: no rank gets two long messages at a time.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				each := float64(s.blockBytes())
-				steps := s.Size - 1
-				if s.InPlace && s.Size&(s.Size-1) != 0 {
-					steps = s.Size // partners are mutual then: see mutual
-				}
-				return float64(steps)*m.together(1, each) + m.Copy*each*s.inPlaceCopies()
+				return m.atLeast(float64(pairings(s.Size))*m.together(1, each) + m.Copy*each)
 			},
 			Build: pairwiseAlltoall,
 		},
@@ -51,14 +48,6 @@ func alltoallAlgorithms() []Algorithm {
 			Cost:   exchangeAlltoallCost, Build: exchangeAlltoall,
 		},
 	}
-}
-
-// inPlaceCopies is how many blocks direct and pairwise copy.
-func (s *Shape) inPlaceCopies() float64 {
-	if s.InPlace {
-		return float64(s.Size - 1)
-	}
-	return 1
 }
 
 // sentTo is the block for a rank, at the start: in place it has the place and the
@@ -129,62 +118,69 @@ func save(b *sched.Builder, s *Shape, saved []piece) {
 
 // pairwiseAlltoall waits for both blocks of a step before it sends the next. The
 // receive of the next step is posted already, so that its sender need not wait.
+//
+// In place, the block for the partner is copied away and its place is received
+// into; two places for copies let a step begin while the last one ends. That asks
+// for partners that are mutual, and as each rank may be in place or not for itself,
+// they always are.
 func pairwiseAlltoall(b *sched.Builder, s *Shape, _ []int) {
 	b.Copy(s.gathered(s.Rank), s.sentTo(s.Rank))
+	var area [2]sched.Span
 	if s.InPlace {
-		pairwiseInPlace(b, s)
-		return
-	}
-	n := s.Size
-	sent, before, got := sched.None, sched.None, sched.None
-	for i := 1; i < n; i++ {
-		b.Step(i - 1)
-		to, from := around(s.Rank+i, n), around(s.Rank-i, n)
-		if n&(n-1) == 0 {
-			to, from = s.Rank^i, s.Rank^i // the same partner for both blocks
+		longest := 0
+		for i := range s.Size {
+			longest = max(longest, s.gathered(i).Len)
 		}
-		if id := sendSome(b, to, s.sentTo(to), sent, got); id != sched.None {
-			sent = id
-		}
-		if id := recvSome(b, from, s.gathered(from), before); id != sched.None {
-			before, got = got, id
-		}
+		area[0], area[1] = b.Tmp(longest), b.Tmp(longest)
 	}
-}
-
-// pairwiseInPlace copies the block for the partner of a step away, sends the copy
-// and receives into the block's place. That asks for partners that are mutual.
-// Two places for copies are enough for a step to begin while the last one ends.
-func pairwiseInPlace(b *sched.Builder, s *Shape) {
-	longest := 0
-	for i := range s.Size {
-		longest = max(longest, s.gathered(i).Len)
-	}
-	area := [2]sched.Span{b.Tmp(longest), b.Tmp(longest)}
-	var sends [2]sched.ID
-	sends[0], sends[1] = sched.None, sched.None
-	got := sched.None
-	turn := 0
-	for step := range s.Size {
+	var sends, receives []sched.ID
+	for step := range pairings(s.Size) {
 		b.Step(step)
-		peer := mutual(s.Rank, step, s.Size)
-		block := s.gathered(peer)
-		if peer == s.Rank || block.Len == 0 {
+		peer := partner(s.Rank, step, s.Size)
+		if peer == s.Rank {
 			continue
 		}
-		copied := b.Copy(area[turn].At(0, block.Len), block, sends[turn])
-		sends[turn] = b.Send(peer, area[turn].At(0, block.Len), copied, sends[1-turn], got)
-		got = b.Recv(peer, block, copied)
-		turn = 1 - turn
+		src, saved := s.sentTo(peer), sched.None
+		if s.InPlace && src.Len > 0 {
+			copied := area[len(sends)%2].At(0, src.Len)
+			saved = b.Copy(copied, src, back(sends, 2))
+			src = copied
+		}
+		if id := sendSome(b, peer, src, saved, back(sends, 1), back(receives, 1)); id != sched.None {
+			sends = append(sends, id)
+		}
+		if id := recvSome(b, peer, s.gathered(peer), saved, back(receives, 2)); id != sched.None {
+			receives = append(receives, id)
+		}
 	}
 }
 
-// mutual is the partner of a rank in a step, such that it is the partner's partner
-// and every pair meets once in n steps. A rank that meets itself rests: for a
-// power of two that is everybody's first step, so that n-1 are left.
-func mutual(rank, step, n int) int {
-	if n&(n-1) == 0 {
-		return rank ^ step
+// pairings is how many steps it takes until every rank has met every other, if a
+// rank meets one a step: with an odd number, someone rests in each.
+func pairings(n int) int {
+	if n%2 == 0 {
+		return n - 1
 	}
-	return around(step-rank, n)
+	return n
+}
+
+// partner is whom a rank meets in a step; itself if it rests. A power of two goes
+// by the bits that differ, so that near ranks meet first. Else the sum of the two
+// numbers is the step, as in a tournament: an odd number of ranks has one left over
+// each time, and of an even number the last rank stays out and meets that one.
+func partner(rank, step, n int) int {
+	if n > 1 && n&(n-1) == 0 {
+		return rank ^ (step + 1)
+	}
+	ring := n - 1 + n%2
+	if rank == ring { // the last of an even number
+		if step%2 == 1 {
+			step += ring
+		}
+		return step / 2
+	}
+	if p := around(step-rank, ring); p != rank || n%2 == 1 {
+		return p
+	}
+	return ring
 }

@@ -96,7 +96,7 @@ func bruckAlltoallCost(s *Shape, m *Model, params []int) float64 {
 		}
 		t += m.together(messages, float64(largest)*each)
 	}
-	return t + m.Copy*copied*each
+	return m.atLeast(t + m.Copy*copied*each)
 }
 
 // withDigit counts the numbers below n whose digit of this weight is j.
@@ -247,5 +247,5 @@ func exchangeAlltoallCost(s *Shape, m *Model, params []int) float64 {
 			copied += group * all * float64(k) / float64(k+1)
 		}
 	}
-	return t + m.Copy*copied
+	return m.atLeast(t + m.Copy*copied)
 }

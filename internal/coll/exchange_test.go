@@ -12,24 +12,24 @@ import (
 // that are each rank's own, and the steps that T2 chapter 3 promises.
 
 // TestOwnOffsets gives every rank another order of blocks, with gaps: only lengths
-// are common knowledge (MPI-4.1 6.7 and 6.8).
+// are common knowledge (MPI-4.1 6.7 and 6.8). And some ranks are in place where
+// others are not, as callers in Go may be.
 func TestOwnOffsets(t *testing.T) {
 	rng := rand.New(rand.NewSource(5))
 	for _, a := range append(allgatherAlgorithms(), alltoallAlgorithms()...) {
-		if a.Needs.Regular {
-			continue
-		}
 		t.Run(fmt.Sprintf("%s/%s", a.Kind, a.Name), func(t *testing.T) {
-			for size := 1; size <= 11; size++ {
-				for _, inPlace := range []bool{false, true} {
-					shapes := ownOffsets(a.Kind, size, inPlace, rng)
+			for size := 1; size <= 14; size++ {
+				for _, inPlace := range []func() bool{
+					func() bool { return false }, func() bool { return true }, func() bool { return rng.Intn(2) == 0 },
+				} {
+					shapes := ownOffsets(a.Kind, size, a.Needs.Regular, inPlace, rng)
 					if ok, _ := Applicable(&a, &shapes[0]); !ok {
 						continue
 					}
 					task := exchangeTask(shapes)
 					a.EachParams(func(params []int) {
 						if err := proveGraphs(&a, shapes, params, task); err != nil {
-							t.Fatalf("%v, %d ranks, in place %v: %v", params, size, inPlace, err)
+							t.Fatalf("%v, %d ranks: %v", params, size, err)
 						}
 					})
 				}
@@ -38,9 +38,9 @@ func TestOwnOffsets(t *testing.T) {
 	}
 }
 
-// ownOffsets draws blocks: lens[i][j] bytes go from rank i to rank j. In place
-// the same number comes back; in an allgather the same goes to all.
-func ownOffsets(kind Kind, size int, inPlace bool, rng *rand.Rand) []Shape {
+// ownOffsets draws blocks: lens[i][j] bytes go from rank i to rank j. As many come
+// back, which those in place need; in an allgather the same goes to all.
+func ownOffsets(kind Kind, size int, regular bool, inPlace func() bool, rng *rand.Rand) []Shape {
 	lens := make([][]int, size)
 	for i := range lens {
 		lens[i] = make([]int, size)
@@ -48,28 +48,28 @@ func ownOffsets(kind Kind, size int, inPlace bool, rng *rand.Rand) []Shape {
 			lens[i][j] = rng.Intn(4)
 			if kind == Allgather {
 				lens[i][j] = lens[i][0]
-			} else if inPlace && j < i {
+			} else if j < i {
 				lens[i][j] = lens[j][i]
 			}
 		}
 	}
 	shapes := make([]Shape, size)
 	for r := range shapes {
-		send, recv := Blocks{Irregular: true}, Blocks{Irregular: true}
-		for i := range size {
-			send.Lens, recv.Lens = append(send.Lens, lens[r][i]), append(recv.Lens, lens[i][r])
+		shapes[r] = Shape{Kind: kind, Rank: r, Size: size, InPlace: inPlace()}
+		if regular {
+			shapes[r].Send.Each, shapes[r].Recv.Each = 3, 3
+			continue
 		}
-		for _, b := range []*Blocks{&send, &recv} {
-			b.Offs = make([]int, size)
-			end := 0
-			for _, i := range rng.Perm(size) {
-				b.Offs[i] = end + rng.Intn(2)
-				end = b.Offs[i] + b.Lens[i]
+		for i, b := range []*Blocks{&shapes[r].Send, &shapes[r].Recv} {
+			b.Irregular, b.Offs = true, make([]int, size)
+			for j := range size {
+				b.Lens = append(b.Lens, []int{lens[r][j], lens[j][r]}[i])
 			}
-		}
-		shapes[r] = Shape{Kind: kind, Rank: r, Size: size, InPlace: inPlace, Recv: recv}
-		if kind == Alltoall && !inPlace {
-			shapes[r].Send = send
+			end := 0
+			for _, j := range rng.Perm(size) {
+				b.Offs[j] = end + rng.Intn(2)
+				end = b.Offs[j] + b.Lens[j]
+			}
 		}
 	}
 	return shapes
@@ -180,5 +180,27 @@ func TestPortsAndSteps(t *testing.T) {
 				t.Errorf("%d steps and %d blocks a port, want %d and %d", steps, busiest/each, c.steps, c.port)
 			}
 		})
+	}
+}
+
+func TestPartners(t *testing.T) {
+	for n := 1; n <= 40; n++ {
+		met := map[[2]int]int{}
+		for step := range pairings(n) {
+			for r := range n {
+				p := partner(r, step, n)
+				if p < 0 || p >= n || partner(p, step, n) != r {
+					t.Fatalf("%d ranks, step %d: %d meets %d, which meets %d", n, step, r, p, partner(p, step, n))
+				}
+				met[[2]int{r, p}]++
+			}
+		}
+		for a := range n {
+			for b := range n {
+				if got := met[[2]int{a, b}]; a != b && got != 1 || a == b && got != n%2 {
+					t.Fatalf("%d ranks: %d meets %d %d times", n, a, b, got)
+				}
+			}
+		}
 	}
 }
