@@ -104,6 +104,5 @@ func (t *Team) faulty() error {
 	m := &Mismatch{Rank: int(f.rank), Peer: int(f.peer)}
 	m.Kind, m.Bytes = readSign(f.sign)
 	m.Other, m.Theirs = readSign(f.seen)
-	t.broken = m
 	return m
 }

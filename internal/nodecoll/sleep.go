@@ -48,6 +48,9 @@ func (t *Team) linger(n int) (drowsy bool, err error) {
 	if err == nil {
 		err = t.faulty()
 	}
+	if err != nil {
+		t.broken = err // the ranks are no longer in step
+	}
 	return drowsy, err
 }
 
@@ -69,6 +72,7 @@ func (t *Team) sleep(q int, seen bool) (err error) {
 	}
 	if err != nil {
 		t.mine.asleep.Store(0)
+		t.broken = err
 	}
 	t.seg.head.sleepers.Add(-1)
 	return err
