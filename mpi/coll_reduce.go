@@ -32,12 +32,6 @@ func reduceCall[T Elem](c *Comm, name string, in, out []T, op *Op[T], root int) 
 	if err := c.checkRoot(name, root); err != nil {
 		return collCall{name: name}, err
 	}
-	if c.rank != root {
-		if in == nil {
-			in = out[:0] // only the root can mean in place by it
-		}
-		out = nil
-	}
 	k, err := combined(c, name, coll.Reduce, in, out, op, c.rank == root)
 	k.key.root = root
 	return k, err

@@ -84,16 +84,14 @@ func reduceScatterCall[T Elem](c *Comm, name string, in, out []T, counts []int, 
 	if inPlace {
 		given = out
 	}
-	all, mine := len(given), len(given)/c.size
+	mine := len(given) / c.size
+	all := mine * c.size
+	k.key.bytes = mine * k.key.elem
 	if counts != nil {
-		all = 0
+		mine, all, k.key.bytes = counts[c.rank], 0, 0
 		for _, n := range counts {
 			all += n
 		}
-		mine = counts[c.rank]
-	} else {
-		all = mine * c.size
-		k.key.bytes = mine * k.key.elem
 	}
 	if len(given) != all {
 		return k, c.refuse(ErrCount, name, "the contribution has %d elements; %d ranks share %d", len(given), c.size, all)
