@@ -31,21 +31,31 @@ func Alltoallw[T Elem](c *Comm, in []T, sends []*Layout[T], out []T, recvs []*La
 // been waited for.
 func Ialltoallw[T Elem](c *Comm, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) Request {
 	k, w, err := alltoallwCall(c, "Ialltoallw", in, sends, out, recvs)
-	if err != nil {
-		return c.refused(err)
+	return c.startedPacked(&k, w, err)
+}
+
+// AlltoallwInit prepares an Alltoallw.
+func AlltoallwInit[T Elem](c *Comm, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) *Persistent {
+	k, w, err := alltoallwCall(c, "AlltoallwInit", in, sends, out, recvs)
+	return c.preparedPacked(&k, w, err)
+}
+
+// startedPacked starts an exchange of packed blocks.
+func (c *Comm) startedPacked(k *collCall, w *packedExchange, refused error) Request {
+	if refused != nil {
+		return c.refused(refused)
 	}
 	w.pack()
-	r := c.started(&k, nil)
+	r := c.started(k, nil)
 	if r.more == nil {
 		r.more = &requestMore{landing: w}
 	}
 	return c.landed(r)
 }
 
-// AlltoallwInit prepares an Alltoallw.
-func AlltoallwInit[T Elem](c *Comm, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) *Persistent {
-	k, w, err := alltoallwCall(c, "AlltoallwInit", in, sends, out, recvs)
-	p := c.prepared(&k, err)
+// preparedPacked prepares one.
+func (c *Comm) preparedPacked(k *collCall, w *packedExchange, refused error) *Persistent {
+	p := c.prepared(k, refused)
 	if p.err == nil {
 		p.coll.pack = w.pack
 		p.coll.more = &requestMore{landing: w}
@@ -83,10 +93,10 @@ func alltoallwCall[T Elem](c *Comm, name string, in []T, sends []*Layout[T], out
 	}
 	w := &packedExchange{}
 	var err error
-	if w.sends, k.sendCounts, w.in, err = blockViews(c, name, "in", in, sends); err != nil {
+	if w.sends, k.sendCounts, w.in, err = blockViews(c, name, "in", c.size, in, sends); err != nil {
 		return k, nil, err
 	}
-	if w.recvs, k.recvCounts, w.out, err = blockViews(c, name, "out", out, recvs); err != nil {
+	if w.recvs, k.recvCounts, w.out, err = blockViews(c, name, "out", c.size, out, recvs); err != nil {
 		return k, nil, err
 	}
 	if mine, theirs := k.sendCounts[c.rank], k.recvCounts[c.rank]; mine != theirs {
@@ -96,12 +106,13 @@ func alltoallwCall[T Elem](c *Comm, name string, in []T, sends []*Layout[T], out
 	return k, w, nil
 }
 
-// blockViews lays layouts over a slice and makes room for their packed form.
-func blockViews[T Elem](c *Comm, name, what string, buf []T, layouts []*Layout[T]) (views []dtype.View, lens []int, packed []byte, err error) {
-	if len(layouts) != c.size {
-		return nil, nil, nil, c.refuse(ErrArg, name, "there are %d layouts for %s and %d ranks", len(layouts), what, c.size)
+// blockViews lays layouts, one for each of n ranks or neighbours, over a slice and
+// makes room for their packed form.
+func blockViews[T Elem](c *Comm, name, what string, n int, buf []T, layouts []*Layout[T]) (views []dtype.View, lens []int, packed []byte, err error) {
+	if len(layouts) != n {
+		return nil, nil, nil, c.refuse(ErrArg, name, "there are %d layouts for %s, which has %d blocks", len(layouts), what, n)
 	}
-	views, lens = make([]dtype.View, c.size), make([]int, c.size)
+	views, lens = make([]dtype.View, n), make([]int, n)
 	total := 0
 	for r, l := range layouts {
 		if l == nil {

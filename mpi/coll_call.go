@@ -45,6 +45,7 @@ type collCall struct {
 	sendCounts, sendDispls []int
 	recvCounts, recvDispls []int
 	in, out                []byte
+	near                   *neighbourhood // of neighbourhood collectives
 }
 
 // blocking makes a call that has no reduction and waits for its end.

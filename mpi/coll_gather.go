@@ -119,11 +119,16 @@ func gatheredv[T Elem](c *Comm, k *collCall, in, out []T, counts, displs []int) 
 // checkBlocks says what is wrong with counts and places of blocks in a slice of
 // length n.
 func (c *Comm) checkBlocks(name, what string, n int, counts, displs []int) error {
-	if len(counts) != c.size {
-		return c.refuse(ErrCount, name, "there are %d counts for %s and %d ranks", len(counts), what, c.size)
+	return c.checkParts(name, what, "rank", c.size, n, counts, displs)
+}
+
+// checkParts is checkBlocks for the blocks of so many peers: ranks or neighbours.
+func (c *Comm) checkParts(name, what, peer string, peers, n int, counts, displs []int) error {
+	if len(counts) != peers {
+		return c.refuse(ErrCount, name, "there are %d counts for %s and %d %ss", len(counts), what, peers, peer)
 	}
-	if displs != nil && len(displs) != c.size {
-		return c.refuse(ErrArg, name, "there are %d places in %s and %d ranks; use nil for blocks one after the other", len(displs), what, c.size)
+	if displs != nil && len(displs) != peers {
+		return c.refuse(ErrArg, name, "there are %d places in %s and %d %ss; use nil for blocks one after the other", len(displs), what, peers, peer)
 	}
 	at := 0
 	for r, m := range counts {
@@ -131,10 +136,10 @@ func (c *Comm) checkBlocks(name, what string, n int, counts, displs []int) error
 			at = displs[r]
 		}
 		if m < 0 {
-			return c.refuse(ErrCount, name, "the count of rank %d in %s is %d", r, what, m)
+			return c.refuse(ErrCount, name, "the count of %s %d in %s is %d", peer, r, what, m)
 		}
 		if at < 0 || at > n || m > n-at {
-			return c.refuse(ErrBuffer, name, "the block of rank %d is elements %d to %d of %s, which has %d", r, at, at+m-1, what, n)
+			return c.refuse(ErrBuffer, name, "the block of %s %d is elements %d to %d of %s, which has %d", peer, r, at, at+m-1, what, n)
 		}
 		at += m
 	}

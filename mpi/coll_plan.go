@@ -21,6 +21,7 @@ type planKey struct {
 	ordered   bool // the reduction does not commute
 	inPlace   bool
 	irregular bool // lengths differ from rank to rank
+	shared    bool // all neighbours are sent the same block
 	root      int
 	elem      int   // bytes of an element
 	bytes     int   // of the data; of the own block, or of each block that is sent
@@ -156,6 +157,8 @@ func (c *Comm) shape(k *collCall) coll.Shape {
 		s.Send = coll.Blocks{}
 	case coll.Scatter, coll.ReduceScatter:
 		s.Recv = coll.Blocks{}
+	case coll.Neighbours:
+		k.neighbourBlocks(&s)
 	}
 	return s
 }

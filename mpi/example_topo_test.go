@@ -80,6 +80,32 @@ func ExampleComm_DistGraphCreate() {
 	// Output: rank 2 receives from [1] and sends to [4]
 }
 
+// A line of ranks, each with a part of a rod between two ghost cells, which get the
+// border cells of the neighbours. At the ends nothing arrives.
+func ExampleNeighborAlltoall() {
+	onRanks(3, func(world *mpi.Comm) error {
+		line, err := world.CartCreate([]int{world.Size()}, nil, mpi.Near)
+		if err != nil {
+			return err
+		}
+		left, right := 10*line.Rank()+1, 10*line.Rank()+2
+		ghosts := []int{0, 0}
+		// The block for the left neighbour first, then the one for the right.
+		if err := mpi.NeighborAlltoall(line, []int{left, right}, ghosts); err != nil {
+			return err
+		}
+		all := make([]int, 2*line.Size())
+		if err := mpi.Gather(line.Comm, ghosts, all, 0); err != nil {
+			return err
+		}
+		if line.Rank() == 0 {
+			fmt.Println(all)
+		}
+		return nil
+	})
+	// Output: [0 11 2 21 12 0]
+}
+
 // A Reorder of one's own: ranks in reverse. It sees the edges and the nodes, and
 // Crossing counts the edges between nodes.
 func ExampleReorder() {
