@@ -34,6 +34,7 @@ other through muster and then send messages to each other directly.`,
 		newAgentCommand(),
 		newBenchCommand(),
 		newExplainCommand(),
+		newTuneCommand(),
 		newDoctorCommand(),
 		newVersionCommand(),
 	)
