@@ -51,7 +51,7 @@ func allreduceAlgorithms() []Algorithm {
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(s.Size)
 				// Ranges of blocks that go past the last rank are two messages.
-				split := 2 * float64(max(log(s.Size, 2)-1, 0)) * m.Startup
+				split := 2 * float64(max(log(s.Size, 2)-1, 0)) * (m.together(2, 0) - m.together(1, 0))
 				return m.atLeast(2*circulantCost(s.Size, float64(s.Bytes), m) - (n-1)/n*float64(s.Bytes)*m.Reduce + split)
 			},
 			Build: circulantAllreduce,

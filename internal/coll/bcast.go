@@ -48,11 +48,24 @@ func bcastAlgorithms() []Algorithm {
 			Params: []Param{segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				k := segments(s.Bytes, s.Elem, p[0])
-				return float64(k+max(s.Size-2, 0)) * m.together(1, float64(s.Bytes)/float64(k))
+				return pipelineCost(s, m, s.Size-1, k, 0)
 			},
 			Build: chainBcast,
 		},
 	}
+}
+
+// pipelineCost is the time of k segments over so many hops, with a reduction of
+// reduce a byte after each: the first goes all the way, the others follow as fast
+// as the slowest part of a hop.
+func pipelineCost(s *Shape, m *Model, hops, k int, reduce float64) float64 {
+	if hops == 0 {
+		return m.atLeast(0)
+	}
+	each := float64(s.Bytes) / float64(k)
+	message := m.together(1, each)
+	follow := max(message/float64(max(m.Ports, 1)), reduce*each)
+	return float64(hops)*(message+reduce*each) + float64(k-1)*follow
 }
 
 func segmentParam(values ...int) Param {

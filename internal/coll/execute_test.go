@@ -436,7 +436,7 @@ func last(params []Param) (values []int) {
 	for _, p := range params {
 		v := p.Values[len(p.Values)-1]
 		if p.Name == "segment" {
-			v = 1000
+			v = 1000 // several in all tests
 		}
 		values = append(values, v)
 	}

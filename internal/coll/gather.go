@@ -43,14 +43,13 @@ func gatherAlgorithms() []Algorithm {
 	}
 }
 
-// spanningTreeCost is T2 equation 3.1, for any number of ranks, and of the copies
-// in between, which a rank below the root makes of what it passes on.
+// spanningTreeCost is T2 equation 3.1, for any number of ranks and ports, and the
+// copy that a rank below the root makes of its own block.
 func spanningTreeCost(s *Shape, m *Model, k int) float64 {
-	cost, each := 0.0, float64(s.blockBytes())
-	for below := 1; below < s.Size; below *= k + 1 {
-		cost += m.together(min(k, (s.Size-1)/below), each*float64(min(below, s.Size-below)))
-	}
-	return m.atLeast(cost + m.Copy*each)
+	each := float64(s.blockBytes())
+	return m.atLeast(m.Copy*each + spreadCost(s.Size, m, k+1, func(below int) float64 {
+		return m.Startup + float64(min(below, s.Size-below))*each*m.PerByte
+	}))
 }
 
 // rootRuns gives the blocks of count ranks from first on, counted from the root, as

@@ -34,15 +34,12 @@ func reduceAlgorithms() []Algorithm {
 			Params: []Param{segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				k := segments(s.Bytes, s.Elem, p[0])
-				each := float64(s.Bytes) / float64(k)
-				long := max(s.Root, s.Size-1-s.Root)
-				sides := 0
-				for _, n := range []int{s.Root, s.Size - 1 - s.Root} {
-					if n > 0 {
-						sides++
-					}
+				if s.Root > 0 && s.Root < s.Size-1 { // the root gets and reduces from both sides
+					both := *m
+					both.Ports = max(m.Ports/2, 1)
+					return pipelineCost(s, &both, max(s.Root, s.Size-1-s.Root), k, 2*m.Reduce)
 				}
-				return m.atLeast(float64(k+max(long-1, 0)) * (m.together(max(sides, 1), each) + m.Reduce*each*float64(sides)))
+				return pipelineCost(s, m, s.Size-1, k, m.Reduce)
 			},
 			Build: chainReduce,
 		},

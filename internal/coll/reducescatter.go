@@ -37,7 +37,12 @@ func reduceScatterAlgorithms() []Algorithm {
 			About: "In step i every rank sends the rank i above it its block and reduces what comes from i below: for long blocks, and in order.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				_, largest := s.shares()
-				return m.atLeast(float64(s.Size-1) * (m.together(1, largest) + m.Reduce*largest))
+				if s.Size == 1 {
+					return m.atLeast(0)
+				}
+				message, reduce := m.together(1, largest), m.Reduce*largest
+				next := max(message/float64(min(2, max(m.Ports, 1))), reduce)
+				return message + reduce + float64(s.Size-2)*next
 			},
 			Build: pairwiseReduceScatter,
 		},

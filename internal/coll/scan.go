@@ -6,33 +6,31 @@ import "github.com/muster-mpi/muster/internal/sched"
 // from below, so operands are in order by themselves.
 
 func scanAlgorithms() []Algorithm {
-	chain := Param{Name: "segment", Values: []int{64 << 10, 8 << 10, 16 << 10, 32 << 10, 128 << 10, 256 << 10}, About: "bytes that travel as one message"}
-	doubling := func(s *Shape, m *Model, reductions float64) float64 {
+	chain := segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)
+	doubling := func(s *Shape, m *Model, reductions int) float64 {
 		n := float64(s.Bytes)
-		return m.atLeast(float64(log(s.Size, 2))*(m.together(1, n)+reductions*m.Reduce*n) + m.Copy*n)
-	}
-	line := func(s *Shape, m *Model, k int) float64 {
-		each := float64(s.Bytes) / float64(k)
-		return m.atLeast(float64(k+max(s.Size-2, 0)) * (m.together(1, each) + m.Reduce*each))
+		return m.atLeast(float64(log(s.Size, 2))*m.together(1, n) + float64(max(reductions, 0))*m.Reduce*n)
 	}
 	return []Algorithm{
 		{
 			Kind: Scan, Name: "recursive-doubling", Ref: "Hillis, Steele 1986",
 			About: "In round i every rank sends its value to the rank 2^i above, which puts it before its own.",
-			Cost:  func(s *Shape, m *Model, _ []int) float64 { return doubling(s, m, 1) },
+			Cost:  func(s *Shape, m *Model, _ []int) float64 { return doubling(s, m, log(s.Size, 2)) },
 			Build: doublingScan,
 		},
 		{
 			Kind: Scan, Name: "linear", Ref: "MPI-4.1 section 6.11.1",
 			About: "The value grows from rank to rank.",
-			Cost:  func(s *Shape, m *Model, _ []int) float64 { return line(s, m, 1) },
+			Cost:  func(s *Shape, m *Model, _ []int) float64 { return pipelineCost(s, m, s.Size-1, 1, m.Reduce) },
 			Build: func(b *sched.Builder, s *Shape, _ []int) { chainScan(b, s, 1) },
 		},
 		{
 			Kind: Scan, Name: "chain", Ref: "Watts, van de Geijn 1995, with a reduction",
 			About:  "The value grows from rank to rank, in segments one behind the other.",
 			Params: []Param{chain},
-			Cost:   func(s *Shape, m *Model, p []int) float64 { return line(s, m, segments(s.Bytes, s.Elem, p[0])) },
+			Cost: func(s *Shape, m *Model, p []int) float64 {
+				return pipelineCost(s, m, s.Size-1, segments(s.Bytes, s.Elem, p[0]), m.Reduce)
+			},
 			Build: func(b *sched.Builder, s *Shape, p []int) {
 				chainScan(b, s, segments(s.Bytes, s.Elem, p[0]))
 			},
@@ -40,13 +38,13 @@ func scanAlgorithms() []Algorithm {
 		{
 			Kind: Exscan, Name: "recursive-doubling", Ref: "Hillis, Steele 1986",
 			About: "Like the scan, with a second value that leaves out the own.",
-			Cost:  func(s *Shape, m *Model, _ []int) float64 { return doubling(s, m, 2) },
+			Cost:  func(s *Shape, m *Model, _ []int) float64 { return doubling(s, m, 2*log(s.Size, 2)-2) },
 			Build: doublingExscan,
 		},
 		{
 			Kind: Exscan, Name: "linear", Ref: "MPI-4.1 section 6.11.2",
 			About: "The value grows from rank to rank.",
-			Cost:  func(s *Shape, m *Model, _ []int) float64 { return line(s, m, 1) + m.Copy*float64(s.Bytes) },
+			Cost:  func(s *Shape, m *Model, _ []int) float64 { return pipelineCost(s, m, s.Size-1, 1, m.Reduce) },
 			Build: func(b *sched.Builder, s *Shape, _ []int) { chainExscan(b, s, 1) },
 		},
 		{
@@ -54,7 +52,7 @@ func scanAlgorithms() []Algorithm {
 			About:  "The value grows from rank to rank, in segments one behind the other.",
 			Params: []Param{chain},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return line(s, m, segments(s.Bytes, s.Elem, p[0])) + m.Copy*float64(s.Bytes)
+				return pipelineCost(s, m, s.Size-1, segments(s.Bytes, s.Elem, p[0]), m.Reduce)
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) {
 				chainExscan(b, s, segments(s.Bytes, s.Elem, p[0]))

@@ -61,12 +61,36 @@ func radixParam(values ...int) Param {
 	return Param{Name: "radix", Values: values, About: "ranks that know after the first step, per rank that knew before"}
 }
 
-// knomialCost is the way of bytes from the root to the last rank. The root has
-// radix-1 children in each step.
+// knomialCost is the time until all n ranks have bytes from the root.
 func knomialCost(n int, m *Model, radix int, bytes float64) float64 {
-	cost := 0.0
-	for below := 1; below < n; below *= radix {
-		cost += m.together(min(radix-1, (n-1)/below), bytes)
+	return spreadCost(n, m, radix, func(int) float64 { return m.Startup + bytes*m.PerByte })
+}
+
+// spreadCost is the time until all n ranks have heard from the root. A message to
+// a rank with so many ranks from it on takes message(below); ports of them
+// are under way at a time, those for the most ranks first.
+func spreadCost(n int, m *Model, radix int, message func(below int) float64) float64 {
+	var level [64]float64 // the time below a rank with radix^i ranks
+	below, i := 1, 0
+	for ; below < n; i++ {
+		sent, t := 0.0, 0.0 // how far the sends have come, and what is below them
+		ahead := 0          // that have a port before this one
+		for l, b := i, below; l >= 0; l, b = l-1, b/radix {
+			children := radix - 1
+			if l == i {
+				children = min(children, (n-1)/below)
+			}
+			each := message(b)
+			for ; children > 0; children-- {
+				if ahead%max(m.Ports, 1) == 0 {
+					sent += each
+				}
+				ahead++
+				t = max(t, sent+level[l])
+			}
+		}
+		level[i+1] = t
+		below *= radix
 	}
-	return cost
+	return level[i]
 }
