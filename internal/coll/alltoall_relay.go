@@ -83,7 +83,7 @@ func (s *Shape) endOf(travels []int, last bool) (place sched.Span, ok bool) {
 func bruckAlltoallCost(s *Shape, m *Model, params []int) float64 {
 	n, base := s.Size, params[0]+1
 	each := float64(s.blockBytes())
-	t, copied := 0.0, float64(n)
+	t, copied := 0.0, 1.0
 	for weight := 1; weight < n; weight *= base {
 		messages, largest := 0, 0
 		for j := 1; j < base && j*weight < n; j++ {
@@ -91,10 +91,16 @@ func bruckAlltoallCost(s *Shape, m *Model, params []int) float64 {
 			messages++
 			largest = max(largest, count)
 			if count > 1 {
-				copied += float64(count)
+				copied += float64(count) // packed
 			}
 		}
+		if n-1 == weight && weight > 1 && messages < m.Ports {
+			continue // one block, which has not moved before: it goes beside the first round
+		}
 		t += m.together(messages, float64(largest)*each)
+		if weight*base < n {
+			copied += float64(weight * (base - 1)) // at their end, and taken out
+		}
 	}
 	return m.atLeast(t + m.Copy*copied*each)
 }
@@ -237,7 +243,7 @@ func exchangeAlltoallCost(s *Shape, m *Model, params []int) float64 {
 	k := params[0]
 	f := newFold(s.Size, k+1)
 	each := float64(s.blockBytes())
-	group := float64(f.others() + 1)
+	group := float64(s.Size) / float64(f.groups)
 	all := float64(s.Size) * each
 	t := 2 * m.together(f.others(), all)
 	copied := all * group
