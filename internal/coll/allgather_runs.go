@@ -256,9 +256,8 @@ func gatherBcastAllgather(b *sched.Builder, s *Shape, params []int) {
 func gatherBcastAllgatherCost(s *Shape, m *Model, params []int) float64 {
 	all, largest := s.blocksTotal()
 	n, k := s.Size, params[0]
-	t := knomialCost(n, m, k+1, all)
-	for span := 1; span < n; span *= k + 1 {
-		t += m.together(min(k, (n-1)/span), all*float64(span)/float64(n))
-	}
-	return m.atLeast(t + m.Copy*s.rowCopies(all, largest))
+	up := spreadCost(n, m, k+1, func(below int) float64 {
+		return m.Startup + all*float64(min(below, n-below))/float64(n)*m.PerByte
+	})
+	return m.atLeast(up + knomialCost(n, m, k+1, all) + m.Copy*s.rowCopies(all, largest))
 }
