@@ -14,7 +14,7 @@ import (
 // All ranks of a call must choose the same without asking each other. They do if
 // they have the same table and the same model, since everything else that is
 // looked at here is known to all of them: what only some know (the lengths of
-// alltoallv or gatherv, the neighbours of a rank, a root's InPlace) is left out by
+// alltoallv or gatherv, the neighbours of a rank, InPlace) is left out by
 // the algorithms' costs and by Message. Callers see to the table and the model.
 
 // Choice is an algorithm for a call, with what led to it.

@@ -106,8 +106,8 @@ func TestChooseAlike(t *testing.T) {
 		})
 	}
 	for _, a := range Algorithms() {
-		if a.Kind.Rooted() && a.Needs.NotInPlace {
-			t.Errorf("%s by %s is not for calls in place, but only the root knows whether a call is", a.Kind, a.Name)
+		if a.Kind != Neighbours && a.Needs.NotInPlace {
+			t.Errorf("%s by %s is not for calls in place, but each rank only knows of itself whether it is", a.Kind, a.Name)
 		}
 	}
 }

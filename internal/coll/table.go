@@ -78,12 +78,12 @@ func (a *Algorithm) Default() []int {
 	return params
 }
 
-// Rooted tells whether a kind has a root. Only then may InPlace differ between
-// ranks.
+// Rooted tells whether a kind has a root.
 func (k Kind) Rooted() bool { return k == Bcast || k == Gather || k == Scatter || k == Reduce }
 
 // Applicable tells whether an algorithm can do a call, and if not, why. All ranks
-// of the call get the same answer.
+// of the call get the same answer: InPlace, which may differ, matters to Neighbours
+// alone, where MPI has no such call.
 func Applicable(a *Algorithm, s *Shape) (ok bool, why string) {
 	n := &a.Needs
 	switch {
@@ -99,7 +99,7 @@ func Applicable(a *Algorithm, s *Shape) (ok bool, why string) {
 		return false, "the reduction does not commute"
 	case n.Regular && (s.Send.irregular() || s.Recv.irregular()):
 		return false, "the blocks have different lengths"
-	case n.NotInPlace && s.InPlace && !s.Kind.Rooted():
+	case n.NotInPlace && s.InPlace:
 		return false, "the call is in place"
 	case n.WholeBlocks && s.Bytes < s.Size*max(s.Elem, 1):
 		return false, "there are fewer elements than ranks"
