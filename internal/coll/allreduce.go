@@ -9,7 +9,7 @@ import "github.com/muster-mpi/muster/internal/sched"
 func allreduceAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
-			Kind: Allreduce, Name: "recursive-doubling", Ref: "Thakur, Rabenseifner, Gropp 2005, section 4.5",
+			Kind: Allreduce, Name: "recursive-doubling", Ref: "Thakur, Rabenseifner, Gropp 2005",
 			About: "In round i the ranks at distance 2^i exchange their values.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return m.atLeast(foldedCost(s, m, true) + float64(log(power(s.Size), 2))*(m.together(1, float64(s.Bytes))+m.Reduce*float64(s.Bytes)))

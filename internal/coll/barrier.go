@@ -22,7 +22,7 @@ func barrierAlgorithms() []Algorithm {
 			Build:  func(b *sched.Builder, s *Shape, p []int) { dissemination(b, s, p[0]) },
 		},
 		{
-			Kind: Barrier, Name: "tree", Ref: "Mellor-Crummey, Scott 1991, section 3",
+			Kind: Barrier, Name: "tree", Ref: "Mellor-Crummey, Scott 1991",
 			About:  "Arrivals are gathered up a tree and the release comes down it: the fewest messages in all.",
 			Params: []Param{radixParam(2, 4, 8, 16)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {

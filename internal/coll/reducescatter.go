@@ -18,7 +18,7 @@ func reduceScatterAlgorithms() []Algorithm {
 			Build: circulantReduceScatter,
 		},
 		{
-			Kind: ReduceScatter, Name: "recursive-halving", Ref: "Thakur, Rabenseifner, Gropp 2005, section 4.3",
+			Kind: ReduceScatter, Name: "recursive-halving", Ref: "Thakur, Rabenseifner, Gropp 2005",
 			About: "Ranks far apart exchange and reduce halves of the blocks, then nearer ones quarters, and so on.",
 			Needs: Needs{Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
@@ -33,7 +33,7 @@ func reduceScatterAlgorithms() []Algorithm {
 			Build: halvingReduceScatter,
 		},
 		{
-			Kind: ReduceScatter, Name: "pairwise", Ref: "Thakur, Rabenseifner, Gropp 2005, section 4.3",
+			Kind: ReduceScatter, Name: "pairwise", Ref: "Thakur, Rabenseifner, Gropp 2005",
 			About: "In step i every rank sends the rank i above it its block and reduces what comes from i below: for long blocks, and in order.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				_, largest := s.shares()
