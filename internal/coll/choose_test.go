@@ -109,6 +109,14 @@ func TestChooseAlike(t *testing.T) {
 		if a.Kind != Neighbours && a.Needs.NotInPlace {
 			t.Errorf("%s by %s is not for calls in place, but each rank only knows of itself whether it is", a.Kind, a.Name)
 		}
+		s := Shape{Kind: a.Kind, Size: 6, Elem: 8, Bytes: 800, Commutes: true, Send: Blocks{Each: 800}, Recv: Blocks{Each: 800}}
+		other := s
+		other.Rank, other.InPlace = 5, true
+		a.EachParams(func(params []int) {
+			if x, y := a.Cost(&s, &ethernet, params), a.Cost(&other, &ethernet, params); x != y {
+				t.Errorf("%s by %s %v costs rank 0 %g, and rank 5 in place %g", a.Kind, a.Name, params, x, y)
+			}
+		})
 	}
 }
 
