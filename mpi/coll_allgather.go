@@ -30,6 +30,9 @@ func AllgatherInit[T Elem](c *Comm, in, out []T) *Persistent {
 }
 
 func allgatherCall[T Elem](c *Comm, name string, in, out []T) (collCall, error) {
+	if c.inter != nil {
+		return interAllgatherCall(c, name, in, out)
+	}
 	k := collCall{name: name, key: planKey{kind: coll.Allgather, elem: sizeOf[T]()}}
 	if err := checkType[T](c, name); err != nil {
 		return k, err
@@ -65,6 +68,9 @@ func AllgathervInit[T Elem](c *Comm, in, out []T, counts, displs []int) *Persist
 }
 
 func allgathervCall[T Elem](c *Comm, name string, in, out []T, counts, displs []int) (collCall, error) {
+	if c.inter != nil {
+		return interAllgathervCall(c, name, in, out, counts, displs)
+	}
 	k := collCall{name: name, key: planKey{kind: coll.Allgather, elem: sizeOf[T](), irregular: true}}
 	if err := checkType[T](c, name); err != nil {
 		return k, err

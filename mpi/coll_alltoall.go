@@ -29,6 +29,9 @@ func AlltoallInit[T Elem](c *Comm, in, out []T) *Persistent {
 }
 
 func alltoallCall[T Elem](c *Comm, name string, in, out []T) (collCall, error) {
+	if c.inter != nil {
+		return interAlltoallCall(c, name, in, out)
+	}
 	k := collCall{name: name, key: planKey{kind: coll.Alltoall, elem: sizeOf[T]()}}
 	if err := checkType[T](c, name); err != nil {
 		return k, err
@@ -75,6 +78,9 @@ func AlltoallvInit[T Elem](c *Comm, in []T, sendCounts, sendDispls []int, out []
 }
 
 func alltoallvCall[T Elem](c *Comm, name string, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) (collCall, error) {
+	if c.inter != nil {
+		return interAlltoallvCall(c, name, in, sendCounts, sendDispls, out, recvCounts, recvDispls)
+	}
 	k := collCall{name: name, key: planKey{kind: coll.Alltoall, elem: sizeOf[T](), irregular: true}}
 	if err := checkType[T](c, name); err != nil {
 		return k, err

@@ -99,6 +99,10 @@ func alltoallwCall[T Elem](c *Comm, name string, in []T, sends []*Layout[T], out
 	if w.recvs, k.recvCounts, w.out, err = blockViews(c, name, "out", c.size, out, recvs); err != nil {
 		return k, nil, err
 	}
+	if c.inter != nil { // no rank is in both groups
+		k.in, k.out = w.in, w.out
+		return k, w, nil
+	}
 	if mine, theirs := k.sendCounts[c.rank], k.recvCounts[c.rank]; mine != theirs {
 		return k, nil, c.refuse(ErrCount, name, "this rank sends itself %d bytes and expects %d", mine, theirs)
 	}

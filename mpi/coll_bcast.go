@@ -26,6 +26,9 @@ func BcastInit[T Elem](c *Comm, buf []T, root int) *Persistent {
 }
 
 func bcastCall[T Elem](c *Comm, name string, buf []T, root int) (collCall, error) {
+	if c.inter != nil {
+		return interBcastCall(c, name, buf, root)
+	}
 	k := collCall{name: name, out: rawBytes(buf)}
 	k.key = planKey{kind: coll.Bcast, root: root, elem: sizeOf[T](), bytes: len(k.out)}
 	if err := checkType[T](c, name); err != nil {

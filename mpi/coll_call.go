@@ -106,7 +106,7 @@ func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 		p.err = c.collFailure(err)
 		return p
 	}
-	co := c.e.NewCollective(plan.graph, &c.co, c.ranks, nil)
+	co := c.e.NewCollective(plan.graph, &c.co, c.collRanks(), nil)
 	co.Call, co.Tag = k.name, preparedTag+c.plans.prepared
 	c.plans.prepared++
 	p.coll = &preparedColl{co: co, in: k.in, out: k.out}
@@ -217,6 +217,8 @@ func (c *Comm) collFailure(err error) error {
 	switch {
 	case !errors.As(err, &part):
 		return err // it is ours
+	case c.inter != nil:
+		return c.inter.both.collFailure(part) // whose ranks are those of the schedule
 	case part.Err == nil:
 		return c.refuse(ErrTruncate, part.Call, "%w", part)
 	}
@@ -224,7 +226,7 @@ func (c *Comm) collFailure(err error) error {
 }
 
 func (c *Comm) checkRoot(op string, root int) error {
-	if err := c.usable(op); err != nil {
+	if err := c.intra(op); err != nil {
 		return err
 	}
 	if root < 0 || root >= c.size {

@@ -29,6 +29,9 @@ func GatherInit[T Elem](c *Comm, in, out []T, root int) *Persistent {
 }
 
 func gatherCall[T Elem](c *Comm, name string, in, out []T, root int) (collCall, error) {
+	if c.inter != nil {
+		return interGatherCall(c, name, in, out, root)
+	}
 	k := collCall{name: name, key: planKey{kind: coll.Gather, root: root, elem: sizeOf[T]()}}
 	if err := checkType[T](c, name); err != nil {
 		return k, err
@@ -86,6 +89,9 @@ func GathervInit[T Elem](c *Comm, in, out []T, counts, displs []int, root int) *
 }
 
 func gathervCall[T Elem](c *Comm, name string, in, out []T, counts, displs []int, root int) (collCall, error) {
+	if c.inter != nil {
+		return interGathervCall(c, name, in, out, counts, displs, root)
+	}
 	k := collCall{name: name, key: planKey{kind: coll.Gather, root: root, elem: sizeOf[T](), irregular: true}}
 	if err := checkType[T](c, name); err != nil {
 		return k, err

@@ -179,6 +179,8 @@ func (c *Comm) nodeTeam(k *collCall) (*nodecoll.Team, error) {
 // know without asking each other; "" if they may.
 func (c *Comm) noTeam() string {
 	switch {
+	case c.inter != nil:
+		return "it joins two groups"
 	case c.size == 1:
 		return "it has one rank"
 	case c.size > nodecoll.MaxRanks:

@@ -64,7 +64,7 @@ func (c *Comm) collective(k *collCall) (*engine.Collective, error) {
 	}
 	co := p.idle.Take()
 	if co == nil {
-		co = c.e.NewCollective(p.graph, &c.co, c.ranks, &p.idle)
+		co = c.e.NewCollective(p.graph, &c.co, c.collRanks(), &p.idle)
 	}
 	co.Call = k.name
 	return co, nil
@@ -132,15 +132,24 @@ func (ps *collPlans) evict() {
 func (c *Comm) newPlan(k *collCall) (*plan, error) {
 	p := &plan{key: k.key, counts: [4][]int{
 		slices.Clone(k.sendCounts), slices.Clone(k.sendDispls), slices.Clone(k.recvCounts), slices.Clone(k.recvDispls)}}
-	s := c.shape(k)
-	choice, err := c.chooseAlgorithm(&s)
-	if err == nil {
-		p.graph, err = choice.Algorithm.Graph(&c.plans.build, &s, choice.Params)
-	}
-	if err != nil {
+	var err error
+	if p.graph, err = c.graph(k); err != nil {
 		return nil, c.refuse(ErrIntern, k.name, "%w", err)
 	}
 	return p, nil
+}
+
+// graph makes the graph of a call by the algorithm that is chosen for it.
+func (c *Comm) graph(k *collCall) (*sched.Graph, error) {
+	if c.inter != nil {
+		return c.interGraph(k)
+	}
+	s := c.shape(k)
+	choice, err := c.chooseAlgorithm(&s)
+	if err != nil {
+		return nil, err
+	}
+	return choice.Algorithm.Graph(&c.plans.build, &s, choice.Params)
 }
 
 // shape is what an algorithm may know of a call.

@@ -29,6 +29,9 @@ func ReduceInit[T Elem](c *Comm, in, out []T, op Op[T], root int) *Persistent {
 }
 
 func reduceCall[T Elem](c *Comm, name string, in, out []T, op *Op[T], root int) (collCall, error) {
+	if c.inter != nil {
+		return interReduceCall(c, name, in, out, op, root)
+	}
 	if err := c.checkRoot(name, root); err != nil {
 		return collCall{name: name}, err
 	}
@@ -66,11 +69,14 @@ func AllreduceInit[T Elem](c *Comm, in, out []T, op Op[T]) *Persistent {
 // combined is a reduction whose in and out are of the same length. result says that
 // this rank gets one.
 func combined[T Elem](c *Comm, name string, kind coll.Kind, in, out []T, op *Op[T], result bool) (collCall, error) {
+	if c.inter != nil && kind == coll.Allreduce {
+		return interAllreduceCall(c, name, in, out, op)
+	}
 	k := collCall{name: name, key: planKey{kind: kind, ordered: op.NonCommutative, elem: sizeOf[T](), typ: typeWord((*T)(nil))}}
 	if err := checkType[T](c, name); err != nil {
 		return k, err
 	}
-	if err := c.usable(name); err != nil {
+	if err := c.intra(name); err != nil {
 		return k, err
 	}
 	if err := checkOp(c, name, op); err != nil {

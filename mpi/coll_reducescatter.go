@@ -53,6 +53,9 @@ func ReduceScatterInit[T Elem](c *Comm, in, out []T, counts []int, op Op[T]) *Pe
 }
 
 func reduceScattervCall[T Elem](c *Comm, name string, in, out []T, counts []int, op *Op[T]) (collCall, error) {
+	if c.inter != nil {
+		return interReduceScatterCall(c, name, in, out, counts, op)
+	}
 	given := in
 	if in == nil {
 		given = out
@@ -68,6 +71,9 @@ func reduceScattervCall[T Elem](c *Comm, name string, in, out []T, counts []int,
 
 // reduceScatterCall serves both; counts is nil if all parts are equal.
 func reduceScatterCall[T Elem](c *Comm, name string, in, out []T, counts []int, op *Op[T]) (collCall, error) {
+	if c.inter != nil {
+		return interReduceScatterCall(c, name, in, out, counts, op)
+	}
 	k := collCall{name: name, sendCounts: counts, key: planKey{kind: coll.ReduceScatter, ordered: op.NonCommutative,
 		irregular: counts != nil, elem: sizeOf[T](), typ: typeWord((*T)(nil))}}
 	if err := checkType[T](c, name); err != nil {

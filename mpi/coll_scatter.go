@@ -28,6 +28,9 @@ func ScatterInit[T Elem](c *Comm, in, out []T, root int) *Persistent {
 }
 
 func scatterCall[T Elem](c *Comm, name string, in, out []T, root int) (collCall, error) {
+	if c.inter != nil {
+		return interScatterCall(c, name, in, out, root)
+	}
 	k := collCall{name: name, key: planKey{kind: coll.Scatter, root: root, elem: sizeOf[T]()}}
 	if err := checkType[T](c, name); err != nil {
 		return k, err
@@ -80,6 +83,9 @@ func ScattervInit[T Elem](c *Comm, in []T, counts, displs []int, out []T, root i
 }
 
 func scattervCall[T Elem](c *Comm, name string, in []T, counts, displs []int, out []T, root int) (collCall, error) {
+	if c.inter != nil {
+		return interScattervCall(c, name, in, counts, displs, out, root)
+	}
 	k := collCall{name: name, key: planKey{kind: coll.Scatter, root: root, elem: sizeOf[T](), irregular: true}}
 	if err := checkType[T](c, name); err != nil {
 		return k, err

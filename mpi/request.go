@@ -159,7 +159,7 @@ func (c *Comm) requestFailure(err error, op string, bytes int) error {
 	if errors.As(err, &f) {
 		err, peer, tag, name = f.Err, AnySource, f.Tag, "Irecv"
 		if f.Peer != engine.Anyone {
-			peer = c.Group().indexOf(f.Peer)
+			peer = c.peers().indexOf(f.Peer)
 		}
 		if f.Send {
 			name = "Isend"

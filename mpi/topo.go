@@ -114,7 +114,7 @@ func (c *Comm) nodes() []int {
 // for calls whose arguments differ between ranks: else the others would wait for a
 // rank that has left.
 func (c *Comm) together(op string, mine error) error {
-	if err := c.usable(op); err != nil {
+	if err := c.intra(op); err != nil {
 		return err
 	}
 	first := []int64{int64(c.size)}

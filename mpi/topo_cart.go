@@ -61,7 +61,7 @@ func placeOf(order []int, rank int) int {
 
 // gridOrder checks the arguments and finds who takes which place.
 func (c *Comm) gridOrder(op string, dims []int, periods []bool, reorder Reorder) ([]int, error) {
-	if err := c.usable(op); err != nil {
+	if err := c.intra(op); err != nil {
 		return nil, err
 	}
 	if periods != nil && len(periods) != len(dims) {

@@ -94,13 +94,10 @@ func (c *Comm) takeEdgesHome(op string, edges []Edge) (sources, dests []Neighbou
 		h[1] = append(h[1], Neighbour{e.To, e.Weight})
 	}
 	// A context of its own, so that nothing else can be taken for these messages.
-	id, err := c.agree(op)
+	x, err := c.Dup()
 	if err != nil {
 		return nil, nil, err
 	}
-	x := *c
-	x.ctx, x.name = id, c.name+".edges"
-	x.ready()
 	// How many ranks have something to tell me?
 	tell := make([]int64, c.size)
 	for r := range lists {
@@ -112,7 +109,7 @@ func (c *Comm) takeEdgesHome(op string, edges []Edge) (sources, dests []Neighbou
 	var sends []Request
 	for r := range c.size { // in order, so that a failing job fails alike each time
 		if l := lists[r]; l != nil {
-			sends = append(sends, Isend(&x, packNeighbours(l[0], l[1]), r, 0))
+			sends = append(sends, Isend(x, packNeighbours(l[0], l[1]), r, 0))
 		}
 	}
 	type told struct {
@@ -121,7 +118,7 @@ func (c *Comm) takeEdgesHome(op string, edges []Edge) (sources, dests []Neighbou
 	}
 	var all []told
 	for range tell[c.rank] {
-		list, by, err := receiveList(&x, AnySource)
+		list, by, err := receiveList(x, AnySource, 0)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -144,7 +141,7 @@ func (c *Comm) distGraph(op string, sources, dests []Neighbour, reorder Reorder)
 	var edges []Edge
 	if reorder != nil {
 		var err error
-		if edges, err = c.edgesAtZero(op, dests); err != nil {
+		if edges, err = c.edgesAtZero(dests); err != nil {
 			return nil, err
 		}
 	}
@@ -163,7 +160,7 @@ func (c *Comm) distGraph(op string, sources, dests []Neighbour, reorder Reorder)
 		// and the caller's place was described by the rank of its number. Nobody can
 		// have sent anything else from there on the new communicator.
 		send := Isend(g, packNeighbours(sources, dests), c.rank, 0)
-		list, _, err := receiveList(g, placeOf(order, g.rank))
+		list, _, err := receiveList(g, placeOf(order, g.rank), 0)
 		if err != nil {
 			return nil, err
 		}
@@ -176,21 +173,18 @@ func (c *Comm) distGraph(op string, sources, dests []Neighbour, reorder Reorder)
 }
 
 // edgesAtZero collects all edges at rank 0, which asks the Reorder.
-func (c *Comm) edgesAtZero(op string, dests []Neighbour) ([]Edge, error) {
-	id, err := c.agree(op)
+func (c *Comm) edgesAtZero(dests []Neighbour) ([]Edge, error) {
+	x, err := c.Dup()
 	if err != nil {
 		return nil, err
 	}
-	x := *c
-	x.ctx, x.name = id, c.name+".edges"
-	x.ready()
 	if c.rank != 0 {
-		return nil, Send(&x, packNeighbours(nil, dests), 0, 0)
+		return nil, Send(x, packNeighbours(nil, dests), 0, 0)
 	}
 	var edges []Edge
 	for r := range c.size {
 		if r > 0 {
-			list, _, err := receiveList(&x, r)
+			list, _, err := receiveList(x, r, 0)
 			if err != nil {
 				return nil, err
 			}
@@ -225,13 +219,13 @@ func unpackNeighbours(list []int64) (sources, dests []Neighbour) {
 }
 
 // receiveList receives a message of any length.
-func receiveList(c *Comm, src int) (list []int64, from int, err error) {
-	st, err := Probe(c, src, 0)
+func receiveList(c *Comm, src, tag int) (list []int64, from int, err error) {
+	st, err := Probe(c, src, tag)
 	if err != nil {
 		return nil, 0, err
 	}
 	list = make([]int64, st.Bytes/8)
-	_, err = Recv(c, list, st.Source, 0)
+	_, err = Recv(c, list, st.Source, tag)
 	return list, st.Source, err
 }
 

@@ -47,7 +47,7 @@ func (c *Comm) GraphMap(edges [][]int, reorder Reorder) (int, error) {
 }
 
 func (c *Comm) graphOrder(op string, edges [][]int, reorder Reorder) ([]int, error) {
-	if err := c.usable(op); err != nil {
+	if err := c.intra(op); err != nil {
 		return nil, err
 	}
 	if len(edges) > c.size {

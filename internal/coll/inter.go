@@ -214,7 +214,7 @@ func (x *interBuilder) leadersExchange(src, dst sched.Span, after sched.ID) sche
 		x.b.Send(x.other[0], src, after)
 	}
 	if dst.Len > 0 {
-		done = x.b.Recv(x.other[0], dst)
+		done = x.b.Recv(x.other[0], dst, after) // In and Out may be the same memory
 	}
 	return done
 }
