@@ -194,27 +194,15 @@ func preparedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) *P
 	return p
 }
 
-// opReducer is an operation on elements, for the engine, which knows bytes. It
-// stays with its Collective, so that a call allocates nothing for it.
-type opReducer[T any] struct{ op Op[T] }
-
-func (r *opReducer[T]) Reduce(inout, in []byte) {
-	r.op.Apply(elements[T](inout), elements[T](in))
-}
-
-func setReducer[T any](co *engine.Collective, op Op[T]) {
-	r, ok := co.Reducer.(*opReducer[T])
-	if !ok {
-		r = new(opReducer[T])
-		co.Reducer = r
-	}
-	r.op = op
-}
-
 // collFailure turns an error of the engine into one of this package.
 func (c *Comm) collFailure(err error) error {
-	var part *engine.PartError
+	var (
+		part *engine.PartError
+		op   *opError
+	)
 	switch {
+	case errors.As(err, &op):
+		return c.refuse(ErrOp, op.call, "%w", op)
 	case !errors.As(err, &part):
 		return err // it is ours
 	case c.inter != nil:

@@ -154,3 +154,31 @@ func TestConfigTuning(t *testing.T) {
 		}
 	}
 }
+
+// A function of the user that panics is an error with its stack; the other ranks go
+// on, and so does this one.
+func TestOperationThatPanics(t *testing.T) {
+	for name, cfg := range map[string]*mpi.Config{"messages": {Collective: byMessages}, "default": nil} {
+		t.Run(name, func(t *testing.T) {
+			mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
+				broken := mpi.Op[int]{Name: "broken", Combine: func(inout, in []int) { panic("no such thing") }}
+				n := 1 << 14 // beyond what goes through shared memory
+				in, out := make([]int, n), make([]int, n)
+				p := mpi.AllreduceInit(c, in, out, broken)
+				for what, err := range map[string]error{
+					"Allreduce":     mpi.Allreduce(c, in, out, broken),
+					"Iallreduce":    waitErr(mpi.Iallreduce(c, in, out, broken)),
+					"AllreduceInit": waitErr(p.Start()),
+				} {
+					e := wantClass(t, err, mpi.ErrOp, what)
+					for _, says := range []string{"broken", "no such thing", "coll_errors_test.go"} {
+						if !strings.Contains(e.Error(), says) {
+							t.Errorf("%s: the error does not say %q: %v", what, says, err)
+						}
+					}
+				}
+				barrier(t, c)
+			})
+		})
+	}
+}

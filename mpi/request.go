@@ -150,8 +150,9 @@ func (c *Comm) requestFailure(err error, op string, bytes int) error {
 		return c.refuse(ErrRequest, "Wait", "%w", err)
 	}
 	var part *engine.PartError
-	if errors.As(err, &part) {
-		return c.collFailure(part)
+	var combining *opError
+	if errors.As(err, &part) || errors.As(err, &combining) {
+		return c.collFailure(err)
 	}
 	peer, tag := ProcNull, noTag
 	name := "Wait"

@@ -27,8 +27,11 @@ const Nobody = -2
 
 // Reducer combines elements: inout = in ∘ inout. It is called with the engine's
 // lock held and must not call the engine (MPI-4.1 section 6.9.5 forbids it to
-// users' functions).
-type Reducer interface{ Reduce(inout, in []byte) }
+// users' functions). After an error the collective goes on, like after a message
+// of a wrong length, and ends with it.
+type Reducer interface {
+	Reduce(inout, in []byte) error
+}
 
 // Collective runs a graph, again and again, one run at a time. The exported fields
 // are set while it is not Active, with the lock held.
@@ -44,7 +47,7 @@ type Collective struct {
 	parts  []part
 	waiter p2p.Waiter // the owner of its messages
 	whole  *p2p.Xfer  // stands for all of it; nil while it does not run
-	differ error      // a message had another length than expected
+	bad    error      // what has gone wrong without stopping it
 	place  int        // in Engine.active
 	pool   *CollectivePool
 	next   *Collective // in pool
@@ -112,7 +115,7 @@ func (e *Engine) StartCollective(co *Collective, in, out []byte) Op {
 func (e *Engine) begin(co *Collective, in, out []byte) *p2p.Xfer {
 	x := e.m.New()
 	x.Source, x.Tag, x.Ctx = Nobody, p2p.AnyTag, co.Comm.Ctx
-	co.whole, co.differ = x, nil
+	co.whole, co.bad = x, nil
 	co.place = len(e.active)
 	e.active = append(e.active, co)
 	co.run.Mem = [3][]byte{in, out, e.borrow(co.run.Graph.Tmp)}
@@ -190,7 +193,11 @@ func (co *Collective) world(rank int32) int {
 }
 
 // Reduce is the run's reduction.
-func (co *Collective) Reduce(_ *sched.Run, inout, in []byte) { co.Reducer.Reduce(inout, in) }
+func (co *Collective) Reduce(_ *sched.Run, inout, in []byte) {
+	if err := co.Reducer.Reduce(inout, in); err != nil && co.bad == nil {
+		co.bad = err
+	}
+}
 
 // partEnded lets a collective go on when one of its messages has ended.
 func (e *Engine) partEnded(co *Collective, x *p2p.Xfer) {
@@ -212,8 +219,8 @@ func (co *Collective) outcome(x *p2p.Xfer, op *sched.Op) error {
 	case x.Cancelled:
 		return co.run.Err() // by abandon
 	case x.Err == nil || errors.Is(x.Err, p2p.ErrTruncated):
-		if co.differ == nil {
-			co.differ = &PartError{Call: co.Call, Peer: int(op.Peer), Got: x.Total(), Want: op.Dst.Len}
+		if co.bad == nil {
+			co.bad = &PartError{Call: co.Call, Peer: int(op.Peer), Got: x.Total(), Want: op.Dst.Len}
 		}
 		return nil
 	}
@@ -259,7 +266,7 @@ func (e *Engine) abandon(co *Collective) {
 func (e *Engine) over(co *Collective) {
 	x, err := co.whole, co.run.Err()
 	if err == nil {
-		err = co.differ
+		err = co.bad
 	}
 	e.giveBack(co.run.Mem[sched.Tmp])
 	co.run.Mem = [3][]byte{} // or it would keep the user's buffers alive
