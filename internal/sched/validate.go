@@ -12,7 +12,8 @@ import (
 //	pairing   every send meets a receive of its length             validate_pair.go
 //	race      no two operations without order touch the same bytes validate_race.go
 //	blocking  all operations end, though nothing is buffered       validate_run.go
-//	value     every byte of every result is what it must be        validate_value.go
+//	sync      no rank ends before every rank has begun, if asked   validate_sync.go
+//	value     every byte of every result is what it must be        validate_value.go, validate_end.go
 //
 // One execution is followed, and that is enough. Which send meets which receive
 // is fixed by the graphs, and without races no operation can tell in which order
@@ -25,6 +26,7 @@ type Task struct {
 	Elem     int  // bytes of an element; 0 counts as 1. Reductions cut between elements only
 	Commutes bool // operands of reductions may come in any order
 	Agree    bool // equal pieces must be combined alike on all ranks, so that rounding is alike too
+	Sync     bool // no rank may end before every rank has begun
 	Ranks    []Memory
 }
 
@@ -46,7 +48,7 @@ type Piece struct {
 
 // Fault is what Validate has found.
 type Fault struct {
-	Check string // form, pairing, race, blocking, value
+	Check string // form, pairing, race, blocking, sync, value
 	Rank  int
 	Op    int // or -1
 	Text  string
@@ -82,7 +84,14 @@ func validate(graphs []*Graph, t *Task) *Fault {
 		}
 	}
 	v := newValues(t, graphs)
-	if f := w.run(v); f != nil {
+	var k *knowledge
+	if t.Sync {
+		k = newKnowledge(w)
+	}
+	if f := w.run(v, k); f != nil {
+		return f
+	}
+	if f := k.check(w); f != nil {
 		return f
 	}
 	return w.checkEnd(v)

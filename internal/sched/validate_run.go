@@ -12,8 +12,8 @@ import (
 // posted is. What has ended stays ended, so there is one final state, whatever
 // the order; if operations are left in it, they wait for each other.
 
-// run executes all operations and moves their values.
-func (w *world) run(v *values) *Fault {
+// run executes all operations and moves their values, and knowledge if asked.
+func (w *world) run(v *values, k *knowledge) *Fault {
 	need := make([]int32, len(w.state))
 	var ready []int32
 	for r, g := range w.graphs {
@@ -34,6 +34,7 @@ func (w *world) run(v *values) *Fault {
 		w.state[id] = ended
 		w.order = append(w.order, id)
 		for _, j := range w.graphs[r].After(i) {
+			k.pass(id, int32(w.base[r])+j)
 			satisfy(int32(w.base[r]) + j)
 		}
 	}
@@ -47,6 +48,7 @@ func (w *world) run(v *values) *Fault {
 		case Send, Recv:
 			w.state[id] = posted
 			if t := g.turn[i]; t >= 0 {
+				k.pass(id, int32(w.base[r])+t)
 				satisfy(int32(w.base[r]) + t)
 			}
 			mate := w.partner[id]
@@ -55,8 +57,10 @@ func (w *world) run(v *values) *Fault {
 			}
 			peer, j := w.who(mate)
 			if op.Kind == Send {
+				k.pass(id, mate)
 				v.move(r, op.Src, peer, w.graphs[peer].Ops[j].Dst)
 			} else {
+				k.pass(mate, id)
 				v.move(peer, w.graphs[peer].Ops[j].Src, r, op.Dst)
 			}
 			end(peer, j)
