@@ -69,51 +69,61 @@ func circulantAllreduce(b *sched.Builder, s *Shape, _ []int) {
 }
 
 // circulantReduceScatter keeps the blocks that a rank cares for side by side in
-// scratch. The first messages come from the input, run by run as they lie there.
+// scratch. The first messages come from the input, where a range that goes past
+// the last rank is two. Nothing else may cut them: offsets are each rank's own.
 func circulantReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	n := s.Size
-	counts := circulantRounds(n)
 	if n == 1 {
 		f.copy(s.reduced(), s.share(0))
 		return
 	}
-	at := make([]int, counts[1]+1) // where block i from the own on begins in scratch
+	all, at := s.inOrder(f)
+	blocks := func(i, j int) sched.Span { return all.At(at[i], at[j]-at[i]) }
+	each := func(first, count int, give func(sched.Span)) {
+		here := min(count, n-first)
+		give(blocks(first, first+here))
+		give(blocks(0, count-here))
+	}
+	counts := circulantRounds(n)
+	begin := make([]int, counts[1]+1) // where block i from the own on begins in scratch
 	for i := range counts[1] {
-		at[i+1] = at[i] + s.share(around(s.Rank+i, n)).Len
+		block := around(s.Rank+i, n)
+		begin[i+1] = begin[i] + blocks(block, block+1).Len
 	}
 	var have sched.Span
 	if counts[1] > 1 {
-		have = b.Tmp(at[counts[1]])
+		have = b.Tmp(begin[counts[1]])
 	}
-	mine := s.share(s.Rank) // the value of the own block so far
+	mine := blocks(s.Rank, s.Rank+1) // the value of the own block so far
 	for i, count := range counts[:len(counts)-2] {
 		b.Step(i)
 		keep := counts[i+1]
 		up, down := around(s.Rank+keep, n), around(s.Rank-keep, n)
 		if i > 0 {
-			f.send(up, have.At(at[keep], at[count]-at[keep]))
-			combineInto(f, down, have.At(0, at[count-keep]), have.At(0, at[count-keep]))
+			f.send(up, have.At(begin[keep], begin[count]-begin[keep]))
+			combineInto(f, down, have.At(0, begin[count-keep]), have.At(0, begin[count-keep]))
 			continue
 		}
-		s.shareRuns(up, count-keep, func(run sched.Span) { f.send(up, run) })
+		each(up, count-keep, func(run sched.Span) { f.send(up, run) })
 		off := 0
-		s.shareRuns(s.Rank, count-keep, func(run sched.Span) {
+		each(s.Rank, count-keep, func(run sched.Span) {
 			combineInto(f, down, have.At(off, run.Len), run)
 			off += run.Len
 		})
 		for j := count - keep; j < keep; j++ { // an odd number: the middle block has met nobody
-			f.copy(have.At(at[j], at[j+1]-at[j]), s.share(around(s.Rank+j, n)))
+			block := around(s.Rank+j, n)
+			f.copy(have.At(begin[j], begin[j+1]-begin[j]), blocks(block, block+1))
 		}
-		mine = have.At(0, at[1])
+		mine = have.At(0, begin[1])
 	}
 	// The last round has one block each way, which goes straight to its end.
 	b.Step(len(counts) - 2)
 	up, down := around(s.Rank+1, n), around(s.Rank-1, n)
 	if n == 2 {
-		f.send(up, s.share(up))
+		f.send(up, blocks(up, up+1))
 	} else {
-		f.send(up, have.At(at[1], at[2]-at[1]))
+		f.send(up, have.At(begin[1], begin[2]-begin[1]))
 	}
 	s.reduceLast(f, down, mine)
 }
