@@ -407,7 +407,8 @@ func TestExecute(t *testing.T) {
 }
 
 // TestExecuteLong has data that is too long for scratch of its own for every
-// receive, and long enough for pipelines to be cut into several segments.
+// receive, and long enough for pipelines to be cut into several segments. The
+// matrix of proofs has short data only, so they are proved here too.
 func TestExecuteLong(t *testing.T) {
 	rng := rand.New(rand.NewSource(2))
 	for _, a := range Algorithms() {
@@ -423,6 +424,9 @@ func TestExecuteLong(t *testing.T) {
 						}
 						if err := execute(&a, shapes, params, rng); err != nil {
 							t.Fatalf("%v, %s: %.2000v", params, name, err)
+						}
+						if err := a.Prove(shapes, params); err != nil {
+							t.Fatalf("%v, %s: %v", params, name, err)
 						}
 					})
 				}
