@@ -25,8 +25,7 @@ type drawing struct {
 	*trace
 	names *naming
 
-	cells         [3][]int // where the cells of a buffer begin and, at last, end
-	used          [][3][]int
+	cells         [][3][]cell // of each rank
 	cellWidth     [3]float64
 	parcelWidth   float64
 	perRow        int // parcels side by side
@@ -34,6 +33,9 @@ type drawing struct {
 	stages        []stage
 	width, height float64
 }
+
+// cell is a part of a buffer that has a place in the picture.
+type cell struct{ off, n int }
 
 // stage is a band of the picture; index -1 of steps is the start.
 type stage struct {
@@ -68,41 +70,55 @@ func newDrawing(t *trace, ends []int) *drawing {
 	return d
 }
 
-// findCells cuts each buffer wherever any rank ever has a piece or a part that
-// begins or ends, and remembers which cells a rank ever fills.
+// findCells cuts the buffers of each rank into cells, wherever a piece or a part
+// ever begins or ends, and leaves out those that are never filled. Input and output
+// are cut alike at all ranks, so that one can be compared with the other.
 func (d *drawing) findCells() {
 	all := append([][]holding{d.start}, d.after...)
-	for buf := range d.cells {
-		for _, ranks := range all {
-			for _, h := range ranks {
-				for _, p := range h[buf] {
-					d.cells[buf] = append(d.cells[buf], p.at, p.at+p.n)
-					for _, end := range d.names.ends {
-						if p.off >= 0 && p.off < end && end < p.off+p.n {
-							d.cells[buf] = append(d.cells[buf], p.at+end-p.off)
-						}
-					}
-				}
+	d.cells = make([][3][]cell, len(d.graphs))
+	for buf := In; buf <= Tmp; buf++ {
+		cuts := make([][]int, len(d.graphs))
+		for r := range d.graphs {
+			for _, ranks := range all {
+				cuts[r] = append(cuts[r], d.cuts(ranks[r][buf])...)
 			}
 		}
-		slices.Sort(d.cells[buf])
-		d.cells[buf] = slices.Compact(d.cells[buf])
-		if c := d.cells[buf]; len(c)-1 > maxCells {
-			d.cells[buf] = []int{c[0], c[len(c)-1]}
+		if buf != Tmp {
+			together := slices.Concat(cuts...)
+			for r := range cuts {
+				cuts[r] = together
+			}
 		}
-	}
-	d.used = make([][3][]int, len(d.graphs))
-	for r := range d.graphs {
-		for buf, cells := range d.cells {
-			for k := 0; k+1 < len(cells); k++ {
-				if slices.ContainsFunc(all, func(ranks []holding) bool {
-					return ranks[r][buf].read(cells[k], cells[k+1]-cells[k]) != nil
-				}) {
-					d.used[r][buf] = append(d.used[r][buf], k)
+		for r := range d.graphs {
+			held := slices.Clone(cuts[r])
+			slices.Sort(held)
+			held = slices.Compact(held)
+			for k := 1; k < len(held); k++ {
+				c := cell{held[k-1], held[k] - held[k-1]}
+				if slices.ContainsFunc(all, func(ranks []holding) bool { return ranks[r][buf].read(c.off, c.n) != nil }) {
+					d.cells[r][buf] = append(d.cells[r][buf], c)
 				}
+			}
+			if c := d.cells[r][buf]; len(c) > maxCells {
+				last := c[len(c)-1]
+				d.cells[r][buf] = []cell{{c[0].off, last.off + last.n - c[0].off}}
 			}
 		}
 	}
+}
+
+// cuts are where pieces, and parts in them, begin and end.
+func (d *drawing) cuts(c contents) []int {
+	var cuts []int
+	for _, p := range c {
+		cuts = append(cuts, p.at, p.at+p.n)
+		for _, end := range d.names.ends {
+			if p.off >= 0 && p.off < end && end < p.off+p.n {
+				cuts = append(cuts, p.at+end-p.off)
+			}
+		}
+	}
+	return cuts
 }
 
 // newStage sorts the operations of a step.
@@ -184,11 +200,11 @@ func (d *drawing) measure() {
 	longest := func(s string, w float64) float64 {
 		return max(w, float64(min(utf8.RuneCountInString(s), longestLabel))*letterWidth+10)
 	}
-	for buf, cells := range d.cells {
-		for k := 0; k+1 < len(cells); k++ {
-			for _, ranks := range append([][]holding{d.start}, d.after...) {
-				for _, h := range ranks {
-					d.cellWidth[buf] = longest(d.names.label(h[buf].read(cells[k], cells[k+1]-cells[k])), max(d.cellWidth[buf], 34))
+	for _, ranks := range append([][]holding{d.start}, d.after...) {
+		for r, h := range ranks {
+			for buf, cells := range d.cells[r] {
+				for _, c := range cells {
+					d.cellWidth[buf] = longest(d.names.label(h[buf].read(c.off, c.n)), max(d.cellWidth[buf], 34))
 				}
 			}
 		}
@@ -208,29 +224,64 @@ func (d *drawing) measure() {
 	d.column = max(d.column, float64(d.perRow)*(d.parcelWidth+4)) + columnGap
 }
 
-// findRows leaves out cells at the end of a buffer that no rank has filled yet. The
-// input is shown at the start alone, since it does not change.
+// findRows counts the cells that a stage shows of each buffer. Cells that no rank has
+// filled yet are left out at the end of the output, so that ranks stay comparable;
+// of scratch only what is filled is shown. The input is shown at the start alone,
+// since it does not change.
 func (d *drawing) findRows(s *stage) {
 	for r := range d.graphs {
-		for buf, cells := range d.cells {
-			if s.index >= 0 && Buf(buf) == In {
+		for buf := In; buf <= Tmp; buf++ {
+			if s.index >= 0 && buf == In {
 				continue
 			}
-			for row, k := range d.used[r][buf] {
-				if d.holds(s, r, Buf(buf)).read(cells[k], cells[k+1]-cells[k]) != nil {
-					s.rows[buf] = max(s.rows[buf], row+1)
+			filled := 0
+			for row, c := range d.cells[r][buf] {
+				if d.holds(s, r, buf).read(c.off, c.n) == nil {
+					continue
+				}
+				if filled++; buf != Tmp {
+					filled = row + 1
 				}
 			}
+			s.rows[buf] = max(s.rows[buf], filled)
 		}
 	}
 }
 
-// holds is what a rank has in a buffer at the end of a stage.
+// shown are the cells of a rank's buffer in a stage.
+func (d *drawing) shown(s *stage, rank int, buf Buf) []cell {
+	cells := d.cells[rank][buf]
+	if buf != Tmp {
+		return cells[:min(s.rows[buf], len(cells))]
+	}
+	now := d.holds(s, rank, buf)
+	return slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return now.read(c.off, c.n) == nil })
+}
+
+// holds is what a rank has in a buffer at the end of a stage. Of scratch it is what
+// the stage has put there, and what will still be read.
 func (d *drawing) holds(s *stage, rank int, buf Buf) contents {
 	if s.index < 0 {
 		return d.start[rank][buf]
 	}
-	return d.after[s.index][rank][buf]
+	now := d.after[s.index][rank][buf]
+	if buf != Tmp {
+		return now
+	}
+	return slices.DeleteFunc(slices.Clone(now), func(p piece) bool {
+		return p.step != d.steps[s.index] && !d.readLater(rank, p, d.steps[s.index])
+	})
+}
+
+// readLater tells whether scratch will be read in a later step.
+func (d *drawing) readLater(rank int, p piece, step int32) bool {
+	meets := func(s Span) bool { return s.Buf == Tmp && s.Off < p.at+p.n && p.at < s.Off+s.Len }
+	for i, op := range d.graphs[rank].Ops {
+		if d.step[rank][i] > step && (op.Kind != Recv && meets(op.Src) || op.Kind == Reduce && meets(op.Dst)) {
+			return true
+		}
+	}
+	return false
 }
 
 // middle of the column of a rank.

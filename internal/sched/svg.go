@@ -212,29 +212,30 @@ func (s *svg) notes(r int, y float64, ops []int32) {
 
 // holding draws what a rank has in its buffers after a stage.
 func (s *svg) holding(st *stage, r int) {
-	var shown []Buf
 	width := -4.0
-	for buf := range st.rows {
-		if st.rows[buf] > 0 && len(s.used[r][buf]) > 0 {
-			shown = append(shown, Buf(buf))
+	for buf := In; buf <= Tmp; buf++ {
+		if len(s.shown(st, r, buf)) > 0 {
 			width += s.cellWidth[buf] + 4
 		}
 	}
 	x := s.middle(r) - width/2
-	for _, buf := range shown {
+	for buf := In; buf <= Tmp; buf++ {
+		cells := s.shown(st, r, buf)
+		if len(cells) == 0 {
+			continue
+		}
 		y := st.holdTop
 		s.text(x+s.cellWidth[buf]/2, y+11, "small faint", buf.String())
-		for _, k := range s.used[r][buf][:min(st.rows[buf], len(s.used[r][buf]))] {
+		for _, c := range cells {
 			y += rowHeight
-			s.cell(st, r, buf, k, x, y)
+			s.cell(st, r, Span{buf, c.off, c.n}, x, y)
 		}
 		x += s.cellWidth[buf] + 4
 	}
 }
 
-func (s *svg) cell(st *stage, r int, buf Buf, k int, x, y float64) {
-	from, to := s.cells[buf][k], s.cells[buf][k+1]
-	now, when := s.holds(st, r, buf).read(from, to-from), "at the start"
+func (s *svg) cell(st *stage, r int, at Span, x, y float64) {
+	now, when := s.holds(st, r, at.Buf).read(at.Off, at.Len), "at the start"
 	if st.index >= 0 {
 		when = fmt.Sprintf("after step %d", s.steps[st.index])
 	}
@@ -248,9 +249,10 @@ func (s *svg) cell(st *stage, r int, buf Buf, k int, x, y float64) {
 		}
 	}
 	label := s.names.label(now)
-	tip := fmt.Sprintf("rank %d, %s, %v: %s", r, when, Span{buf, from, to - from}, label)
+	tip := label
 	if label == "" {
-		tip = fmt.Sprintf("rank %d, %s, %v: nothing", r, when, Span{buf, from, to - from})
+		tip = "nothing"
 	}
-	s.box(x, y, s.cellWidth[buf], rowHeight, "cell "+class, "", fitting(label, s.cellWidth[buf]), tip)
+	s.box(x, y, s.cellWidth[at.Buf], rowHeight, "cell "+class, "", fitting(label, s.cellWidth[at.Buf]),
+		fmt.Sprintf("rank %d, %s, %v: %s", r, when, at, tip))
 }
