@@ -133,9 +133,9 @@ func reducedInNode[T Elem](c *Comm, k *collCall, op Op[T]) (done bool, err error
 	}
 	switch k.key.kind {
 	case coll.Reduce:
-		err = nodecoll.Reduce(t, k.name, in, out, op.Apply, k.key.root)
+		err = nodecoll.Reduce(t, k.name, in, out, op.Apply, !op.NonCommutative, k.key.root)
 	case coll.Allreduce:
-		err = nodecoll.Allreduce(t, k.name, in, out, op.Apply)
+		err = nodecoll.Allreduce(t, k.name, in, out, op.Apply, !op.NonCommutative)
 	case coll.ReduceScatter:
 		err = nodecoll.ReduceScatter(t, k.name, in, out[:k.key.bytes/k.key.elem], op.Apply)
 	case coll.Scan:
@@ -163,7 +163,7 @@ func (c *Comm) nodeTeam(k *collCall) (*nodecoll.Team, error) {
 		c.node = n
 	}
 	switch {
-	case k.key.irregular, bytes > n.limits[k.key.kind], bytes == 0 && k.key.kind != coll.Barrier, k.key.elem > nodecoll.MaxElement:
+	case k.key.irregular, bytes > n.limits[k.key.kind], bytes == 0 && k.key.kind != coll.Barrier, !nodecoll.Fits(c.size, k.key.elem):
 		return nil, nil
 	case n.team != nil || n.why != "":
 		return n.team, nil
@@ -183,8 +183,8 @@ func (c *Comm) noTeam() string {
 		return "it joins two groups"
 	case c.size == 1:
 		return "it has one rank"
-	case c.size > nodecoll.MaxRanks:
-		return fmt.Sprintf("it has more than %d ranks", nodecoll.MaxRanks)
+	case !nodecoll.Fits(c.size, 1):
+		return "it has too many ranks"
 	case c.w.cfg.NoSharedMemory:
 		return "MUSTER_NO_SHARED_MEMORY is set"
 	}

@@ -3,9 +3,9 @@
 //
 // The segment has a section for each rank, which only that rank writes:
 //
-//	cells   four lines; each has a word that says which round it belongs to,
+//	cells   16 lines; each has a word that says which round it belongs to,
 //	        and 56 bytes of data: a small contribution travels in one line
-//	slots   four of 16 KB, for what is larger
+//	slots   16 of 4 KB, for what is larger; a round may take up to 8
 //	done    the last round that the rank is through with
 //	asleep  whom the rank sleeps for
 //
@@ -14,7 +14,7 @@
 // wait for the word and copy the data out, all at the same time (team.go). What
 // each collective does in its rounds is in move.go and reduce.go.
 //
-// A segment costs 64.5 KB of memory for each rank, as far as it is touched: a
+// A segment costs 65.25 KB of memory for each rank, as far as it is touched: a
 // communicator that only sees small collectives takes one page of each section.
 //
 // Team knows nothing of communicators: a [Keeper] lets the rank's messages move

@@ -55,7 +55,7 @@ func TestRankDies(t *testing.T) {
 		},
 		"Allreduce": func(t *Team) error {
 			v := make([]affine, 5000)
-			return Allreduce(t, "Allreduce", v, v, combineAffine)
+			return Allreduce(t, "Allreduce", v, v, combineAffine, false)
 		},
 	}
 	for name, fn := range calls {
@@ -113,7 +113,7 @@ func TestLengthsDiffer(t *testing.T) {
 		none("Barrier", team.Barrier("Barrier"))
 		v := make([]affine, n)
 		applied := false
-		err = Allreduce(team, "Allreduce", v, v, func(inout, in []affine) { applied = true })
+		err = Allreduce(team, "Allreduce", v, v, func(inout, in []affine) { applied = true }, false)
 		if me == 1 {
 			differ("Allreduce", err, 2, 64)
 		} else {
@@ -142,7 +142,7 @@ func TestOutOfStep(t *testing.T) {
 			return t.Barrier("Barrier")
 		},
 		"rounds": func(t *Team) error {
-			n := 10 * slotBytes
+			n := 10 * mostBytes
 			if t.Rank() == 1 {
 				time.Sleep(20 * time.Millisecond)
 				n = 8

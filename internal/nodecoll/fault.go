@@ -2,8 +2,7 @@ package nodecoll
 
 // Ranks that are not in the same call. Each word carries the kind of collective and
 // its length, so a rank sees at once that another one does something else. If only
-// the lengths differ and both make the same number of rounds, the ranks are still
-// in step: who sees it returns an error, and the team goes on. Otherwise some rank
+// the lengths differ and both make the same rounds, the ranks are still in step: who sees it returns an error, and the team goes on. Otherwise some rank
 // would wait for ever: the fault is written into the segment for all to see, and
 // every call from now on returns it.
 
@@ -65,7 +64,7 @@ func (t *Team) compare(q int, got uint64) error {
 		return nil // it came between two looks
 	}
 	m := &Mismatch{Rank: t.rank, Peer: q, Kind: c.kind, Other: kind, Bytes: c.bytes, Theirs: bytes}
-	m.InStep = kind == c.kind && t.rounds(kind, bytes, c.elem) == t.rounds(kind, c.bytes, c.elem)
+	m.InStep = kind == c.kind && t.course(kind, bytes, c.elem) == t.course(kind, c.bytes, c.elem)
 	if m.InStep {
 		if c.differs == nil {
 			c.differs = m

@@ -11,10 +11,12 @@ import (
 const (
 	lineBytes = 64
 	// depth is how many rounds a rank may be ahead of the slowest reader.
-	depth = 4
+	depth = 16
 	// cellBytes is what fits a line beside its word.
 	cellBytes = lineBytes - 8
-	slotBytes = 16 << 10
+	slotBytes = 4 << 10
+	// mostSlots is how many slots one round may take: see Team.next.
+	mostSlots = depth / 2
 
 	segmentMagic = 0x314c4c4f_4354534d // "MSTCOLL1": the digit changes with anything in this file
 	headerBytes  = int(unsafe.Sizeof(header{}))
@@ -51,7 +53,7 @@ type section struct {
 	// asleep is 1 + the rank whose store the owner sleeps for, else 0.
 	asleep atomic.Uint32
 	_      [3*lineBytes - 4]byte
-	slots  [depth][slotBytes]byte
+	slots  [depth * slotBytes]byte
 }
 
 // segment is what a rank sees of it. In one process all ranks share it.

@@ -12,8 +12,8 @@ func (t *Team) Barrier(op string) error {
 	if err := t.begin(op, coll.Barrier, 0, 1); err != nil {
 		return err
 	}
-	n := t.next()
-	if err := t.room(n); err != nil {
+	n := t.next(0)
+	if err := t.room(); err != nil {
 		return err
 	}
 	if err := t.put(n); err != nil {
@@ -37,12 +37,12 @@ func (t *Team) Bcast(op string, data []byte, root int) error {
 	if err := t.begin(op, coll.Bcast, len(data), 1); err != nil {
 		return err
 	}
-	step := t.piece(coll.Bcast, len(data), 1)
+	step := t.piece(coll.Bcast, 1)
 	for at := 0; at < len(data); at += step {
 		part := data[at:min(at+step, len(data))]
-		n := t.next()
+		n := t.next(len(part))
 		if t.rank == root {
-			if err := t.room(n); err != nil {
+			if err := t.room(); err != nil {
 				return err
 			}
 			copy(t.mine.place(n, len(part)), part)
@@ -55,7 +55,7 @@ func (t *Team) Bcast(op string, data []byte, root int) error {
 			}
 			copy(part, t.seg.sections[root].place(n, len(part)))
 		}
-		if err := t.through(n); err != nil {
+		if err := t.through(); err != nil {
 			return err
 		}
 	}
@@ -68,10 +68,10 @@ func (t *Team) Gather(op string, in, out []byte, block, root int) error {
 	if err := t.begin(op, coll.Gather, block, 1); err != nil {
 		return err
 	}
-	step := t.piece(coll.Gather, block, 1)
+	step := t.piece(coll.Gather, 1)
 	for at := 0; at < block; at += step {
 		k := min(step, block-at)
-		n := t.next()
+		n := t.next(k)
 		if t.rank != root {
 			if err := t.give(n, in[at:at+k]); err != nil {
 				return err
@@ -86,7 +86,7 @@ func (t *Team) Gather(op string, in, out []byte, block, root int) error {
 				}
 			}
 		}
-		if err := t.through(n); err != nil {
+		if err := t.through(); err != nil {
 			return err
 		}
 	}
@@ -105,10 +105,10 @@ func (t *Team) Allgather(op string, in, out []byte, block int) error {
 	if in != nil {
 		copy(own, in)
 	}
-	step := t.piece(coll.Allgather, block, 1)
+	step := t.piece(coll.Allgather, 1)
 	for at := 0; at < block; at += step {
 		k := min(step, block-at)
-		n := t.next()
+		n := t.next(k)
 		if err := t.give(n, own[at:at+k]); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (t *Team) Allgather(op string, in, out []byte, block int) error {
 
 // give writes a part into the own section and publishes it.
 func (t *Team) give(round uint64, part []byte) error {
-	if err := t.room(round); err != nil {
+	if err := t.room(); err != nil {
 		return err
 	}
 	copy(t.mine.place(round, len(part)), part)
@@ -147,10 +147,10 @@ func (t *Team) Scatter(op string, in, out []byte, block, root int) error {
 	if err := t.begin(op, coll.Scatter, block, 1); err != nil {
 		return err
 	}
-	step := t.piece(coll.Scatter, block, 1)
+	step := t.piece(coll.Scatter, 1)
 	for at := 0; at < block; at += step {
 		k := min(step, block-at)
-		n := t.next()
+		n := t.next(k * t.size)
 		if t.rank == root {
 			if err := t.deal(n, in, block, at, k); err != nil {
 				return err
@@ -160,7 +160,7 @@ func (t *Team) Scatter(op string, in, out []byte, block, root int) error {
 				return err
 			}
 		}
-		if err := t.through(n); err != nil {
+		if err := t.through(); err != nil {
 			return err
 		}
 	}
@@ -181,10 +181,10 @@ func (t *Team) Alltoall(op string, in, out []byte, block int) error {
 	} else {
 		copy(out[t.rank*block:][:block], in[t.rank*block:])
 	}
-	step := t.piece(coll.Alltoall, block, 1)
+	step := t.piece(coll.Alltoall, 1)
 	for at := 0; at < block; at += step {
 		k := min(step, block-at)
-		n := t.next()
+		n := t.next(k * t.size)
 		if err := t.deal(n, in, block, at, k); err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (t *Team) Alltoall(op string, in, out []byte, block int) error {
 
 // deal publishes k bytes of each block, those for other ranks, side by side.
 func (t *Team) deal(round uint64, in []byte, block, at, k int) error {
-	if err := t.room(round); err != nil {
+	if err := t.room(); err != nil {
 		return err
 	}
 	to := t.mine.place(round, k*t.size)

@@ -2,9 +2,10 @@ package nodecoll
 
 // Rounds: how ranks hand data to each other.
 //
-// All ranks count rounds alike. In round n a rank has cell n mod 4 and slot n mod
-// 4 of its section to write into. It may do so when every rank is through with
-// round n-4. It knows that from two things:
+// All ranks count rounds alike. In round n a rank has cell n mod 16 and slot n mod
+// 16 of its section to write into; one that needs more slots takes the next rounds
+// with it. It may do so when every rank is through with what was there 16 rounds
+// before. It knows that from two things:
 //
 //   - In a round of all with all (an exchange) it sees everybody's word. Who has
 //     raised the word of round n is through with round n-1. So exchanges one after
@@ -12,13 +13,21 @@ package nodecoll
 //     allgather, alltoall.
 //   - In any other round each rank writes into its done word, at the end, that it
 //     is through with the round. It is looked at only when it is needed, about
-//     once in four rounds.
+//     once in 16 slots.
+//
+// Nobody waits for a done word that nobody writes. A round takes 1, 2, 4 or 8 slots
+// and begins at a multiple of that, so it does not cross a multiple of 8, and the
+// next one ends before the multiple after next: 16 slots behind its end lies
+// nothing but what came before the last round. If that was an exchange, its words
+// have told that all are through with it; if not, everyone writes its done word
+// without waiting for the round to come.
 //
 // A rank never sees a cell ahead of the round it waits for, because it is not
 // through with it: so the word is compared for being equal, and may wrap around.
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/muster-mpi/muster/internal/coll"
 )
@@ -42,8 +51,9 @@ type Team struct {
 	rank, size int
 	mine       *section
 	seg        segment
-	round      uint64 // the last that has begun
+	round      uint64 // the last that was taken
 	safe       uint64 // all ranks are through with the rounds up to here
+	told       uint64 // what the own done word says; those of the others will
 	fenced     bool   // publishing must order the store before later loads
 	crowded    bool   // ranks share cores
 	burst      int    // looks between two calls of Attend
@@ -102,10 +112,16 @@ func (t *Team) begin(op string, kind coll.Kind, bytes, elem int) error {
 	return nil
 }
 
-// next begins a round.
-func (t *Team) next() uint64 {
-	t.round++
-	return t.round
+// next begins a round that puts n bytes.
+func (t *Team) next(n int) uint64 {
+	if n <= slotBytes {
+		t.round++
+		return t.round
+	}
+	slots := slotsFor(n)
+	begin := (t.round + slots) &^ (slots - 1)
+	t.round = begin + slots - 1
+	return begin
 }
 
 // place is where a rank puts n bytes in a round.
@@ -113,20 +129,24 @@ func (s *section) place(round uint64, n int) []byte {
 	if n <= cellBytes {
 		return s.cells[round%depth].data[:n:n]
 	}
-	return s.slots[round%depth][:n:n]
+	at := int(round%depth) * slotBytes
+	return s.slots[at : at+n : at+n]
 }
 
-// room waits until the place of a round may be written.
-func (t *Team) room(round uint64) error {
-	if round <= t.safe+depth {
+// room waits until the place of the round that has begun may be written.
+func (t *Team) room() error {
+	if t.round <= t.safe+depth {
 		return nil
 	}
-	least := round
+	if t.told < t.round-depth {
+		return fmt.Errorf("internal error: %s waits in round %d for what no rank will tell", t.call.op, t.round)
+	}
+	least := t.round
 	for q := range t.size {
 		if q == t.rank {
 			continue
 		}
-		done, err := t.awaitDone(q, round-depth)
+		done, err := t.awaitDone(q, t.round-depth)
 		if err != nil {
 			return err
 		}
@@ -141,9 +161,12 @@ func (t *Team) put(round uint64) error {
 	return t.raise(&t.mine.cells[round%depth].word, t.expected(round))
 }
 
-// through says that the rank has read all it needs of a round. An exchange does
-// not need it.
-func (t *Team) through(round uint64) error { return t.raise(&t.mine.done, round) }
+// through says that the rank has read all it needs of the round that has begun. An
+// exchange does not need it.
+func (t *Team) through() error {
+	t.told = t.round
+	return t.raise(&t.mine.done, t.round)
+}
 
 // exchanged notes that the words of all ranks in a round have been seen.
 func (t *Team) exchanged(round uint64) { t.safe = round - 1 }

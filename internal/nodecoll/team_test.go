@@ -10,8 +10,8 @@ import (
 )
 
 // sizes of data in bytes: around what fits a cell, a piece, a slot, and several.
-var sizes = []int{0, 1, 8, cellBytes - 1, cellBytes, cellBytes + 1, 1000, bcastPiece, bcastPiece + 1,
-	slotBytes - 1, slotBytes, slotBytes + 1, 3*slotBytes + 17, 9*slotBytes + 5}
+var sizes = []int{0, 1, 8, cellBytes - 1, cellBytes, cellBytes + 1, 1000, flowBytes, flowBytes + 1,
+	slotBytes - 1, slotBytes, slotBytes + 1, 3*slotBytes + 17, mostBytes, mostBytes + 1, 5*mostBytes + 5}
 
 // filled is n bytes that depend on a seed and on their place.
 func filled(n, seed int) []byte {
@@ -185,18 +185,18 @@ func TestReductions(t *testing.T) {
 			want := composed(0, size, n)
 			for root := range size {
 				in, out := contribution(me, n), make([]affine, n)
-				c.ok(Reduce(t, "Reduce", in, out, combineAffine, root), "Reduce of %d", n)
+				c.ok(Reduce(t, "Reduce", in, out, combineAffine, false, root), "Reduce of %d", n)
 				if me == root {
 					equal(out, want, "Reduce")
 				}
 				equal(in, contribution(me, n), "the operand of Reduce, which must not change,")
-				c.ok(Reduce(t, "Reduce", in, in, combineAffine, root), "Reduce in place of %d", n)
+				c.ok(Reduce(t, "Reduce", in, in, combineAffine, false, root), "Reduce in place of %d", n)
 				if me == root {
 					equal(in, want, "Reduce in place")
 				}
 			}
 			in, out := contribution(me, n), make([]affine, n)
-			c.ok(Allreduce(t, "Allreduce", in, out, combineAffine), "Allreduce of %d", n)
+			c.ok(Allreduce(t, "Allreduce", in, out, combineAffine, false), "Allreduce of %d", n)
 			equal(out, want, "Allreduce")
 			c.ok(Scan(t, "Scan", in, out, combineAffine), "Scan of %d", n)
 			equal(out, composed(0, me+1, n), "Scan")
@@ -204,7 +204,7 @@ func TestReductions(t *testing.T) {
 			c.ok(Exscan(t, "Exscan", in, out, combineAffine), "Exscan of %d", n)
 			equal(out, composed(0, me, n), "Exscan")
 			equal(in, contribution(me, n), "the operand, which must not change,")
-			c.ok(Allreduce(t, "Allreduce", in, in, combineAffine), "Allreduce in place of %d", n)
+			c.ok(Allreduce(t, "Allreduce", in, in, combineAffine, false), "Allreduce in place of %d", n)
 			equal(in, want, "Allreduce in place")
 
 			k := n / size
@@ -229,12 +229,12 @@ func TestOddElements(t *testing.T) {
 	}
 	newRig(3).run(t, false, func(t testing.TB, team *Team) {
 		c := newCheck(t, team)
-		for _, n := range []int{1, 9, 10, slotBytes/6 - 1, slotBytes / 6, slotBytes/6 + 1, slotBytes} {
+		for _, n := range []int{1, 9, 10, mostBytes/6 - 1, slotBytes / 6, mostBytes/6 + 1, slotBytes} {
 			v := make([]odd, n)
 			for i := range v {
 				v[i] = odd{1, uint16(i), uint16(team.Rank())}
 			}
-			c.ok(Allreduce(team, "Allreduce", v, v, sum), "Allreduce of %d", n)
+			c.ok(Allreduce(team, "Allreduce", v, v, sum, true), "Allreduce of %d", n)
 			for i, got := range v {
 				if want := (odd{3, uint16(3 * i), 3}); got != want {
 					c.Fatalf("element %d of %d is %v, want %v", i, n, got, want)
@@ -250,7 +250,7 @@ func TestSlowRank(t *testing.T) {
 	g := newRig(4)
 	g.run(t, false, func(t testing.TB, team *Team) {
 		c := newCheck(t, team)
-		data := make([]byte, 20*slotBytes)
+		data := make([]byte, 20*mostBytes)
 		for i := range 3 {
 			if team.Rank() == i {
 				time.Sleep(50 * time.Millisecond)
@@ -266,4 +266,38 @@ func TestSlowRank(t *testing.T) {
 	if g.sleeps.Load() == 0 {
 		t.Error("nobody slept while a rank was late by 50 ms")
 	}
+}
+
+// Operations that commute take shorter ways to the same result.
+func TestCommuting(t *testing.T) {
+	everyTeam(t, func(c *check) {
+		for _, n := range []int{1, 7, 8, 600, 5000} {
+			in, want := make([]int64, n), make([]int64, n)
+			for i := range in {
+				in[i] = int64(i + c.team.Rank())
+				want[i] = int64(c.team.Size()*i + c.team.Size()*(c.team.Size()-1)/2)
+			}
+			for root := range c.team.Size() {
+				out := slices.Clone(in)
+				c.ok(Reduce(c.team, "Reduce", out, out, sum, true, root), "Reduce in place")
+				if root == c.team.Rank() && !slices.Equal(out, want) {
+					c.Errorf("Reduce in place of %d is wrong", n)
+				}
+				clear(out)
+				c.ok(Reduce(c.team, "Reduce", in, out, sum, true, root), "Reduce")
+				if root == c.team.Rank() && !slices.Equal(out, want) {
+					c.Errorf("Reduce of %d is wrong", n)
+				}
+			}
+			out := make([]int64, n)
+			c.ok(Allreduce(c.team, "Allreduce", in, out, sum, true), "Allreduce")
+			if !slices.Equal(out, want) {
+				c.Errorf("Allreduce of %d is wrong", n)
+			}
+			c.ok(Allreduce(c.team, "Allreduce", in, in, sum, true), "Allreduce in place")
+			if !slices.Equal(in, want) {
+				c.Errorf("Allreduce in place of %d is wrong", n)
+			}
+		}
+	})
 }
