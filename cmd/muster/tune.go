@@ -88,7 +88,7 @@ Measure on a quiet machine.`,
 
 // tune is the launcher's side.
 func tune(cmd *cobra.Command, f *tuneFlags) error {
-	kinds, sizes, err := f.settle()
+	kinds, err := f.settle()
 	if err != nil {
 		return err
 	}
@@ -98,14 +98,20 @@ func tune(cmd *cobra.Command, f *tuneFlags) error {
 	}
 	jobs := tuneJobs(kinds, f.ranks, f.quick)
 	started := time.Now()
-	bar := newProgress(os.Stderr, f.rounds*len(jobs))
+	bar := newProgress(os.Stderr, f.rounds*len(jobs)+1)
+	defer bar.end()
+	bar.show("shared memory")
+	segment, err := measureSegment(cmd, f, kinds)
+	if err != nil {
+		return err
+	}
+	bar.step()
 	var figures []tuneFigure
 	for range f.rounds {
 		for _, job := range jobs {
 			bar.show(job.String())
-			got, err := job.run(cmd, f, sizes)
+			got, err := job.run(cmd, f)
 			if err != nil {
-				bar.end()
 				return err
 			}
 			figures = append(figures, got...)
@@ -119,19 +125,19 @@ func tune(cmd *cobra.Command, f *tuneFlags) error {
 	if err := os.WriteFile(f.out, table.Marshal(), 0o644); err != nil {
 		return err
 	}
-	printTuning(cmd.OutOrStdout(), figures, rules)
+	printTuning(cmd.OutOrStdout(), figures, rules, segment)
 	fmt.Fprintf(cmd.OutOrStdout(), "\n%s: %d rules for %d ranks, after %.0f s; use it with MUSTER_TUNING=%s\n",
 		f.out, len(rules), f.ranks, time.Since(started).Seconds(), f.out)
 	return nil
 }
 
 // settle checks the flags and fills in defaults.
-func (f *tuneFlags) settle() (kinds []coll.Kind, sizes []int, err error) {
+func (f *tuneFlags) settle() (kinds []coll.Kind, err error) {
 	if f.ranks < 2 {
-		return nil, nil, fmt.Errorf("-n %d: collectives of one rank have nothing to choose", f.ranks)
+		return nil, fmt.Errorf("-n %d: collectives of one rank have nothing to choose", f.ranks)
 	}
 	if f.rounds < 1 {
-		return nil, nil, fmt.Errorf("--rounds %d: at least one", f.rounds)
+		return nil, fmt.Errorf("--rounds %d: at least one", f.rounds)
 	}
 	if f.sizes == nil {
 		f.sizes = []string{"8", "64", "512", "4K", "32K", "256K", "1M"}
@@ -148,22 +154,26 @@ func (f *tuneFlags) settle() (kinds []coll.Kind, sizes []int, err error) {
 			f.budget = 4 * time.Millisecond
 		}
 	}
-	if sizes, err = parseSizes(f.sizes); err != nil {
-		return nil, nil, err
+	sizes, err := parseSizes(f.sizes)
+	if err != nil {
+		return nil, err
 	}
 	slices.Sort(sizes)
+	if len(slices.Compact(sizes)) < len(f.sizes) {
+		return nil, fmt.Errorf("--sizes %s: one is given twice", strings.Join(f.sizes, ","))
+	}
 	kinds = tunable
 	if f.collectives != nil {
 		kinds = nil
 		for _, name := range f.collectives {
 			k, err := coll.ParseKind(name)
 			if err != nil || !slices.Contains(tunable, k) {
-				return nil, nil, fmt.Errorf("--collectives %s: there are %v", name, tunable)
+				return nil, fmt.Errorf("--collectives %s: there are %v", name, tunable)
 			}
 			kinds = append(kinds, k)
 		}
 	}
-	return kinds, slices.Compact(sizes), nil
+	return kinds, nil
 }
 
 // oldTable is the table that is there already.
@@ -255,32 +265,64 @@ func (j tuneJob) String() string {
 }
 
 // run measures all candidates of the job.
-func (j tuneJob) run(cmd *cobra.Command, f *tuneFlags, sizes []int) ([]tuneFigure, error) {
-	args := []string{"tune", "--measure", "--budget=" + f.budget.String(), "--sizes=" + strings.Join(f.sizes, ",")}
+func (j tuneJob) run(cmd *cobra.Command, f *tuneFlags) ([]tuneFigure, error) {
+	var kinds []coll.Kind
 	for _, c := range j {
-		args = append(args, "--collectives="+c.algorithm.Kind.String())
+		kinds = append(kinds, c.algorithm.Kind)
+	}
+	results, err := measureSetting(cmd, f, kinds, j.String())
+	if err != nil {
+		return nil, err
+	}
+	var figures []tuneFigure
+	for _, c := range j {
+		for _, r := range results[c.algorithm.Kind] {
+			if shape := benchmarkShape(c.algorithm.Kind, f.ranks, r.Size); c.serves(&shape) { // else another one did
+				figures = append(figures, tuneFigure{candidate: c, size: r.Size, micros: r.P50})
+			}
+		}
+	}
+	return figures, nil
+}
+
+// measureSegment measures what goes through the shared memory of the host, without
+// any algorithm. It is no rule of a table: ranks of a host take it up to a size, and
+// this shows whether the size is right here.
+func measureSegment(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind) (map[coll.Kind][]bench.Result, error) {
+	var words []string
+	for _, k := range kinds {
+		words = append(words, k.String()+"=segment")
+	}
+	return measureSetting(cmd, f, kinds, strings.Join(words, ","))
+}
+
+// measureSetting runs a job with a setting of MUSTER_COLLECTIVE.
+func measureSetting(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind, setting string) (map[coll.Kind][]bench.Result, error) {
+	args := []string{"tune", "--measure", "--budget=" + f.budget.String(), "--sizes=" + strings.Join(f.sizes, ",")}
+	for _, k := range kinds {
+		args = append(args, "--collectives="+k.String())
 	}
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "MUSTER_COLLECTIVE=") || strings.HasPrefix(kv, "MUSTER_TUNING=")
 	})
-	results, err := benchmarkJob(cmd, f.ranks, args, append(env, "MUSTER_COLLECTIVE="+j.String()))
+	results, err := benchmarkJob(cmd, f.ranks, args, append(env, "MUSTER_COLLECTIVE="+setting))
 	if err != nil {
-		return nil, fmt.Errorf("the job with MUSTER_COLLECTIVE=%s: %w", j, err)
+		return nil, fmt.Errorf("the job with MUSTER_COLLECTIVE=%s: %w", setting, err)
 	}
-	var figures []tuneFigure
-	for _, c := range j {
-		mine := slices.DeleteFunc(slices.Clone(results), func(r bench.Result) bool { return r.Bench != c.algorithm.Kind.String() })
-		for _, r := range mine {
-			if shape := benchmarkShape(c.algorithm.Kind, f.ranks, r.Size); !c.serves(&shape) {
-				continue // another one has served
-			}
-			figures = append(figures, tuneFigure{candidate: c, size: r.Size, micros: r.P50})
+	by := map[coll.Kind][]bench.Result{}
+	for _, r := range results {
+		k, err := coll.ParseKind(r.Bench)
+		if err != nil {
+			return nil, err
 		}
-		if want := max(len(sizes), 1); len(mine) < want && c.algorithm.Kind != coll.Barrier {
-			return nil, fmt.Errorf("the job with MUSTER_COLLECTIVE=%s has measured %d of %d sizes of %s", j, len(mine), want, c.algorithm.Kind)
+		by[k] = append(by[k], r)
+	}
+	for _, k := range kinds {
+		if want := len(f.sizes); len(by[k]) < want && k != coll.Barrier {
+			return nil, fmt.Errorf("the job with MUSTER_COLLECTIVE=%s has measured %d of %d sizes of %s", setting, len(by[k]), want, k)
 		}
 	}
-	return figures, nil
+	return by, nil
 }
 
 // progress shows how far a long command has come: a bar on a terminal, else a line

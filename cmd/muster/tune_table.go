@@ -10,6 +10,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
@@ -20,8 +21,8 @@ type tuneFigure struct {
 	micros float64
 }
 
-// aHair is how much better another candidate must be before a rule changes from
-// one size to the next: less is noise.
+// aHair is how much better a candidate must be than one that is to be preferred, or
+// that serves the size before: less is noise.
 const aHair = 1.03
 
 // bestOf gives the best time of each candidate of a kind at a size, the best
@@ -94,12 +95,26 @@ func tuneRules(figures []tuneFigure, ranks int) []coll.Rule {
 				from = 1 + int(math.Sqrt(float64(max(sizes[kind][i-1], 1))*float64(size)))
 				last.Bytes.Max = from - 1
 			}
+			winner := firstOfEquals(figures, best)
 			rules = append(rules, coll.Rule{Kind: kind, Ranks: coll.Range{Min: ranks, Max: ranks},
-				Bytes: coll.Range{Min: from}, Algorithm: best[0].algorithm, Params: best[0].params})
+				Bytes: coll.Range{Min: from}, Algorithm: winner.algorithm, Params: winner.params})
 			last = &rules[len(rules)-1]
 		}
 	}
 	return rules
+}
+
+// firstOfEquals is, of the candidates that only a hair parts from the best, the one
+// that was measured first: those that are to be preferred come first in the table
+// of algorithms.
+func firstOfEquals(figures, best []tuneFigure) candidate {
+	for _, f := range figures {
+		k := slices.IndexFunc(best, func(b tuneFigure) bool { return b.same(f.candidate) })
+		if k >= 0 && best[k].micros <= best[0].micros*aHair {
+			return f.candidate
+		}
+	}
+	return best[0].candidate
 }
 
 // mergeTuning puts new rules in the place of old ones for the same collectives and
@@ -112,10 +127,10 @@ func mergeTuning(old *coll.Tuning, rules []coll.Rule, ranks int) *coll.Tuning {
 	return &coll.Tuning{About: old.About, Rules: append(slices.Clone(rules), kept...)}
 }
 
-// printTuning shows what was best, and the next algorithm.
-func printTuning(w io.Writer, figures []tuneFigure, rules []coll.Rule) {
+// printTuning shows what was best, the next algorithm, and what shared memory takes.
+func printTuning(w io.Writer, figures []tuneFigure, rules []coll.Rule, segment map[coll.Kind][]bench.Result) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "collective\tbytes\trule\tµs\tbest measured\tµs\tbest of another algorithm\tµs")
+	fmt.Fprintln(tw, "collective\tbytes\trule\tµs\tbest measured\tµs\tbest of another algorithm\tµs\tshared memory µs")
 	kinds, sizes := kindsAndSizes(figures)
 	for _, kind := range kinds {
 		for _, size := range sizes[kind] {
@@ -125,7 +140,12 @@ func printTuning(w io.Writer, figures []tuneFigure, rules []coll.Rule) {
 			other := slices.IndexFunc(best, func(f tuneFigure) bool { return f.algorithm != best[0].algorithm })
 			fmt.Fprintf(tw, "%s\t%d\t%v\t%.2f\t%v\t%.2f\t", kind, size, best[k].candidate, best[k].micros, best[0].candidate, best[0].micros)
 			if other >= 0 {
-				fmt.Fprintf(tw, "%v\t%.2f", best[other].candidate, best[other].micros)
+				fmt.Fprintf(tw, "%v\t%.2f\t", best[other].candidate, best[other].micros)
+			} else {
+				fmt.Fprint(tw, "\t\t")
+			}
+			if k := slices.IndexFunc(segment[kind], func(r bench.Result) bool { return r.Size == size }); k >= 0 {
+				fmt.Fprintf(tw, "%.2f", segment[kind][k].P50)
 			}
 			fmt.Fprintln(tw)
 		}

@@ -58,6 +58,8 @@ func TestTheBestCandidateOfEachSizeBecomesARule(t *testing.T) {
 			"allgather bruck:ports=1 64 10", "allgather ring:ways=1 64 30", "allgather bruck:ports=1 1K 50", "allgather ring:ways=1 1K 30", "allgather bruck:ports=1 4K 90", "allgather ring:ways=1 4K 60"},
 			`{"kind": "allgather", "ranks": [4, 4], "bytes": [0, 256], "algorithm": "bruck", "params": {"ports": 1}},` +
 				`{"kind": "allgather", "ranks": [4, 4], "bytes": [257], "algorithm": "ring", "params": {"ways": 1}}`},
+		{"of equals the first is taken", []string{"barrier dissemination 0 101", "barrier tree:radix=2 0 100"},
+			`{"kind": "barrier", "ranks": [4, 4], "algorithm": "dissemination"}`},
 		{"a hair does not change the algorithm", []string{
 			"allreduce ring 8 100", "allreduce recursive-doubling 8 105", "allreduce ring 64 102", "allreduce recursive-doubling 64 100"},
 			`{"kind": "allreduce", "ranks": [4, 4], "algorithm": "ring"}`},
