@@ -119,3 +119,26 @@ func TestEveryAlgorithmIsDrawn(t *testing.T) {
 		}
 	}
 }
+
+// The pictures in the documentation are what the code draws today.
+func TestPicturesOfTheDocumentationAreNew(t *testing.T) {
+	for _, c := range []struct {
+		kind      coll.Kind
+		algorithm string
+	}{{coll.Allgather, "standard-exchange"}, {coll.Allgather, "bruck"}, {coll.Alltoall, "bruck"}} {
+		name := c.kind.String() + "-" + c.algorithm + ".svg"
+		f := schedFlags{algorithm: c.algorithm, ranks: 9, ports: 2, svg: filepath.Join(t.TempDir(), name)}
+		if err := showSchedule(io.Discard, c.kind, &f, false); err != nil {
+			t.Fatal(err)
+		}
+		drawn, err := os.ReadFile(f.svg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := os.ReadFile(filepath.Join("..", "..", "docs", "pictures", name))
+		if err != nil || string(kept) != string(drawn) {
+			t.Errorf("docs/pictures/%s is not what is drawn today (%v): muster sched %s --algorithm %s -n 9 --ports 2 --svg docs/pictures/%s",
+				name, err, c.kind, c.algorithm, name)
+		}
+	}
+}
