@@ -31,6 +31,11 @@
 // the same slice is given twice. The forms with blocks of any length take counts
 // and places in elements; places that are nil put one block after the other.
 //
+// Ranks can be given neighbours: on a grid ([Comm.CartCreate]) or in a graph
+// ([Comm.GraphCreate], [Comm.DistGraphCreate]). Neighbours exchange in one call,
+// such as [NeighborAlltoall], and [Near] puts them onto the same node. Two groups
+// that work on different things are joined by [Comm.IntercommCreate].
+//
 // For those who know MPI: MPI_Comm is [Comm]; MPI_Isend and the like return a
 // [Request], a value that is waited for with [Request.Wait], [WaitAll] and so
 // on; MPI_ANY_SOURCE, MPI_ANY_TAG and MPI_PROC_NULL are [AnySource], [AnyTag]
