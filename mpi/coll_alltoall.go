@@ -9,6 +9,9 @@ import "github.com/muster-mpi/muster/internal/coll"
 // Alltoall sends the r-th part of in to rank r and receives its part for us as the
 // r-th of out. in may be nil on all ranks: then out holds what is to be sent.
 func Alltoall[T Elem](c *Comm, in, out []T) error {
+	if done, err := quickAlltoall(c, in, out); done {
+		return err
+	}
 	k, err := alltoallCall(c, "Alltoall", in, out)
 	if err != nil {
 		return err

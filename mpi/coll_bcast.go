@@ -6,6 +6,9 @@ import "github.com/muster-mpi/muster/internal/coll"
 
 // Bcast gives all ranks the contents of root's buf. All lengths are equal.
 func Bcast[T Elem](c *Comm, buf []T, root int) error {
+	if done, err := quickBcast(c, buf, root); done {
+		return err
+	}
 	k, err := bcastCall(c, "Bcast", buf, root)
 	if err != nil {
 		return err

@@ -43,6 +43,9 @@ func reduceCall[T Elem](c *Comm, name string, in, out []T, op *Op[T], root int) 
 // Allreduce combines the in of all ranks into everybody's out. in may be the same
 // slice or nil: then out holds the rank's own contribution.
 func Allreduce[T Elem](c *Comm, in, out []T, op Op[T]) error {
+	if done, err := quickAllreduce(c, in, out, &op); done {
+		return err
+	}
 	return allreduce(c, "Allreduce", in, out, op)
 }
 
