@@ -20,6 +20,7 @@ type collective struct {
 	kind                string // as algorithms are listed, if it is not the name
 	inBlocks, outBlocks bool   // the buffer has a block for every rank
 	vector              bool   // of float64
+	irregular           bool   // blocks may have lengths of their own
 	call                func(c *mpi.Comm, d *collectiveData) error
 	start               func(c *mpi.Comm, d *collectiveData) mpi.Request
 }
@@ -44,7 +45,7 @@ func collectives() []collective {
 		{name: "gather", title: "Gather", outBlocks: true,
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Gather(c, d.in, d.out, 0) },
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Igather(c, d.in, d.out, 0) }},
-		{name: "gatherv", title: "Gatherv", kind: "gather", outBlocks: true,
+		{name: "gatherv", title: "Gatherv", kind: "gather", irregular: true, outBlocks: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Gatherv(c, d.in, d.out, d.counts, d.displs, 0)
 			},
@@ -54,7 +55,7 @@ func collectives() []collective {
 		{name: "scatter", title: "Scatter", inBlocks: true,
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Scatter(c, d.in, d.out, 0) },
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iscatter(c, d.in, d.out, 0) }},
-		{name: "scatterv", title: "Scatterv", kind: "scatter", inBlocks: true,
+		{name: "scatterv", title: "Scatterv", kind: "scatter", irregular: true, inBlocks: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Scatterv(c, d.in, d.counts, d.displs, d.out, 0)
 			},
@@ -64,7 +65,7 @@ func collectives() []collective {
 		{name: "allgather", title: "Allgather", outBlocks: true,
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Allgather(c, d.in, d.out) },
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iallgather(c, d.in, d.out) }},
-		{name: "allgatherv", title: "Allgatherv", kind: "allgather", outBlocks: true,
+		{name: "allgatherv", title: "Allgatherv", kind: "allgather", irregular: true, outBlocks: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Allgatherv(c, d.in, d.out, d.counts, d.displs)
 			},
@@ -74,7 +75,7 @@ func collectives() []collective {
 		{name: "alltoall", title: "All-to-All", inBlocks: true, outBlocks: true,
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Alltoall(c, d.in, d.out) },
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ialltoall(c, d.in, d.out) }},
-		{name: "alltoallv", title: "All-to-Allv", kind: "alltoall", inBlocks: true, outBlocks: true,
+		{name: "alltoallv", title: "All-to-Allv", kind: "alltoall", irregular: true, inBlocks: true, outBlocks: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.Alltoallv(c, d.in, d.counts, d.displs, d.out, d.counts, d.displs)
 			},
@@ -87,7 +88,7 @@ func collectives() []collective {
 		{name: "allreduce", title: "Allreduce", vector: true,
 			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Allreduce(c, d.vector, d.result, d.sum) },
 			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iallreduce(c, d.vector, d.result, d.sum) }},
-		{name: "reduce-scatter", title: "Reduce_scatter", vector: true,
+		{name: "reduce-scatter", title: "Reduce_scatter", vector: true, irregular: true,
 			call: func(c *mpi.Comm, d *collectiveData) error {
 				return mpi.ReduceScatter(c, d.vector, d.result[:d.parts[c.Rank()]], d.parts, d.sum)
 			},
@@ -108,7 +109,7 @@ func collectiveBenchmarks() []Benchmark {
 	list := []Benchmark{
 		{Name: "barrier", Title: "Barrier Latency Test", Doc: "time of a barrier", Ranks: 2, AnyRanks: true, Collective: "barrier",
 			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: barrier},
-		{Name: "ibarrier", Title: "Ibarrier Overlap Test", Doc: "share of a non-blocking barrier that a computation hides", Ranks: 2, AnyRanks: true, Collective: "barrier",
+		{Name: "ibarrier", Title: "Ibarrier Overlap Test", Doc: "share of a non-blocking barrier that a computation hides", Ranks: 2, AnyRanks: true, Collective: "barrier", NonBlocking: true,
 			Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlapOfCollective(collective{
 				start: func(c *mpi.Comm, _ *collectiveData) mpi.Request { return mpi.Ibarrier(c) }})},
 	}
@@ -122,9 +123,9 @@ func collectiveBenchmarks() []Benchmark {
 			kind = k.name
 		}
 		list = append(list,
-			Benchmark{Name: k.name, Title: k.title + " Latency Test", Doc: "time of " + k.name + ", mean over ranks", Ranks: 2, AnyRanks: true, Collective: kind,
+			Benchmark{Name: k.name, Title: k.title + " Latency Test", Doc: "time of " + k.name + ", mean over ranks", Ranks: 2, AnyRanks: true, Collective: kind, Irregular: k.irregular,
 				Sizes: sizes, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: timeOfCollective(k)},
-			Benchmark{Name: "i" + k.name, Title: "Non-blocking " + k.title + " Overlap Test", Doc: "share of a non-blocking " + k.name + " that a computation of its length hides", Ranks: 2, AnyRanks: true, Collective: kind,
+			Benchmark{Name: "i" + k.name, Title: "Non-blocking " + k.title + " Overlap Test", Doc: "share of a non-blocking " + k.name + " that a computation of its length hides", Ranks: 2, AnyRanks: true, Collective: kind, Irregular: k.irregular, NonBlocking: true,
 				Sizes: sizes, Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlapOfCollective(k)})
 	}
 	return list

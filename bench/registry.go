@@ -24,9 +24,11 @@ type Benchmark struct {
 	// with several protocols, in turns, and drawing.
 	Protocols bool
 	// Collective is which collective it is about, if any: its algorithms are worth
-	// comparing.
-	Collective string
-	Run        func(c *mpi.Comm, p *Params, emit func(Result)) error
+	// comparing. Irregular says that its blocks may have lengths of their own, NonBlocking
+	// that the call does not wait: not every algorithm can do those.
+	Collective             string
+	Irregular, NonBlocking bool
+	Run                    func(c *mpi.Comm, p *Params, emit func(Result)) error
 	// InTurns, if it has it, is Run in several worlds of the same ranks that differ
 	// in their settings; the first number of emit says which.
 	InTurns func(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error

@@ -179,6 +179,16 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 		if err := b.Check(c.Size()); err != nil {
 			return err
 		}
+		if len(f.variants) == 1 {
+			kept, err := keepServed(b, f.variants[0], c.Size(), f.params.Sizes)
+			if err != nil {
+				return err
+			}
+			if left := len(f.params.Sizes) - len(kept); left > 0 && c.Rank() == 0 {
+				fmt.Fprintf(os.Stderr, "bench %s: %s cannot do %d of %d sizes among %d ranks; they are left out\n", b.Name, f.variants[0], left, len(f.params.Sizes), c.Size())
+			}
+			f.params.Sizes = kept
+		}
 		p := bench.Printer{W: os.Stdout, JSON: f.json, B: b}
 		var results []bench.Result
 		emit := func(k int, r bench.Result) {

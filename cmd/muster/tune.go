@@ -208,24 +208,14 @@ func (c candidate) String() string {
 	return b.String()
 }
 
-// serves tells whether the candidate can do a call.
-func (c candidate) serves(s *coll.Shape) bool {
-	ok, _ := coll.Applicable(c.algorithm, s)
+// serves tells whether the candidate can do the calls of the benchmark that measures it.
+func (c candidate) serves(ranks, size int) bool {
+	b, err := bench.Find(c.algorithm.Kind.String())
+	if err != nil {
+		return false
+	}
+	ok, _ := variantServes(b, c.algorithm.Name, ranks, size)
 	return ok
-}
-
-// benchmarkShape is the call that package bench makes for a size: of bytes, or of
-// numbers of eight bytes where they are combined.
-func benchmarkShape(kind coll.Kind, ranks, size int) coll.Shape {
-	combines := slices.Contains([]coll.Kind{coll.Reduce, coll.Allreduce, coll.ReduceScatter, coll.Scan, coll.Exscan}, kind)
-	if kind == coll.ReduceScatter {
-		size /= ranks
-	}
-	s := shapeOf(kind, 0, ranks, 0, size)
-	if s.Elem = 1; combines {
-		s.Elem = 8
-	}
-	return s
 }
 
 // tuneJob measures one candidate of each of several collectives.
@@ -237,7 +227,7 @@ func tuneJobs(kinds []coll.Kind, ranks int, quick bool) []tuneJob {
 	for _, k := range kinds {
 		i := 0
 		for _, a := range coll.Of(k) {
-			if large := benchmarkShape(k, ranks, 1<<20); !(candidate{algorithm: a}).serves(&large) {
+			if !(candidate{algorithm: a}).serves(ranks, 1<<20) {
 				continue
 			}
 			tried := 0
@@ -277,7 +267,7 @@ func (j tuneJob) run(cmd *cobra.Command, f *tuneFlags) ([]tuneFigure, error) {
 	var figures []tuneFigure
 	for _, c := range j {
 		for _, r := range results[c.algorithm.Kind] {
-			if shape := benchmarkShape(c.algorithm.Kind, f.ranks, r.Size); c.serves(&shape) { // else another one did
+			if c.serves(f.ranks, r.Size) { // else another one did
 				figures = append(figures, tuneFigure{candidate: c, size: r.Size, micros: r.P50})
 			}
 		}
@@ -290,10 +280,20 @@ func (j tuneJob) run(cmd *cobra.Command, f *tuneFlags) ([]tuneFigure, error) {
 // this shows whether the size is right here.
 func measureSegment(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind) (map[coll.Kind][]bench.Result, error) {
 	var words []string
+	var able []coll.Kind
 	for _, k := range kinds {
-		words = append(words, k.String()+"=segment")
+		b, err := bench.Find(k.String())
+		if err != nil {
+			return nil, err
+		}
+		if ok, _ := variantServes(b, inSegment, f.ranks, 8); ok {
+			able, words = append(able, k), append(words, k.String()+"="+inSegment)
+		}
 	}
-	return measureSetting(cmd, f, kinds, strings.Join(words, ","))
+	if able == nil {
+		return nil, nil
+	}
+	return measureSetting(cmd, f, able, strings.Join(words, ","))
 }
 
 // measureSetting runs a job with a setting of MUSTER_COLLECTIVE.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
@@ -105,6 +106,47 @@ func TestEveryCandidateHasAJob(t *testing.T) {
 	}
 }
 
+func TestNoFigureIsToldUnderTheNameOfAnAlgorithmThatDidNotServe(t *testing.T) {
+	for _, c := range []struct {
+		bench, algorithm string
+		ranks, size      int
+		want             bool
+	}{
+		{"allreduce", "ring", 4, 8, true},
+		{"allreduce", "segment", 4, 8, true},
+		{"iallreduce", "segment", 4, 8, false},
+		{"reduce-scatter", "segment", 4, 8, false}, // it is the form with counts
+		{"allgatherv", "segment", 4, 8, false},
+		{"allgather", "neighbour-exchange", 4, 8, true},
+		{"allgather", "neighbour-exchange", 5, 8, false},
+		{"barrier", "dissemination", 5, 0, true},
+	} {
+		b, err := bench.Find(c.bench)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, why := variantServes(b, c.algorithm, c.ranks, c.size); ok != c.want || ok == (why != "") {
+			t.Errorf("%s by %s among %d ranks, %d bytes: %v, %q; it should be %v, with a reason if not", c.bench, c.algorithm, c.ranks, c.size, ok, why, c.want)
+		}
+	}
+	// What Needs says of lengths holds for the forms that have them.
+	for _, a := range coll.Algorithms() {
+		for _, name := range []string{a.Kind.String(), a.Kind.String() + "v"} {
+			b, err := bench.Find(name)
+			if err != nil || a.Kind == coll.ReduceScatter {
+				continue
+			}
+			if ok, why := variantServes(b, a.Name, 8, 1<<20); ok == (a.Needs.Regular && b.Irregular) {
+				t.Errorf("%s by %s is served: %v, %q, though equal blocks are needed: %v", name, a.Name, ok, why, a.Needs.Regular)
+			}
+		}
+	}
+	got := muster(t, t.TempDir(), "bench", "iallreduce", "-n", "2", "--sizes", "8", "--algorithm", "segment")
+	if got.status == 0 || !strings.Contains(got.err, "calls that do not wait take messages") || got.out != "" {
+		t.Errorf("a non-blocking call in shared memory was measured: %+v", got)
+	}
+}
+
 func TestProgressWritesLinesWhereThereIsNoTerminal(t *testing.T) {
 	var b bytes.Buffer
 	p := &progress{w: &b, total: 4}
@@ -159,7 +201,7 @@ func TestTuneWritesATableThatJobsTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, size := range []int{1, 100, 1 << 20} {
-		s := benchmarkShape(coll.Allreduce, 2, size)
+		s := shapeOf(coll.Allreduce, 0, 2, 0, size)
 		c, err := coll.Choose(&s, &coll.Model{Startup: 1e-6, PerByte: 1e-9}, table)
 		if err != nil || !strings.Contains(c.Why, "tuning table") {
 			t.Errorf("allreduce of %d bytes on 2 ranks is chosen by %q (%v), not by the table\n%s", size, c.Why, err, text)
