@@ -22,11 +22,14 @@ import (
 const programVar = "MPI_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(programVar) == "die" {
+	switch os.Getenv(programVar) {
+	case "die":
 		mpi.Main(dieProgram)
-		return
+	case "die in segment":
+		mpi.Main(dieInSegment)
+	default:
+		mpitest.Main(m)
 	}
-	mpitest.Main(m)
 }
 
 // dieProgram: rank 1 dies while the others wait for a message.
