@@ -29,6 +29,14 @@ type Config struct {
 	// or "never". Default: auto, but never over providers that need the receiver's
 	// processor for every byte that lands, such as sockets.
 	Speculate string `env:"MUSTER_SPECULATE"`
+	// Progress says who moves large messages while the program computes:
+	// "polling" (nobody: they move while some goroutine of the rank is in a call,
+	// or by what the device and the other rank do alone) or "async" (a thread of
+	// its own, which sleeps until a message asks for something, and only while
+	// large non-blocking operations are under way). Default polling: the thread
+	// needs a core for what it copies, and has none to itself where every rank
+	// owns one.
+	Progress string `env:"MUSTER_PROGRESS"`
 	// Credit is how many bytes of messages a rank may have to hold for one
 	// sender before it has asked for them. Default 16777216. Beyond that, short
 	// messages wait at the sender too.
@@ -164,6 +172,12 @@ func (c *Config) validate() error {
 	default:
 		return fmt.Errorf("mpi: Config.Speculate (MUSTER_SPECULATE) is %q; want auto, always or never", c.Speculate)
 	}
+	switch c.Progress {
+	case "", "polling", progressAsync:
+	default:
+		return fmt.Errorf("mpi: Config.Progress (MUSTER_PROGRESS) is %q; want polling or async%s", c.Progress,
+			didYouMean(c.Progress, "polling", progressAsync))
+	}
 	if err := checkNetwork(c.Network); err != nil {
 		return err
 	}
@@ -174,6 +188,19 @@ func (c *Config) validate() error {
 		return fmt.Errorf("mpi: Config holds a negative number; leave a field 0 for its default")
 	}
 	return nil
+}
+
+// progressAsync is the Config.Progress with a thread of its own.
+const progressAsync = "async"
+
+// didYouMean suggests the word that is nearest, if one is near.
+func didYouMean(got string, words ...string) string {
+	for _, w := range words {
+		if editDistance(strings.ToLower(got), w) <= len(w)/3 {
+			return fmt.Sprintf("; did you mean %s?", w)
+		}
+	}
+	return ""
 }
 
 // unknownVariable suggests the name that is nearest.

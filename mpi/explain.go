@@ -75,3 +75,21 @@ func TrafficWith(c *Comm, rank int) (Traffic, error) {
 	return Traffic{Sent: s.Sent, Received: s.Received, BytesSent: s.BytesSent, BytesReceived: s.BytesRx,
 		ControlBytes: s.ControlBytes, Unexpected: s.Unexpected}, nil
 }
+
+// Background counts what the thread of asynchronous progress did for this rank: see
+// Config.Progress.
+type Background struct {
+	// Duties: how many times the program left large operations to it. Without
+	// such operations it sleeps, and nobody wakes it.
+	Duties uint64
+	// Wakes: how many times it woke up to look.
+	Wakes uint64
+	// Served: how many messages and ends of copies it dealt with.
+	Served uint64
+}
+
+// BackgroundProgress gives the counts of this rank, and whether Config.Progress asks
+// for such a thread.
+func BackgroundProgress(c *Comm) (b Background, on bool) {
+	return Background(c.e.Deputy()), c.w.cfg.Progress == progressAsync
+}

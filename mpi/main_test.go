@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		mpi.Main(dieProgram)
 	case "die in segment":
 		mpi.Main(dieInSegment)
+	case "die computing":
+		mpi.Main(dieComputingProgram)
 	default:
 		mpitest.Main(m)
 	}
@@ -41,6 +43,22 @@ func dieProgram(world *mpi.Comm) error {
 	_, err := mpi.Recv(world, make([]int, 1), mpi.AnySource, 0)
 	fmt.Printf("rank %d was told: %v\n", world.Rank(), err)
 	return err
+}
+
+// dieComputingProgram: rank 1 dies while rank 0 computes, with large operations open.
+func dieComputingProgram(world *mpi.Comm) error {
+	if world.Rank() == 1 {
+		time.Sleep(100 * time.Millisecond)
+		os.Exit(3)
+	}
+	r := mpi.Irecv(world, make([]byte, 1<<20), 1, 1)
+	s := mpi.Isend(world, make([]byte, 1<<20), 1, 2)
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+	}
+	_, err := r.Wait()
+	_, serr := s.Wait()
+	fmt.Printf("rank 0 was told: %v\nrank 0 was told: %v\n", err, serr)
+	return errors.Join(err, serr)
 }
 
 // oneToFive is the numbers of ranks that calls are tested with.

@@ -83,6 +83,39 @@ func processDies(t *testing.T, muster, program, call string) {
 	}
 }
 
+// Rank 1 exits while rank 0 computes, with a large receive from it and a large send to
+// it left to the thread of asynchronous progress.
+func TestProcessDiesInBackground(t *testing.T) {
+	muster := launcher(t)
+	out, status, took := job(t, muster, 2, []string{programVar + "=die computing", "MUSTER_PROGRESS=async"})
+	if strings.Count(out, "rank 0 was told: mpi: ") != 2 || strings.Count(out, "rank 1 on ") < 2 || status != 3 {
+		t.Errorf("the job ended with status %d, want 3, and both errors of rank 0 should name rank 1:\n%s", status, out)
+	}
+	if took > 5*time.Second {
+		t.Errorf("the job took %v to end", took)
+	}
+}
+
+// Large messages move between processes that compute, and calls beside that work.
+func TestBackgroundBetweenProcesses(t *testing.T) {
+	if raceDetector {
+		t.Skip("the ranks are processes, which the detector cannot see")
+	}
+	muster := launcher(t)
+	for _, env := range []string{
+		"MUSTER_SPIN=0", "MUSTER_NO_PROCESS_VM=1", "MUSTER_RENDEZVOUS=get", "MUSTER_RENDEZVOUS=put",
+		"MUSTER_RENDEZVOUS=coop MUSTER_SPIN=1 MUSTER_YIELD=1", "MUSTER_SPECULATE=always",
+	} {
+		t.Run(env, func(t *testing.T) {
+			out, status, _ := job(t, muster, 3, append(strings.Fields(env), "MUSTER_PROGRESS=async"),
+				"-test.run=^(TestTraffic|TestLargeMessagesMove.*|TestCallsBeside.*|TestTrafficInBackground)$")
+			if status != 0 || strings.Count(out, "PASS") != 3 {
+				t.Errorf("with %s the job ended with status %d:\n%s", env, status, out)
+			}
+		})
+	}
+}
+
 // The traffic of TestTraffic between processes, with every way to move large
 // messages.
 func TestTrafficBetweenProcesses(t *testing.T) {

@@ -83,7 +83,7 @@ func Init(ctx context.Context, cfg *Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	setProcs(client.LocalSize())
+	setProcs(client.LocalSize(), cfg.Progress == progressAsync)
 	return join(ctx, *cfg, client, nil)
 }
 
@@ -136,6 +136,9 @@ func LeaveLocal(worlds []*World, rank int, why string) {
 }
 
 func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (*World, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
 	lanes, crowded, err := openDevices(&cfg, client, host)
 	if err != nil {
 		return nil, err
@@ -154,7 +157,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 		return nil, err
 	}
 	e, err := engine.New(ctx, engine.Config{
-		Client: client, Lanes: lanes, Crowded: crowded, InProcess: inProcess,
+		Client: client, Lanes: lanes, Crowded: crowded, InProcess: inProcess, Async: cfg.Progress == progressAsync,
 		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.Credit, Speculate: cfg.Speculate},
 		RegisterCache: cfg.RegisterCache,
 		Spin:          cfg.Spin, Yield: cfg.Yield, Timeout: cfg.StartTimeout,
@@ -170,12 +173,16 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 
 // setProcs gives the scheduler of this process its share of the cores, unless
 // the user or the launcher has said so. Without it every rank would run as many
-// threads as the machine has cores.
-func setProcs(ranks int) {
-	if _, set := os.LookupEnv("GOMAXPROCS"); set || ranks < 2 {
-		return
+// threads as the machine has cores. The thread of asynchronous progress needs a
+// place beside the one that computes, even if there is only one core for both:
+// with one place it would be let in every ten milliseconds.
+func setProcs(ranks int, async bool) {
+	if _, set := os.LookupEnv("GOMAXPROCS"); !set && ranks >= 2 {
+		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/ranks))
 	}
-	runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/ranks))
+	if async && runtime.GOMAXPROCS(0) < 2 {
+		runtime.GOMAXPROCS(2)
+	}
 }
 
 // Comm is the communicator of all ranks of the job.

@@ -83,6 +83,28 @@ type ArmedCQ interface {
 	WaitArmed(timeout time.Duration) error
 }
 
+// SolicitedCQ is a CQ beside which a goroutine can wait for what must not wait
+// until somebody polls: messages sent as Solicited, and requests that only this
+// process can move on. Other messages do not wake it, so who sends them pays
+// nothing for it.
+type SolicitedCQ interface {
+	CQ
+	// ArmSolicited gets ready. It is false if Poll may have something to do that
+	// others wait for. It is serialised with the other calls. One wake-up ends it.
+	ArmSolicited() bool
+	// Disarm takes it back, for a rank that polls again itself.
+	Disarm()
+	// PollBeside is Poll for the one who waits beside a rank that computes. What
+	// peers are moving by themselves is left to them. It is serialised with the
+	// other calls.
+	PollBeside(out []Completion) int
+	// WaitSolicited parks until what was armed has happened, or Wake was called,
+	// since the last such wait, or the timeout has passed; it may return early.
+	// Everything but Close may be called meanwhile, Poll and Wait included. One
+	// goroutine at a time.
+	WaitSolicited(timeout time.Duration) error
+}
+
 // Addr is the published address of a queue pair.
 type Addr string
 

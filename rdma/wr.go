@@ -58,6 +58,10 @@ const (
 	// should do it before PostSend returns, as far as that is bearable, because the
 	// caller will not come back soon. It changes nothing but time.
 	Prompt
+	// Solicited: the message is one that the peer should see even if it computes,
+	// because it waits for an answer (the solicited event of RFC 5040 section
+	// 5.3 and of InfiniBand). See SolicitedCQ; other queues take no notice.
+	Solicited
 )
 
 // SendWR is a work request. It holds no interface and no slice header, so that

@@ -24,7 +24,7 @@ func newExplainCommand() *cobra.Command {
 		Short: "Tell which protocol carries messages of which size, and why",
 		Long: `explain starts two ranks on this machine and prints what they would do: for each
 range of message sizes the protocol with the lowest cost, from the costs that are
-kept for its device.`,
+kept for its device. The last line tells who moves large messages while a rank computes.`,
 		Example: `  muster explain
   MUSTER_RENDEZVOUS=get muster explain     what a setting changes
   muster run -n 16 muster explain          when ranks share cores
@@ -97,6 +97,7 @@ func explain(c *mpi.Comm) error {
 		fmt.Printf("Irecv of %d bytes or more offers its buffer to a sender that has not asked, and helps to fill it if it waits.\n"+
 			"It stops for an envelope of which under 80 %% of the offers are used, and tries again with every 32nd receive.\n", s.From)
 	}
+	fmt.Printf("\nprogress: %s\n", progressInWords(c))
 	return nil
 }
 
@@ -105,4 +106,12 @@ func whyNoOffers(mode string) string {
 		return "speculation is switched off."
 	}
 	return "nothing lands here while a rank computes, so that an offer would be of no use."
+}
+
+// progressInWords says what happens to large messages while a rank computes.
+func progressInWords(c *mpi.Comm) string {
+	if _, on := mpi.BackgroundProgress(c); on {
+		return "async: a thread of each rank moves large messages while the rank computes, and sleeps otherwise"
+	}
+	return "polling: large messages move while a rank is in a call (MUSTER_PROGRESS=async: also while it computes)"
 }

@@ -105,7 +105,7 @@ func (e *Engine) adopt(l *p2p.Link) *p2p.Xfer {
 
 func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *p2p.Xfer {
 	l := e.link(dst)
-	if e.driver == nil && l.Rendezvous(len(buf)) {
+	if e.undriven() && l.Rendezvous(len(buf)) {
 		// If the receiver was first, its RTR is found now, and the data is written
 		// inside this call (T1 4.2.2). All that has come is looked at: the RTRs of
 		// several receives may wait, in another order than the sends.
@@ -145,11 +145,12 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 		return Op{}
 	case tried:
 		x = e.adopt(l)
-		if e.parked {
+		if e.parked || e.onDuty() {
 			e.home.cq.Wake()
 		}
 	default:
 		x = e.start(c, dst, tag, buf, mode)
+		e.leaveBehind(x)
 	}
 	op := Op{x, x.Handle()}
 	e.unlock()
@@ -222,7 +223,7 @@ func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 		// overtake the receives still to come and have to be kept. A short message
 		// gains nothing by being found early. The receive is posted before, so that
 		// an eager message goes straight into its buffer.
-		if e.driver == nil {
+		if e.undriven() {
 			d := e.laneOf(x)
 			e.work(d, d.cq.Poll(e.comps[:1]))
 		}
@@ -232,6 +233,7 @@ func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 		if len(e.m.Out.WR) != 0 {
 			e.settle()
 		}
+		e.leaveBehind(x)
 	}
 	op := Op{x, x.Handle()}
 	e.unlock()
@@ -348,10 +350,16 @@ func (e *Engine) WaitHeld(c *Comm, op string, o Op) (Status, error) {
 }
 
 // Lock and Unlock are for WaitHeld.
-func (e *Engine) Lock() { e.lock() }
+func (e *Engine) Lock() {
+	e.lock()
+	e.relieve()
+}
 
 // Unlock gives the lock back.
-func (e *Engine) Unlock() { e.unlock() }
+func (e *Engine) Unlock() {
+	e.standIn()
+	e.unlock()
+}
 
 // Test asks whether an operation has ended, and completes it if so.
 func (e *Engine) Test(o Op) (Status, bool, error) {
@@ -493,6 +501,7 @@ func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, src, p
 		return
 	}
 	w := e.getWaiter()
+	e.relieve()
 	if e.driver != nil { // it wakes us when something has come
 		w.Pending = probing
 		e.probers++
@@ -513,6 +522,7 @@ func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, src, p
 	e.driver = nil
 	e.putWaiter(w)
 	e.handOver()
+	e.standIn()
 }
 
 // Running tells the board that a probing caller has found something.
@@ -529,51 +539,9 @@ func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
 	} else {
 		e.m.Claim(x, g)
 		e.settle()
+		e.leaveBehind(x)
 	}
 	return Op{x, x.Handle()}
-}
-
-// Arrive counts this rank in at the gate of the job; 0 if it has none.
-func (e *Engine) Arrive() (opening uint64, last bool) { return e.board.Arrive() }
-
-// OpenGate lets the others go, and calls wake for those who are asleep.
-func (e *Engine) OpenGate(opening uint64, wake func(rank int) error) error {
-	e.board.Open(opening)
-	for r := range e.size {
-		if r != e.rank && e.board.WakeUp(r, opening) {
-			if err := wake(r); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// AwaitGate waits for the gate to open, as long as waiting without sleep makes
-// sense. If it has not opened then, it says so: a message will come.
-func (e *Engine) AwaitGate(opening uint64) bool {
-	for i := range e.spin + e.yields {
-		if e.board.Opened(opening) {
-			return true
-		}
-		e.lock()
-		if e.driver == nil {
-			e.poll()
-		}
-		if i&63 == 63 {
-			e.watch()
-		}
-		failed := e.failed != nil
-		e.unlock()
-		if failed {
-			break
-		}
-		if i >= e.spin {
-			e.giveWay(i)
-		}
-	}
-	e.board.FallAsleep(e.rank, opening)
-	return e.board.Opened(opening) && e.board.WakeUp(e.rank, opening)
 }
 
 // Progress polls once, for callers that compute for long and want messages to

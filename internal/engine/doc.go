@@ -9,6 +9,8 @@
 //	progress.go   poll, post, deliver
 //	lock.go       the lock
 //	wait.go       waiting: who drives, who sleeps, when to yield and park
+//	deputy.go     progress while the application computes
+//	gate.go       waiting at a barrier's gate
 //	lanes.go      the devices
 //	links.go      a peer's first contact
 //	failure.go    a rank has died

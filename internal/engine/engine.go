@@ -31,6 +31,9 @@ type Config struct {
 	// InProcess says that the ranks are goroutines of this process, so that a
 	// waiter must give way to goroutines rather than to threads.
 	InProcess bool
+	// Async leaves a deputy in the library while the application computes, see
+	// deputy.go.
+	Async bool
 	// Timeout bounds each step of coming into contact with a peer. Default 60 s.
 	Timeout time.Duration
 }
@@ -67,6 +70,7 @@ type Engine struct {
 	sleepers *p2p.Waiter // those who wait for it
 	probers  int         // sleepers that probe
 	waiters  *p2p.Waiter // free ones
+	deputy   *deputy     // nil without Config.Async
 }
 
 // pollBatch bounds how long one poll can hold the lock.
@@ -109,6 +113,9 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("wait for all %d ranks to start: %w", e.size, err)
 	}
 	e.board.Running(e.rank)
+	if cfg.Async {
+		e.appointDeputy()
+	}
 	return e, nil
 }
 
@@ -178,6 +185,7 @@ func (e *Engine) Close() error {
 	e.closed = true
 	e.fail(errLeft)
 	e.unlock()
+	e.dismissDeputy()
 	err := e.closeLanes()
 	e.board.Left(e.rank)
 	return err

@@ -60,13 +60,14 @@ func (e *Engine) watch() {
 	}
 }
 
-// Leaving says that this rank has entered the last barrier. From now on the end
-// of a peer's process is no sign of its death: it may have left the barrier
-// before us.
+// Leaving says that this rank is about to enter the last barrier. From now on the
+// end of a peer's process is no sign of its death: it may have left the barrier
+// before us. Nothing is under way that a deputy could look after.
 func (e *Engine) Leaving() {
 	e.lock()
 	e.leaving = true
 	e.unlock()
+	e.dismissDeputy()
 }
 
 // Fail ends all calls of this rank with an error.

@@ -21,6 +21,10 @@ package engine
 // second goroutine, because an owner that was stopped between its two steps may
 // still write inside, much later.
 //
+// The deputy (deputy.go) takes the lock seldom, and must leave the owner as fast as
+// it was: it borrows the lock. That is the contender's way too, but the bias comes
+// back to the same owner, and who is inside is not waited for.
+//
 // Those who find the lock taken spin, then let other goroutines run: it is held
 // for less than a microsecond, except by a driver that polls, and that one looks
 // at wanted.
@@ -43,6 +47,7 @@ type spinLock struct {
 	last   uintptr // who took it last
 	streak int     // how many times in a row
 	shared bool    // it was contended once, or cannot be biased
+	lent   uintptr // the bias, while the lock is borrowed
 }
 
 // biasAfter is how often in a row a goroutine must have taken the lock to own it.
@@ -61,8 +66,10 @@ func (s *spinLock) lockShared() {
 		return
 	}
 	g := goroutine()
-	if atomic.LoadUintptr(&s.bias) != 0 {
-		s.revoke()
+	if b := atomic.LoadUintptr(&s.bias); b != 0 {
+		if b != g { // or else it was borrowed when its owner came
+			s.revoke()
+		}
 		return
 	}
 	if s.last != g {
@@ -87,10 +94,44 @@ func (s *spinLock) revoke() {
 	s.wanted.Add(-1)
 }
 
+// borrowSpins is how often the deputy looks whether the owner has left. The owner is
+// inside for less than a microsecond, or else it polls and needs no deputy.
+const borrowSpins = 100
+
+// borrow takes the lock if nobody has it, and leaves the bias to its owner: every
+// borrow that succeeds is followed by giveBack.
+func (s *spinLock) borrow() bool {
+	if atomic.LoadUint64(&s.inside) != 0 || !s.state.CompareAndSwap(0, 1) {
+		return false
+	}
+	if s.lent = atomic.LoadUintptr(&s.bias); s.lent == 0 {
+		return true
+	}
+	atomic.StoreUintptr(&s.bias, 0)
+	barrierEverywhere()
+	for i := 0; atomic.LoadUint64(&s.inside) != 0; i++ {
+		if i == borrowSpins {
+			s.giveBack()
+			return false
+		}
+	}
+	return true
+}
+
+func (s *spinLock) giveBack() {
+	if s.lent != 0 {
+		atomic.StoreUintptr(&s.bias, s.lent)
+	}
+	s.state.Store(0)
+}
+
 func backOff(i int) {
 	switch {
 	case i < 20:
 	case i < 2000:
+		if i&15 == 0 {
+			yieldThread() // its holder may be a thread that waits for this core
+		}
 		runtime.Gosched()
 	default:
 		time.Sleep(20 * time.Microsecond) // its holder does not run: do not take its core

@@ -3,6 +3,7 @@ package engine
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -74,6 +75,83 @@ func TestLockIsBiasedToTheGoroutineThatUsesIt(t *testing.T) {
 	}
 	s.lock()
 	s.unlock()
+}
+
+// A borrower and others come while the owner uses its bias: nobody meets anybody
+// inside, and as long as only the borrower comes, the owner keeps the bias.
+func TestLockIsBorrowed(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0))))
+	for _, contended := range []bool{false, true} {
+		s := newLock()
+		biased := !s.shared
+		count, borrowed, want := 0, 0, 0
+		var stop atomic.Bool
+		var borrower, others sync.WaitGroup
+		borrower.Go(func() {
+			for !stop.Load() || borrowed == 0 {
+				if s.borrow() {
+					count++
+					borrowed++
+					s.giveBack()
+				}
+				runtime.Gosched()
+			}
+		})
+		work := func(n int) {
+			for range n {
+				s.lock()
+				c := count
+				if c&63 == 0 {
+					runtime.Gosched()
+				}
+				count = c + 1
+				s.unlock()
+			}
+		}
+		const n = 50_000
+		want += n
+		if contended {
+			want += n / 10
+			others.Go(func() {
+				time.Sleep(time.Millisecond)
+				work(n / 10)
+			})
+		}
+		work(n)
+		others.Wait()
+		stop.Store(true)
+		borrower.Wait()
+		if count != want+borrowed {
+			t.Errorf("contended %v: %d increments and %d of the borrower gave %d", contended, want, borrowed, count)
+		}
+		if !contended && biased && s.bias != goroutine() {
+			t.Errorf("after %d loans the lock should still be biased to its owner", borrowed)
+		}
+	}
+}
+
+// Who holds the lock is not waited for.
+func TestBorrowDoesNotWait(t *testing.T) {
+	for _, uses := range []int{1, 2 * biasAfter} { // in the ordinary way, and as the owner
+		s := newLock()
+		for range uses {
+			s.lock()
+			s.unlock()
+		}
+		s.lock()
+		got := make(chan bool)
+		go func() { got <- s.borrow() }()
+		if <-got {
+			t.Fatal("a lock that is held was lent")
+		}
+		s.unlock()
+		if !s.borrow() {
+			t.Fatal("a free lock was not lent")
+		}
+		s.giveBack()
+		s.lock()
+		s.unlock()
+	}
 }
 
 func BenchmarkLock(b *testing.B) {

@@ -88,6 +88,12 @@ func (e *Engine) sendNow(l *p2p.Link, c *Comm, tag int32, buf []byte, wr *[1]rdm
 // flush posts what the machine wants posted, link by link in order.
 func (e *Engine) flush() {
 	o := &e.m.Out
+	for i := range o.WR {
+		// What carries no data asks or answers: a peer that computes should see it.
+		if wr := &o.WR[i]; wr.Op == rdma.OpSend && wr.Body.Len() == 0 {
+			wr.Flags |= rdma.Solicited
+		}
+	}
 	for i := 0; i < len(o.WR); {
 		l := o.Link[i]
 		j := i + 1

@@ -76,6 +76,13 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 				break
 			}
 		}
+	} else if e.onDuty() {
+		if !x.Done() {
+			e.relieve()
+			e.waitOne(x, c, op)
+			e.standIn()
+		}
+		return
 	}
 	_ = e.waitSlow(NoContext, c, op, x)
 }
@@ -109,17 +116,18 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 		}
 	}
 	if done != nil {
-		if e.driver == nil {
+		if e.undriven() {
 			e.poll() // a context that has ended already still sees what has come
 		}
 		stop := context.AfterFunc(ctx, e.home.cq.Wake)
 		defer stop()
 	}
 	for w.Pending > 0 && !ended(done) {
-		if e.driver != nil {
-			e.sleep(w, done)
-		} else {
+		if e.undriven() {
+			e.relieve()
 			e.drive(w, done, c, op, xs)
+		} else {
+			e.sleep(w, done)
 		}
 	}
 	for _, x := range xs {
@@ -128,6 +136,7 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 		}
 	}
 	e.handOver()
+	e.standIn()
 	if w.Pending > 0 {
 		return GaveUp(ctx)
 	}

@@ -5,3 +5,5 @@ package engine
 import "runtime"
 
 func yieldThread() { runtime.Gosched() }
+
+func shortSlice() {}

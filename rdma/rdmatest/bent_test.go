@@ -13,11 +13,16 @@ import (
 // A bent device is the reference with one thing wrong. Each field replaces what
 // its name says, if it is set.
 type bend struct {
-	post       func(q rdma.QP, wrs []rdma.SendWR) (int, error)
-	recv       func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error)
-	poll       func(c rdma.CQ, out []rdma.Completion) int
-	wait       func(c rdma.CQ, d time.Duration) error
-	wake       func(c rdma.CQ)
+	post func(q rdma.QP, wrs []rdma.SendWR) (int, error)
+	recv func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error)
+	poll func(c rdma.CQ, out []rdma.Completion) int
+	wait func(c rdma.CQ, d time.Duration) error
+	wake func(c rdma.CQ)
+
+	arm           func(c rdma.SolicitedCQ) bool
+	noDisarm      bool
+	waitSolicited func(c rdma.SolicitedCQ, d time.Duration) error
+
 	register   func(d rdma.Device, mem []byte, acc rdma.Access) (rdma.MR, error)
 	deregister func(d rdma.Device, mr rdma.MR) error
 	resolve    func(d rdma.Device, a rdma.Addr) (rdma.PeerID, error)

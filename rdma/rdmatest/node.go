@@ -45,6 +45,7 @@ type work struct {
 	remote, rkey uint64
 	lkey         uint32
 	inline       bool
+	solicited    bool
 	keep         bool // Body is not spoilt when it belongs to the node again
 
 	posted bool
@@ -164,6 +165,9 @@ func (n *node) offer(ws []*work) (int, error) {
 		copy(wr.Head[:], w.head)
 		if w.inline {
 			wr.Flags |= rdma.Inline
+		}
+		if w.solicited {
+			wr.Flags |= rdma.Solicited
 		}
 		if w.op == rdma.OpSend && w.text == nil {
 			w.text = append(append(make([]byte, 0, len(w.head)+len(w.body)), w.head...), w.body...)

@@ -10,8 +10,9 @@ import (
 
 // The reference device, in the order in which a program meets it: making the
 // devices, registering memory, making queues, resolving addresses, closing.
-// reference_post.go takes work, reference_poll.go gives completions, and
-// reference_copy.go holds the cooperative copies.
+// reference_post.go takes work, reference_poll.go gives completions,
+// reference_solicited.go waits beside, and reference_copy.go holds the cooperative
+// copies.
 //
 // Everything lies on the heap behind one lock. Nothing is fast, and nothing is
 // clever: where a rule of package rdma leaves a choice, the one that is easier
@@ -137,7 +138,7 @@ func (d *refDevice) NewCQ(depth int) (rdma.CQ, error) {
 	if d.closed {
 		return nil, fmt.Errorf("new completion queue on reference device %d: %w", d.index, rdma.ErrClosed)
 	}
-	c := &refCQ{dev: d, token: make(chan struct{}, 1)}
+	c := &refCQ{dev: d, token: make(chan struct{}, 1), beside: make(chan struct{}, 1)}
 	d.cqs = append(d.cqs, c)
 	return c, nil
 }

@@ -16,6 +16,10 @@ type refCQ struct {
 	lent   [][]byte      // shown by the last Poll
 	token  chan struct{} // room for one: a signal is never lost and never piles up
 	closed bool
+
+	// For who waits beside, see reference_solicited.go.
+	armed  bool
+	beside chan struct{}
 }
 
 type refEntry struct {
@@ -141,7 +145,10 @@ func (c *refCQ) state() (closed, busy bool) {
 	return c.closed, busy
 }
 
-func (c *refCQ) Wake() { c.signal() }
+func (c *refCQ) Wake() {
+	c.signal()
+	c.callBeside()
+}
 
 func (c *refCQ) signal() {
 	select {

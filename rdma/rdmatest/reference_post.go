@@ -116,6 +116,9 @@ func (q *refQP) transmit(wr *rdma.SendWR, to *refQP) error {
 		data := append(append(make([]byte, 0, size), wr.Head[:wr.HeadLen]...), wr.Body.Bytes()...)
 		to.inbox = append(to.inbox, refMessage{q, data})
 		to.recvCQ.signal()
+		if wr.Flags&rdma.Solicited != 0 {
+			to.recvCQ.summon()
+		}
 	}
 	if !inline {
 		q.outstanding++

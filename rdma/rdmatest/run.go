@@ -54,7 +54,7 @@ func checks() []check {
 	return slices.Concat(
 		orderChecks(), sendChecks(), postChecks(), receiveChecks(), lendChecks(),
 		memoryChecks(), refusalChecks(), registerChecks(), pullChecks(), assistedChecks(),
-		waitChecks(), steadyChecks(), closeChecks(),
+		waitChecks(), solicitedChecks(), steadyChecks(), closeChecks(),
 	)
 }
 

@@ -3,6 +3,7 @@ package rdmatest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ type mutant struct {
 }
 
 func mutants() []mutant {
-	return append(append(messageMutants(), memoryMutants()...), waitMutants()...)
+	return slices.Concat(messageMutants(), memoryMutants(), waitMutants(), solicitedMutants())
 }
 
 // eachSend calls fn for every send with its number and lets it change the list.

@@ -268,11 +268,15 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 		x.status = rdma.StatusRemoteAccess
 		return true, d.endPull(x)
 	}
+	if d.copies.beside && x.leaveToOwner() {
+		return false, rdma.StatusOK
+	}
 	part := uint64(sharedPart)
 	if x.op == rdma.OpWrite {
 		part = writerPart
 	}
 	off, n := ps.claim(x.epoch, x.length, part)
+	x.left.seen = off + n
 	if n == 0 {
 		if off, n = ps.takeBack(); n == 0 {
 			return false, rdma.StatusOK // the owner is copying the last piece
@@ -333,10 +337,18 @@ func (x *transfer) breakOff(n uint64) {
 }
 
 // account adds to the bytes that have arrived and, at the last one, wakes the
-// other side, which may sleep because it had nothing left to claim.
+// other side, which may sleep because it had nothing left to claim. A puller that
+// computes is told through whoever waits beside it, so that what its program made
+// depend on the copy can go on. An owner that computes is not: its buffer is free
+// either way, and it sees that when it asks.
 func (x *transfer) account(n uint64, other *peer) {
 	x.done += n
-	if x.slot.pull.done.add(n)&epochValue == x.length {
+	if x.slot.pull.done.add(n)&epochValue != x.length {
+		return
+	}
+	if x.op == rdma.OpPush {
+		other.seg.summon()
+	} else {
 		other.seg.unpark()
 	}
 }
@@ -357,7 +369,7 @@ func (d *Device) stepPush(x *transfer) (bool, rdma.Status) {
 		return true, rdma.StatusFlushed
 	}
 	puller := d.peer(rdma.PeerID(uint32(ps.puller)))
-	if x.mayHelp(puller) {
+	if x.mayHelp(puller) && (x.op == rdma.OpPush || !d.copies.beside) {
 		if off, n := ps.claim(x.epoch, x.length, sharedPart); n > 0 {
 			d.pushPiece(x, puller, off, n)
 		}
@@ -407,7 +419,7 @@ func (d *Device) pushPiece(x *transfer, puller *peer, off, n uint64) {
 					break
 				}
 			}
-			puller.seg.unpark()
+			puller.seg.summon()
 			return
 		}
 		remote, from = remote+uint64(moved), from[moved:]

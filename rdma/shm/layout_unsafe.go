@@ -15,7 +15,7 @@ const (
 	// segmentMagic is written last, so a peer that maps a segment too early sees
 	// that it is not ready. layoutVersion changes with anything in this file.
 	segmentMagic  = 0x3152_5453_554d_4d53
-	layoutVersion = 1
+	layoutVersion = 2
 
 	// maxSend is the largest message: a segment of 32 KB and its Head.
 	maxSend = 32<<10 + 64
@@ -54,7 +54,9 @@ type segmentHeader struct {
 	// sleeper is read by each sender after each message and written only when
 	// the owner parks, wakes or closes.
 	sleeper atomic.Uint32
-	_       [lineBytes - 4]byte
+	// rung counts the wake-ups of the one who waits beside the owner.
+	rung atomic.Uint32
+	_    [lineBytes - 8]byte
 
 	tail word // of the shared queue: the next position to claim
 	_    [lineBytes - 8]byte
@@ -141,8 +143,8 @@ type segment struct {
 	heap       bool
 	slotChunks []atomic.Pointer[[slotsPerChunk]slot]
 	ringChunks []atomic.Pointer[ringMemory]
-	// wake is where the owner parks.
-	wake chan struct{}
+	// wake is where the owner parks, beside where the one beside it does.
+	wake, beside chan struct{}
 
 	// regions holds the registered memory of an owner of this process, so that
 	// it stays alive, and so that heap mode can reach it.
@@ -186,7 +188,7 @@ func newHeapSegment(g geometry) *segment {
 	s := layOut(alignedBytes(g.parts(true).end), g, true)
 	s.slotChunks = make([]atomic.Pointer[[slotsPerChunk]slot], g.slots/slotsPerChunk)
 	s.ringChunks = make([]atomic.Pointer[ringMemory], g.rings)
-	s.wake = make(chan struct{}, 1)
+	s.wake, s.beside = make(chan struct{}, 1), make(chan struct{}, 1)
 	return s
 }
 

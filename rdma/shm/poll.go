@@ -161,9 +161,11 @@ func (d *Device) pending() bool {
 	d.mu.Lock()
 	local := d.closing != nil || !d.done.empty() || d.recv.low || d.copies.ready(d)
 	d.mu.Unlock()
-	if local {
-		return true
-	}
+	return local || d.arrived()
+}
+
+// arrived tells whether a message is there and can be taken.
+func (d *Device) arrived() bool {
 	open := d.recv.open()
 	for _, r := range d.rings {
 		if r.ready() && (open || r.kind() != kindData) {

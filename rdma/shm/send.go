@@ -48,7 +48,7 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 		p.gone = true
 		return q.postAll(wrs)
 	}
-	d.rouse(p)
+	d.rouse(p, false)
 	return 1, nil
 }
 
@@ -135,7 +135,8 @@ func errTooLong(wr *rdma.SendWR) error {
 // transmit copies a message into the peer's segment and reports whether there
 // was room.
 func (d *Device) transmit(p *peer, k kind, wr *rdma.SendWR) bool {
-	fenced := p.fenced || !d.unfenced.Load()
+	urgent := k != kindData || wr.Flags&rdma.Solicited != 0
+	fenced := p.fenced || urgent || !d.unfenced.Load() // see beside.go
 	d.sent++
 	if p.ring != nil {
 		p.ring.note(d.came)
@@ -147,7 +148,7 @@ func (d *Device) transmit(p *peer, k kind, wr *rdma.SendWR) bool {
 	}
 	// Nothing may stand between the publication and this load, see wait.go.
 	if p.seg.head.sleeper.Load() != awakeWord {
-		d.rouse(p)
+		d.rouse(p, urgent)
 	}
 	return true
 }

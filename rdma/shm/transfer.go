@@ -42,6 +42,7 @@ type transfer struct {
 	epoch  uint64
 	length uint64
 	own    rdma.MR // of the destination, in heap mode
+	left   leftToOwner
 }
 
 // phase says what a transfer does next.
@@ -67,6 +68,7 @@ type transferTable struct {
 	free   []*transfer
 	owed   []service // what we owe to peers, see fallback.go
 	kernel bool      // process_vm works at all
+	beside bool      // who polls is not the rank itself, see beside.go
 }
 
 func (t *transferTable) busy() bool {
@@ -245,20 +247,22 @@ func (t *transferTable) ready(d *Device) bool {
 		return true
 	}
 	for _, x := range t.active {
-		switch x.phase {
-		case phaseMessages:
-			if x.sent < uint64(x.body.Len()) || x.done == uint64(x.body.Len()) || x.status != rdma.StatusOK {
-				return true
-			}
-		case phaseShared:
-			if x.canMove(d) {
-				return true
-			}
-		default:
+		if x.ready(d) {
 			return true
 		}
 	}
 	return false
+}
+
+// ready tells whether step would do something.
+func (x *transfer) ready(d *Device) bool {
+	switch x.phase {
+	case phaseMessages:
+		return x.sent < uint64(x.body.Len()) || x.done == uint64(x.body.Len()) || x.status != rdma.StatusOK
+	case phaseShared:
+		return x.canMove(d)
+	}
+	return true
 }
 
 // peerGone ends what waits for a peer.

@@ -43,6 +43,7 @@ const (
 	awakeWord  = 0
 	asleepWord = 1
 	closedWord = 2
+	armedWord  = 3 // somebody waits beside the owner, see beside.go
 )
 
 // starvedPark bounds a Wait after PostSend found no room. Receivers do not
@@ -54,8 +55,9 @@ const starvedPark = 100 * time.Microsecond
 type wakeup struct {
 	token      atomic.Uint32 // Wake was called
 	membarrier bool          // the kernel has it
-	timer      *time.Timer   // heap mode
-	mu         sync.Mutex    // keeps the segment mapped while Wake uses it
+	park       heapPark
+	mu         sync.Mutex // keeps the segment mapped while Wake uses it
+	beside     beside
 }
 
 // wait parks until there may be something to do.
@@ -77,7 +79,7 @@ func (d *Device) wait(timeout time.Duration) error {
 	}
 	if w.token.Load() == 0 && !d.pending() {
 		if d.seg.heap {
-			w.parkHeap(d.seg, timeout)
+			w.park.on(d.seg.wake, timeout)
 		} else {
 			parkFutex(sleeper, asleepWord, timeout)
 		}
@@ -88,18 +90,21 @@ func (d *Device) wait(timeout time.Duration) error {
 	return nil
 }
 
-// parkHeap waits on the segment's channel. A token left over from a wake-up that
+// heapPark is where a goroutine parks in heap mode.
+type heapPark struct{ timer *time.Timer }
+
+// on waits on one of the segment's channels. A token left over from a wake-up that
 // came too late only makes one later call return early.
-func (w *wakeup) parkHeap(s *segment, timeout time.Duration) {
-	if w.timer == nil {
-		w.timer = time.NewTimer(timeout)
+func (h *heapPark) on(wake chan struct{}, timeout time.Duration) {
+	if h.timer == nil {
+		h.timer = time.NewTimer(timeout)
 	} else {
-		w.timer.Reset(timeout)
+		h.timer.Reset(timeout)
 	}
 	select {
-	case <-s.wake:
-		w.timer.Stop()
-	case <-w.timer.C:
+	case <-wake:
+		h.timer.Stop()
+	case <-h.timer.C:
 	}
 }
 
@@ -108,6 +113,9 @@ func (w *wakeup) wake(d *Device) {
 	w.mu.Lock()
 	w.token.Store(1)
 	d.seg.unpark()
+	if w.beside.used.Load() {
+		d.seg.wakeBeside()
+	}
 	w.mu.Unlock()
 }
 
@@ -120,25 +128,35 @@ func (w *wakeup) closing(d *Device) {
 	w.mu.Unlock()
 }
 
-// rouse wakes a peer that has said that it sleeps, or notes that it has closed.
-func (d *Device) rouse(p *peer) {
-	if p.seg.head.sleeper.Load() == closedWord {
+// rouse wakes a peer that has said that it sleeps, or notes that it has closed. One
+// that has only left somebody beside it is left alone, unless the message is urgent.
+func (d *Device) rouse(p *peer, urgent bool) {
+	switch p.seg.head.sleeper.Load() {
+	case closedWord:
 		p.gone = true
-		return
+	case asleepWord:
+		p.seg.unpark()
+	case armedWord:
+		if urgent {
+			p.seg.summon()
+		}
 	}
-	p.seg.unpark()
 }
 
 func (s *segment) unpark() {
 	if !s.head.sleeper.CompareAndSwap(asleepWord, awakeWord) {
 		return
 	}
-	if !s.heap {
-		wakeFutex(&s.head.sleeper)
+	if s.heap {
+		leaveToken(s.wake)
 		return
 	}
+	wakeFutex(&s.head.sleeper)
+}
+
+func leaveToken(c chan struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

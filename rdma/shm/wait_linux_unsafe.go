@@ -29,6 +29,17 @@ func parkFutex(w *atomic.Uint32, v uint32, timeout time.Duration) {
 		uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
+// holdFutex is parkFutex that keeps its place in Go's scheduler: for who will be woken
+// soon, beside a goroutine that computes. Giving the place up, and the search for
+// somebody to take it, costs the one who computes a hundred microseconds. There must be
+// a timeout: only with one does the signal by which the collector stops goroutines end
+// the wait (futex(2) then fails with EINTR; without, the kernel begins it anew).
+func holdFutex(w *atomic.Uint32, v uint32, timeout time.Duration) {
+	ts := unix.NsecToTimespec(int64(timeout))
+	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWait, uintptr(v),
+		uintptr(unsafe.Pointer(&ts)), 0, 0)
+}
+
 func wakeFutex(w *atomic.Uint32) {
 	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWake, 1, 0, 0, 0)
 }

@@ -1,0 +1,326 @@
+package engine
+
+// Progress while the application computes. A rank's deputy is a thread that stays
+// in the library when the application leaves it with a large operation under way,
+// sleeps in the device, and wakes for what must be answered: a request to send, a
+// place to write to, a copy that only this rank can go on with. It drives in the
+// sense of wait.go, so there is never a question of who polls:
+//
+//	Isend, Irecv of a large message  → leaveBehind → standIn: the deputy drives
+//	a call that waits                → relieve: the caller drives, the deputy sleeps on
+//	the end of that wait             → standIn, if something large is still under way
+//
+// Nothing else profits: short messages lie in the receiver's memory before it asks.
+// So without large operations the deputy is not on duty, nobody has to wake it, and
+// calls take the same road as without one: they find no driver.
+//
+// The deputy borrows the lock (lock.go), so that the application's goroutine stays
+// its owner. A large copy goes piece by piece, and between two pieces the deputy
+// makes room for whoever wants the lock.
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/rdma"
+)
+
+type deputy struct {
+	waiter p2p.Waiter // stands for it where the driver is named
+	open   []Op       // large operations that were left behind, and some that have ended
+	stats  DeputyStats
+
+	duty   atomic.Bool // the same as e.onDuty, for a look without the lock
+	stop   atomic.Bool
+	kick   chan struct{} // where it waits off duty, if it cannot do so in the device
+	gone   chan struct{} // closed at its end
+	futile int           // attempts in a row that got nowhere
+}
+
+// DeputyStats counts what a deputy did.
+type DeputyStats struct {
+	Duties uint64 // times the application left it something
+	Wakes  uint64 // times it came to look
+	Served uint64 // completions and messages that it took
+}
+
+// appointDeputy starts the deputy.
+func (e *Engine) appointDeputy() {
+	d := &deputy{kick: make(chan struct{}, 1), gone: make(chan struct{})}
+	e.deputy = d
+	go e.deputise()
+}
+
+// dismissDeputy ends it, if that has not been done, and waits until it has left the
+// device.
+func (e *Engine) dismissDeputy() {
+	d := e.deputy
+	if d == nil {
+		return
+	}
+	e.lock()
+	e.relieve()
+	d.stop.Store(true)
+	e.unlock()
+	e.callDeputy()
+	<-d.gone
+}
+
+// onDuty tells whether the deputy drives.
+func (e *Engine) onDuty() bool { return e.deputy != nil && e.driver == &e.deputy.waiter }
+
+// undriven tells whether no caller drives.
+func (e *Engine) undriven() bool { return e.driver == nil || e.onDuty() }
+
+// leaveBehind is the end of a call that has started an operation.
+func (e *Engine) leaveBehind(x *p2p.Xfer) {
+	if e.deputy != nil {
+		e.noteLarge(x)
+	}
+}
+
+func (e *Engine) noteLarge(x *p2p.Xfer) {
+	if x.Done() || len(x.Buf) <= irecvPolls || x.Link != nil && !x.Link.Rendezvous(len(x.Buf)) {
+		return
+	}
+	d := e.deputy
+	if len(d.open) == cap(d.open) {
+		d.open = slices.DeleteFunc(d.open, Op.over)
+		if len(d.open) > cap(d.open)/2 {
+			d.open = slices.Grow(d.open, 2*len(d.open))
+		}
+	}
+	d.open = append(d.open, Op{x, x.Handle()})
+	e.putOnDuty()
+}
+
+// over tells whether an operation has ended, and perhaps serves as another by now.
+func (o Op) over() bool { return o.stale() || o.x.Done() }
+
+// pending tells whether something large is under way. The newest is looked at first:
+// it is the likeliest.
+func (d *deputy) pending() bool {
+	for n := len(d.open); n > 0; n-- {
+		if !d.open[n-1].over() {
+			d.open = d.open[:n]
+			return true
+		}
+	}
+	d.open = d.open[:0]
+	return false
+}
+
+// standIn is the end of a wait: the deputy takes over if something is left.
+func (e *Engine) standIn() {
+	if e.deputy != nil {
+		e.putOnDuty()
+	}
+}
+
+func (e *Engine) putOnDuty() {
+	d := e.deputy
+	if !e.undriven() || e.sleepers != nil || d.stop.Load() || !d.pending() {
+		return
+	}
+	if !e.onDuty() {
+		e.driver = &d.waiter
+		d.duty.Store(true)
+		d.stats.Duties++
+	}
+	// The device wakes the deputy; it is called only for what is there already.
+	if s, ok := e.home.cq.(rdma.SolicitedCQ); !ok || len(e.lanes) > 1 || len(e.blocked) > 0 || !s.ArmSolicited() {
+		e.callDeputy()
+	}
+}
+
+// backOnDuty is standIn for a caller without the lock.
+func (e *Engine) backOnDuty() {
+	if e.deputy != nil {
+		e.lock()
+		e.putOnDuty()
+		e.unlock()
+	}
+}
+
+// relieve lets the caller drive.
+func (e *Engine) relieve() {
+	if e.onDuty() {
+		e.takeOver()
+	}
+}
+
+func (e *Engine) takeOver() {
+	e.driver = nil
+	e.deputy.duty.Store(false)
+	if s, ok := e.home.cq.(rdma.SolicitedCQ); ok {
+		s.Disarm()
+	}
+}
+
+// callDeputy wakes the deputy, wherever it sleeps.
+func (e *Engine) callDeputy() {
+	e.home.cq.Wake()
+	select {
+	case e.deputy.kick <- struct{}{}:
+	default:
+	}
+}
+
+// deputise is the deputy. It keeps a thread of its own, because that is what wakes up
+// within microseconds while another thread of the process computes.
+func (e *Engine) deputise() {
+	d := e.deputy
+	defer close(d.gone)
+	if !e.cfg.InProcess {
+		runtime.LockOSThread() // for good: the thread ends with us
+		shortSlice()
+	}
+	for !d.stop.Load() {
+		switch {
+		case !d.duty.Load():
+			d.futile = 0
+			e.restOffDuty()
+		case e.mu.borrow():
+			timeout := e.attend()
+			e.mu.giveBack()
+			e.restOnDuty(timeout)
+		default:
+			e.restOnDuty(0) // the application is in the library, in a short call or to relieve us
+		}
+	}
+}
+
+// offDuty is how long a deputy sleeps that has nothing to look after: until called.
+const offDuty = time.Hour
+
+func (e *Engine) restOffDuty() {
+	d := e.deputy
+	if s, ok := e.home.cq.(rdma.SolicitedCQ); ok {
+		_ = s.WaitSolicited(offDuty)
+		return
+	}
+	<-d.kick
+}
+
+// restOnDuty sleeps in the device, or, with a timeout of 0, gives way to others.
+func (e *Engine) restOnDuty(timeout time.Duration) {
+	d := e.deputy
+	if timeout > 0 {
+		d.futile = 0
+		switch cq := e.home.cq.(type) {
+		case rdma.SolicitedCQ:
+			_ = cq.WaitSolicited(timeout)
+		case rdma.ArmedCQ:
+			_ = cq.WaitArmed(timeout)
+		default:
+			time.Sleep(min(timeout, unwatchedPark))
+		}
+		return
+	}
+	if d.futile++; d.futile < 32 {
+		e.giveWay(d.futile)
+		return
+	}
+	time.Sleep(futileNap)
+}
+
+const (
+	// attendRounds is how many polls in a row without result are made before the
+	// clock is asked whether anything moves: a piece of a copy is no completion.
+	attendRounds = 32
+	// roundFloor is what a poll takes that moves a piece, at least.
+	roundFloor = time.Microsecond
+	// futileNap is the pause of a deputy that can neither go on nor sleep.
+	futileNap = 50 * time.Microsecond
+)
+
+// attend polls until there is nothing to do, and gives for how long the deputy may
+// sleep then; 0 if somebody wants the lock or nothing moves. The lock is borrowed.
+func (e *Engine) attend() time.Duration {
+	d := e.deputy
+	d.stats.Wakes++
+	start, armed := time.Now(), false
+	for idle := 1; e.onDuty(); idle++ {
+		n := e.pollBeside()
+		d.stats.Served += uint64(n)
+		if n > 0 {
+			idle, d.futile = 0, 0
+			start = time.Now()
+		}
+		if !d.pending() {
+			e.takeOver()
+			break
+		}
+		// The poll after the last one gives peers back the room of what it showed, so
+		// there is one more before the deputy sleeps.
+		timeout := time.Duration(0)
+		if n == 0 {
+			timeout = e.armDeputy()
+		}
+		if timeout > 0 && armed {
+			e.watch()
+			return timeout
+		}
+		armed = timeout > 0
+		if e.mu.wanted.Load() != 0 {
+			return 0
+		}
+		if idle == attendRounds {
+			if time.Since(start) < attendRounds*roundFloor {
+				return 0
+			}
+			idle, d.futile = 0, 0
+			start = time.Now()
+		}
+	}
+	return 0
+}
+
+// pollBeside is poll for the deputy.
+func (e *Engine) pollBeside() int {
+	s, ok := e.home.cq.(rdma.SolicitedCQ)
+	if !ok {
+		return e.poll()
+	}
+	n := e.work(&e.home, s.PollBeside(e.comps[:]))
+	if len(e.lanes) > 1 {
+		n += e.pollOthers(&e.home)
+	}
+	return n
+}
+
+// armDeputy gets the devices ready to wake the deputy and gives how long it may sleep;
+// 0 if there is something to do at once.
+func (e *Engine) armDeputy() time.Duration {
+	armed := true
+	switch cq := e.home.cq.(type) {
+	case rdma.SolicitedCQ:
+		armed = cq.ArmSolicited()
+	case rdma.ArmedCQ:
+		armed = cq.Arm()
+	}
+	if !armed {
+		return 0
+	}
+	timeout := parkIdle
+	if len(e.blocked) > 0 {
+		timeout = parkBlocked
+	}
+	if len(e.lanes) > 1 {
+		timeout = e.watchLanes(timeout)
+	}
+	return timeout
+}
+
+// Deputy is what the deputy has done; nothing without one.
+func (e *Engine) Deputy() (s DeputyStats) {
+	e.lock()
+	defer e.unlock()
+	if e.deputy != nil {
+		s = e.deputy.stats
+	}
+	return s
+}

@@ -1,0 +1,51 @@
+package engine
+
+// The gate of a job's barrier: a counter on the board that all ranks of the host
+// see. Who arrives last opens it; those who wait poll meanwhile, for others may need
+// an answer from them.
+
+// Arrive counts this rank in at the gate of the job; 0 if it has none.
+func (e *Engine) Arrive() (opening uint64, last bool) { return e.board.Arrive() }
+
+// OpenGate lets the others go, and calls wake for those who are asleep.
+func (e *Engine) OpenGate(opening uint64, wake func(rank int) error) error {
+	e.board.Open(opening)
+	for r := range e.size {
+		if r != e.rank && e.board.WakeUp(r, opening) {
+			if err := wake(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// AwaitGate waits for the gate to open, as long as waiting without sleep makes
+// sense. If it has not opened then, it says so: a message will come.
+func (e *Engine) AwaitGate(opening uint64) bool {
+	for i := range e.spin + e.yields {
+		if e.board.Opened(opening) {
+			e.backOnDuty()
+			return true
+		}
+		e.lock()
+		if e.undriven() {
+			e.relieve()
+			e.poll()
+		}
+		if i&63 == 63 {
+			e.watch()
+		}
+		failed := e.failed != nil
+		e.unlock()
+		if failed {
+			break
+		}
+		if i >= e.spin {
+			e.giveWay(i)
+		}
+	}
+	e.board.FallAsleep(e.rank, opening)
+	e.backOnDuty()
+	return e.board.Opened(opening) && e.board.WakeUp(e.rank, opening)
+}

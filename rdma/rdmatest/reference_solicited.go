@@ -1,0 +1,56 @@
+package rdmatest
+
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// The reference's rdma.SolicitedCQ: armed is a flag under the lock, and a token of
+// its own wakes who waits.
+
+var _ rdma.SolicitedCQ = (*refCQ)(nil)
+
+func (c *refCQ) ArmSolicited() bool {
+	closed, busy := c.state()
+	c.dev.fab.mu.Lock()
+	defer c.dev.fab.mu.Unlock()
+	c.armed = !closed && !busy
+	return c.armed
+}
+
+func (c *refCQ) Disarm() {
+	c.dev.fab.mu.Lock()
+	c.armed = false
+	c.dev.fab.mu.Unlock()
+}
+
+func (c *refCQ) PollBeside(out []rdma.Completion) int { return c.Poll(out) }
+
+func (c *refCQ) WaitSolicited(timeout time.Duration) error {
+	if closed, _ := c.state(); closed {
+		return rdma.ErrClosed
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-c.beside:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// summon wakes who was armed for.
+func (c *refCQ) summon() {
+	if c.armed {
+		c.armed = false
+		c.callBeside()
+	}
+}
+
+func (c *refCQ) callBeside() {
+	select {
+	case c.beside <- struct{}{}:
+	default:
+	}
+}
