@@ -32,7 +32,8 @@ type planKey struct {
 // plan is a schedule for calls of one shape.
 type plan struct {
 	key    planKey
-	counts [4][]int // send counts and places, receive counts and places
+	counts [4][]int    // send counts and places, receive counts and places
+	by     coll.Ranked // what made it; nothing between two groups, where each phase has its own
 	graph  *sched.Graph
 	idle   engine.CollectivePool
 	used   uint64 // when, in calls that did not find it at once
@@ -132,24 +133,26 @@ func (ps *collPlans) evict() {
 func (c *Comm) newPlan(k *collCall) (*plan, error) {
 	p := &plan{key: k.key, counts: [4][]int{
 		slices.Clone(k.sendCounts), slices.Clone(k.sendDispls), slices.Clone(k.recvCounts), slices.Clone(k.recvDispls)}}
-	var err error
-	if p.graph, err = c.graph(k); err != nil {
+	if err := c.fillPlan(p, k); err != nil {
 		return nil, c.refuse(ErrIntern, k.name, "%w", err)
 	}
 	return p, nil
 }
 
-// graph makes the graph of a call by the algorithm that is chosen for it.
-func (c *Comm) graph(k *collCall) (*sched.Graph, error) {
+// fillPlan makes the graph of a call by the algorithm that is chosen for it.
+func (c *Comm) fillPlan(p *plan, k *collCall) (err error) {
 	if c.inter != nil {
-		return c.interGraph(k)
+		p.graph, err = c.interGraph(k)
+		return err
 	}
 	s := c.shape(k)
 	choice, err := c.chooseAlgorithm(&s)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return choice.Algorithm.Graph(&c.plans.build, &s, choice.Params)
+	p.by = choice.Ranked
+	p.graph, err = p.by.Algorithm.Graph(&c.plans.build, &s, p.by.Params)
+	return err
 }
 
 // shape is what an algorithm may know of a call.
