@@ -11,6 +11,8 @@ STATICCHECK := v0.8.2
 FUZZTIME    ?= 5s
 # One test binary is started so often: on so many ranks.
 RANKS       ?= 1 2 3 4 5
+# The collectives also on so many.
+MORE_RANKS  ?= 8 16
 # No test may hang: a package has so long, a job of several processes as well.
 TIMEOUT     ?= 300s
 # What a run of several processes gets, for example: make multi TESTS='-test.run Probe'
@@ -51,6 +53,10 @@ processes:
 	for n in $(RANKS); do \
 		echo "muster run -n $$n $(KIND)"; \
 		timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n $$n $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
+	done; \
+	for n in $(if $(TESTS),,$(MORE_RANKS)); do \
+		echo "muster run -n $$n $(KIND) -test.run TestCollectiveMatrix"; \
+		timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n $$n $(BIN)/$(KIND) -test.timeout $(TIMEOUT) -test.run TestCollectiveMatrix; \
 	done; \
 	echo "MUSTER_SPECULATE=auto muster run -n 3 $(KIND)"; \
 	MUSTER_SPECULATE=auto timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n 3 $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
