@@ -65,6 +65,24 @@ processes:
 		timeout -k 10 $(TIMEOUT) mpiexec.hydra -n 4 $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
 	else echo "skipped: mpiexec.hydra is not installed (Debian package mpich)"; fi
 
+# What is proved, executed: all numbers of ranks in one process under the race detector,
+# then on processes. MATRIX_RANKS and MATRIX_JOBS say with how many.
+MATRIX_RANKS ?= $(shell seq -s , 1 33)
+MATRIX_JOBS  ?= 2 3 5 8 16
+
+.PHONY: coll-matrix
+coll-matrix: build ## execute every algorithm of every collective, 1 to 33 ranks, and count (long)
+	@set -eu; \
+	CGO_ENABLED=1 $(GO) test -c -race -o $(BIN)/mpi.race.test ./mpi; \
+	$(GO) test -c -o $(BIN)/mpi.test ./mpi; \
+	cd mpi; \
+	echo "one process under the race detector"; \
+	$(BIN)/mpi.race.test -test.run TestCollectiveMatrix -test.timeout 180m -matrix.full -matrix.ranks $(MATRIX_RANKS); \
+	for n in $(MATRIX_JOBS); do \
+		echo "muster run -n $$n"; \
+		timeout -k 10 1200 $(BIN)/muster run -n $$n $(BIN)/mpi.test -test.run TestCollectiveMatrix -test.timeout 20m -matrix.full -matrix.ranks $$n; \
+	done
+
 # Tests that need libfabric's headers are skipped where they are missing.
 HAVE_OFI = pkg-config --exists libfabric || { echo "skipped: needs libfabric-dev and pkg-config"; exit 0; }
 
@@ -118,24 +136,6 @@ explore: ## run every order of every small program through the protocols (long)
 	@if grep -qs explore.full internal/p2p/*_test.go; then \
 		$(GO) test ./internal/p2p -run TestExplore -v -timeout 120m -explore.full; \
 	else echo "skipped: there is no explorer in internal/p2p yet"; fi
-
-# What is proved, executed: all numbers of ranks in one process under the race detector,
-# then on processes. MATRIX_RANKS and MATRIX_JOBS say with how many.
-MATRIX_RANKS ?= $(shell seq -s , 1 33)
-MATRIX_JOBS  ?= 2 3 5 8 16
-
-.PHONY: coll-matrix
-coll-matrix: build ## execute every algorithm of every collective, 1 to 33 ranks, and count (long)
-	@set -eu; \
-	CGO_ENABLED=1 $(GO) test -c -race -o $(BIN)/mpi.race.test ./mpi; \
-	$(GO) test -c -o $(BIN)/mpi.test ./mpi; \
-	cd mpi; \
-	echo "one process under the race detector"; \
-	$(BIN)/mpi.race.test -test.run TestCollectiveMatrix -test.timeout 180m -matrix.full -matrix.ranks $(MATRIX_RANKS); \
-	for n in $(MATRIX_JOBS); do \
-		echo "muster run -n $$n"; \
-		timeout -k 10 1200 $(BIN)/muster run -n $$n $(BIN)/mpi.test -test.run TestCollectiveMatrix -test.timeout 20m -matrix.full -matrix.ranks $$n; \
-	done
 
 bench-peers: ## measure against Open MPI, MPICH and bare libfabric, write docs/results.md (long)
 	@if [ -d bench/peers ]; then $(GO) run ./bench/peers $(PEERS); \
