@@ -11,6 +11,8 @@ STATICCHECK := v0.8.2
 FUZZTIME    ?= 5s
 # One test binary is started so often: on so many ranks.
 RANKS       ?= 1 2 3 4 5
+# The collectives also on so many.
+MORE_RANKS  ?= 8 16
 # No test may hang: a package has so long, a job of several processes as well.
 TIMEOUT     ?= 300s
 # What a run of several processes gets, for example: make multi TESTS='-test.run Probe'
@@ -52,12 +54,34 @@ processes:
 		echo "muster run -n $$n $(KIND)"; \
 		timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n $$n $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
 	done; \
+	for n in $(if $(TESTS),,$(MORE_RANKS)); do \
+		echo "muster run -n $$n $(KIND) -test.run TestCollectiveMatrix"; \
+		timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n $$n $(BIN)/$(KIND) -test.timeout $(TIMEOUT) -test.run TestCollectiveMatrix; \
+	done; \
 	echo "MUSTER_SPECULATE=auto muster run -n 3 $(KIND)"; \
 	MUSTER_SPECULATE=auto timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n 3 $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
 	if command -v mpiexec.hydra >/dev/null; then \
 		echo "mpiexec.hydra -n 4 $(KIND)"; \
 		timeout -k 10 $(TIMEOUT) mpiexec.hydra -n 4 $(BIN)/$(KIND) -test.timeout $(TIMEOUT) $(TESTS); \
 	else echo "skipped: mpiexec.hydra is not installed (Debian package mpich)"; fi
+
+# What is proved, executed: all numbers of ranks in one process under the race detector,
+# then on processes. MATRIX_RANKS and MATRIX_JOBS say with how many.
+MATRIX_RANKS ?= $(shell seq -s , 1 33)
+MATRIX_JOBS  ?= 2 3 5 8 16
+
+.PHONY: coll-matrix
+coll-matrix: build ## execute every algorithm of every collective, 1 to 33 ranks, and count (long)
+	@set -eu; \
+	CGO_ENABLED=1 $(GO) test -c -race -o $(BIN)/mpi.race.test ./mpi; \
+	$(GO) test -c -o $(BIN)/mpi.test ./mpi; \
+	cd mpi; \
+	echo "one process under the race detector"; \
+	$(BIN)/mpi.race.test -test.run TestCollectiveMatrix -test.timeout 180m -matrix.full -matrix.ranks $(MATRIX_RANKS); \
+	for n in $(MATRIX_JOBS); do \
+		echo "muster run -n $$n"; \
+		timeout -k 10 1200 $(BIN)/muster run -n $$n $(BIN)/mpi.test -test.run TestCollectiveMatrix -test.timeout 20m -matrix.full -matrix.ranks $$n; \
+	done
 
 # Tests that need libfabric's headers are skipped where they are missing.
 HAVE_OFI = pkg-config --exists libfabric || { echo "skipped: needs libfabric-dev and pkg-config"; exit 0; }

@@ -33,13 +33,14 @@ rdma/dgram          rdma rdma/internal/ddp
 internal/p2p        rdma internal/dtype
 internal/sched      internal/dtype
 internal/coll       internal/sched internal/dtype
+internal/nodecoll   internal/coll
 internal/engine     rdma prof internal/p2p internal/regcache internal/pmi internal/sched
 internal/rma        rdma internal/engine internal/dtype
 internal/launch     internal/pmi
 internal/doctor     internal/launch rdma/ofi
 sim                 rdma internal/sched
 
-mpi                 rdma prof internal/dtype internal/pmi internal/regcache internal/p2p internal/sched internal/coll internal/engine internal/rma internal/launch sim
+mpi                 rdma prof internal/dtype internal/pmi internal/regcache internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma internal/launch sim
 mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/iwarp rdma/dgram
 
 mpitest             mpi sim rdma

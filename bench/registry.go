@@ -23,7 +23,12 @@ type Benchmark struct {
 	// Protocols says that it is about how long messages travel: it is worth running
 	// with several protocols, in turns, and drawing.
 	Protocols bool
-	Run       func(c *mpi.Comm, p *Params, emit func(Result)) error
+	// Collective is which collective it is about, if any: its algorithms are worth
+	// comparing. Irregular says that its blocks may have lengths of their own, NonBlocking
+	// that the call does not wait: not every algorithm can do those.
+	Collective             string
+	Irregular, NonBlocking bool
+	Run                    func(c *mpi.Comm, p *Params, emit func(Result)) error
 	// InTurns, if it has it, is Run in several worlds of the same ranks that differ
 	// in their settings; the first number of emit says which.
 	InTurns func(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error
@@ -102,8 +107,6 @@ func All() []Benchmark {
 			Metric: "rate", Unit: "msg/s", Column: "Messages/s", Run: rate},
 		{Name: "device-latency", Title: "Latency of the Bare Device and of MPI over it", Doc: "ping-pong without and with the messaging layer, in turns", Ranks: 2, Sizes: []int{8},
 			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: deviceLatency},
-		{Name: "barrier", Title: "Barrier Latency Test", Doc: "time of a barrier", Ranks: 2, AnyRanks: true,
-			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: barrier},
 		{Name: "memory-once", Title: "Memory after All Have Talked to All", Doc: "proportional memory of a rank (PSS) after every rank has sent to every other", Ranks: 8, AnyRanks: true,
 			Metric: "pss", Unit: "KiB", Column: "PSS (KiB)", Run: memoryOnce},
 		{Name: "idle", Title: "CPU of a Waiting Rank", Doc: "share of a core that a rank uses while it waits in Recv", Ranks: 2,
@@ -123,6 +126,7 @@ func All() []Benchmark {
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}
+	list = append(list, collectiveBenchmarks()...)
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return list
 }

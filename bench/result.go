@@ -25,7 +25,7 @@ type Result struct {
 	P99    float64 `json:"p99"`
 	// Ratio is communication to computation, where that is varied.
 	Ratio float64 `json:"ratio,omitempty"`
-	// Protocol is the one that was asked for.
+	// Protocol is the one that was asked for, or the algorithm of a collective.
 	Protocol string `json:"protocol,omitempty"`
 	// Against is the protocol that it was compared with; Value is then the change
 	// in percent.
@@ -53,7 +53,11 @@ func (p *Printer) Print(r Result) {
 		p.begun = true
 		fmt.Fprintf(p.W, "# Muster %s\n", p.B.Title)
 		if r.Protocol != "" {
-			fmt.Fprintf(p.W, "# Protocol: %s\n", r.Protocol)
+			what := "Protocol"
+			if p.B.Collective != "" {
+				what = "Algorithm"
+			}
+			fmt.Fprintf(p.W, "# %s: %s\n", what, r.Protocol)
 		}
 		if p.B.Sizes != nil {
 			fmt.Fprintf(p.W, "%-10s%20s\n", "# Size", p.B.Column)

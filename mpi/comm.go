@@ -36,20 +36,31 @@ type Comm struct {
 	size  int
 	name  string
 	freed bool
+	inter *interGroups // of an inter-communicator; then ranks and size are of the other group
+	plans *collPlans   // schedules of collectives; nil before the first
+	node  *nodeColl    // collectives in shared memory; nil before the first
 }
 
 // ready fills in what follows from the other fields.
 func (c *Comm) ready() *Comm {
 	c.pt = engine.Comm{Ctx: c.ctx, Rank: int32(c.rank), Name: c.name}
 	c.co = engine.Comm{Ctx: c.ctx + 1, Rank: int32(c.rank), Name: c.name}
+	if c.inter != nil { // its collectives number the ranks of both groups
+		c.co.Rank = int32(c.inter.both.rank)
+	}
 	return c
 }
 
 // Rank is the number of the calling rank in this communicator.
 func (c *Comm) Rank() int { return c.rank }
 
-// Size is the number of ranks.
-func (c *Comm) Size() int { return c.size }
+// Size is the number of ranks; of an inter-communicator, in the caller's group.
+func (c *Comm) Size() int {
+	if c.inter != nil {
+		return c.inter.size(c.inter.second)
+	}
+	return c.size
+}
 
 // Name is for people: it appears in errors and in the report of a stuck job.
 func (c *Comm) Name() string { return c.name }
@@ -79,8 +90,17 @@ func (c *Comm) worldOrAnyone(rank int) int {
 	return c.world(rank)
 }
 
-// Group is the group of the communicator's ranks.
+// Group is the group of the communicator's ranks; of an inter-communicator, the
+// caller's group.
 func (c *Comm) Group() *Group {
+	if c.inter != nil {
+		return c.inter.localGroup()
+	}
+	return c.peers()
+}
+
+// peers is the group of those who messages are sent to.
+func (c *Comm) peers() *Group {
 	if c.ranks == nil {
 		return identityGroup(c.size, c.rank)
 	}
@@ -136,13 +156,18 @@ func (t *contextIDs) release(id uint32) {
 // time on different communicators can want the same; then those who lose try
 // again.
 func (c *Comm) agree(op string) (uint32, error) {
-	if err := c.usable(op); err != nil {
+	if err := c.intra(op); err != nil {
 		return 0, err
 	}
+	return c.agreeBy(op, func(v []uint32, by Op[uint32]) error { return allreduce(c, op, v, v, by) })
+}
+
+// agreeBy is agree among those over whom combine combines a number.
+func (c *Comm) agreeBy(op string, combine func(v []uint32, by Op[uint32]) error) (uint32, error) {
 	floor := uint32(0)
 	for range 1000 {
 		in := []uint32{max(c.w.ids.propose(), floor)}
-		if err := allreduce(c, op, in, in, Max[uint32]()); err != nil {
+		if err := combine(in, Max[uint32]()); err != nil {
 			return 0, err
 		}
 		id := in[0]
@@ -151,7 +176,7 @@ func (c *Comm) agree(op string) (uint32, error) {
 			ok[0] = 1
 		}
 		mine := ok[0] == 1
-		if err := allreduce(c, op, ok, ok, Min[uint32]()); err != nil {
+		if err := combine(ok, Min[uint32]()); err != nil {
 			return 0, err
 		}
 		if ok[0] == 1 {
@@ -168,12 +193,15 @@ func (c *Comm) agree(op string) (uint32, error) {
 // Dup makes a communicator of the same ranks with a context of its own, so that
 // a library's messages cannot meet those of its caller. It is collective.
 func (c *Comm) Dup() (*Comm, error) {
+	if c.inter != nil {
+		return c.dupInter("Dup")
+	}
 	id, err := c.agree("Dup")
 	if err != nil {
 		return nil, err
 	}
 	d := *c
-	d.ctx, d.name = id, c.name+".dup"
+	d.ctx, d.name, d.plans, d.node = id, c.name+".dup", nil, nil
 	return d.ready(), nil
 }
 
@@ -183,6 +211,9 @@ func (c *Comm) Dup() (*Comm, error) {
 func (c *Comm) Split(colour, key int) (*Comm, error) {
 	if colour < 0 && colour != Undefined {
 		return nil, c.refuse(ErrArg, "Split", "colour %d is negative; use mpi.Undefined to take no part", colour)
+	}
+	if c.inter != nil {
+		return c.splitInter("Split", colour, key)
 	}
 	id, err := c.agree("Split")
 	if err != nil {
@@ -229,7 +260,7 @@ func (c *Comm) SplitType(kind, key int) (*Comm, error) {
 	if kind != ByNode {
 		return nil, c.refuse(ErrArg, "SplitType", "kind %d is unknown; use mpi.ByNode", kind)
 	}
-	sub, err := c.Split(c.w.client.Node(c.world(c.rank)), key)
+	sub, err := c.Split(c.w.client.Node(c.w.comm.rank), key)
 	if sub != nil {
 		sub.SetName(c.name + ".node")
 	}
@@ -252,6 +283,12 @@ func (c *Comm) Create(g *Group) (*Comm, error) {
 		if members[i] < 0 {
 			return nil, c.refuse(ErrGroup, "Create", "rank %d of the group (rank %d of the world) is not in %s", i, g.world(i), c.name)
 		}
+	}
+	if c.inter != nil { // the group is one of the caller's own (MPI-4.1 section 7.4.2)
+		if g.Rank() == Undefined {
+			return c.splitInter("Create", Undefined, 0)
+		}
+		return c.splitInter("Create", 0, g.Rank())
 	}
 	id, err := c.agree("Create")
 	if err != nil {
@@ -294,13 +331,17 @@ func (c *Comm) Compare(d *Comm) int {
 	if c == d || c.w == d.w && c.ctx == d.ctx {
 		return Identical
 	}
-	switch c.Group().Compare(d.Group()) {
-	case Identical:
-		return Congruent
-	case Similar:
-		return Similar
+	how := c.Group().Compare(d.Group())
+	if (c.inter != nil) != (d.inter != nil) {
+		return Unequal
 	}
-	return Unequal
+	if c.inter != nil { // both groups count
+		how = max(how, c.RemoteGroup().Compare(d.RemoteGroup()))
+	}
+	if how == Identical {
+		return Congruent
+	}
+	return how
 }
 
 // Free says that the communicator will not be used any more. Requests on it that
@@ -312,9 +353,14 @@ func (c *Comm) Free() error {
 	if err := c.usable("Free"); err != nil {
 		return err
 	}
+	if c.inter != nil {
+		if err := c.inter.both.Free(); err != nil {
+			return err
+		}
+	}
 	c.freed = true
 	c.size = 0 // no rank is in range: the check of the rank, which every call makes, finds out
-	return nil
+	return c.w.teams.leave(c.node, "the communicator has been freed")
 }
 
 // usable says no for a communicator that has been freed.

@@ -78,6 +78,14 @@ type Config struct {
 	// BufferedLimit is how many bytes Bsend may hold for messages that are not
 	// yet on their way. Default 67108864.
 	BufferedLimit int64 `env:"MUSTER_BUFFERED_LIMIT"`
+	// Collective names the algorithms of collectives, such as
+	// "allreduce=ring,bcast=chain:segment=8192"; muster explain lists them. Where
+	// one cannot serve a call, it is passed over. All ranks need the same. Default:
+	// by cost.
+	Collective string `env:"MUSTER_COLLECTIVE"`
+	// Tuning is a file that says which algorithm is best where, as muster tune
+	// writes it. All ranks need the same. Default: by cost.
+	Tuning string `env:"MUSTER_TUNING"`
 	// StartTimeout bounds each step of joining the job and of coming into
 	// contact with another rank. Default 60s.
 	StartTimeout time.Duration `env:"MUSTER_START_TIMEOUT"`
@@ -172,6 +180,9 @@ func (c *Config) validate() error {
 	}
 	if err := checkNetwork(c.Network); err != nil {
 		return err
+	}
+	if _, err := forced(c.Collective); err != nil {
+		return fmt.Errorf("mpi: Config.Collective (MUSTER_COLLECTIVE) is %q: %w", c.Collective, err)
 	}
 	if c.EagerLimit < 0 || c.Credit < 0 || c.Spin < 0 || c.Yield < 0 || c.RingBytes < 0 || c.Rings < 0 || c.BufferedLimit < 0 {
 		return fmt.Errorf("mpi: Config holds a negative number; leave a field 0 for its default")

@@ -248,15 +248,18 @@ func irecvLayout[T Elem](c *Comm, op string, buf []T, l *Layout[T], src, tag int
 	packed := make([]byte, v.Len())
 	r := c.irecv(op, packed, src, tag)
 	if r.op.Active() {
-		r.more = &requestMore{landing: &landing{v, packed}}
+		r.more = &requestMore{landing: &packedMessage{v, packed}}
 	}
 	return r
 }
 
-// landing is where a packed message goes when its receive has ended.
-type landing struct {
+// landing is where packed data goes when its request has ended; n is the length of
+// a message.
+type landing interface{ unpack(n int) }
+
+type packedMessage struct {
 	view   dtype.View
 	packed []byte
 }
 
-func (l *landing) unpack(n int) { l.view.Unpack(l.packed[:n], 0) }
+func (l *packedMessage) unpack(n int) { l.view.Unpack(l.packed[:n], 0) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/nodecoll"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/ofi"
@@ -15,9 +16,12 @@ import (
 )
 
 // localHost is what ranks that are goroutines of one process share.
-type localHost struct{ shm *shm.Host }
+type localHost struct {
+	shm   *shm.Host
+	nodes *nodecoll.Host
+}
 
-func newHost() *localHost { return &localHost{shm.NewHost()} }
+func newHost() *localHost { return &localHost{shm.NewHost(), nodecoll.NewHost()} }
 
 // openDevices opens what this rank needs to reach all others: shared memory for
 // those on its host, the network if there are more, or if that is asked for. The

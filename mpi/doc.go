@@ -24,6 +24,18 @@
 // [RecvValue]. Functions rather than methods carry the element type, since
 // methods cannot be generic.
 //
+// Collective calls come in three forms: [Allreduce] waits; [Iallreduce] returns a
+// [Request] like [Isend]; [AllreduceInit] prepares a call that is started again and
+// again. All ranks of a communicator make them in the same order, and use the same
+// form. Where MPI has MPI_IN_PLACE, nil stands for the slice that is not there, or
+// the same slice is given twice. The forms with blocks of any length take counts
+// and places in elements; places that are nil put one block after the other.
+//
+// Ranks can be given neighbours: on a grid ([Comm.CartCreate]) or in a graph
+// ([Comm.GraphCreate], [Comm.DistGraphCreate]). Neighbours exchange in one call,
+// such as [NeighborAlltoall], and [Near] puts them onto the same node. Two groups
+// that work on different things are joined by [Comm.IntercommCreate].
+//
 // For those who know MPI: MPI_Comm is [Comm]; MPI_Isend and the like return a
 // [Request], a value that is waited for with [Request.Wait], [WaitAll] and so
 // on; MPI_ANY_SOURCE, MPI_ANY_TAG and MPI_PROC_NULL are [AnySource], [AnyTag]

@@ -50,6 +50,16 @@ func rawBytes[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
 }
 
+// elements is rawBytes backwards. b begins at an element of a slice of T, or in
+// memory that is aligned for every type, and holds whole elements.
+func elements[T any](b []byte) []T {
+	size := int(unsafe.Sizeof(*new(T)))
+	if size == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
+}
+
 // sizeOf is the size of an element in bytes.
 func sizeOf[T any]() int { return int(unsafe.Sizeof(*new(T))) }
 

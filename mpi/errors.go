@@ -25,6 +25,8 @@ const (
 	ErrRoot        Class = 8  // root out of range
 	ErrGroup       Class = 9  // group cannot be used
 	ErrOp          Class = 10 // reduction operation cannot be used
+	ErrTopology    Class = 11 // the ranks have no such neighbours
+	ErrDims        Class = 12 // dimensions of a grid that cannot be
 	ErrArg         Class = 13 // some other argument
 	ErrUnknown     Class = 14
 	ErrTruncate    Class = 15 // message longer than the receive buffer
@@ -41,6 +43,7 @@ const (
 var classNames = map[Class]string{
 	ErrBuffer: "buffer", ErrCount: "count", ErrType: "element type", ErrTag: "tag", ErrComm: "communicator",
 	ErrRank: "rank", ErrRequest: "request", ErrRoot: "root", ErrGroup: "group", ErrOp: "operation", ErrArg: "argument",
+	ErrTopology: "topology", ErrDims: "dimensions",
 	ErrUnknown: "unknown error", ErrTruncate: "message truncated", ErrOther: "error", ErrIntern: "internal error",
 	ErrPending: "pending", ErrInStatus: "error in status", ErrNoMem: "out of memory", ErrProcAborted: "a rank is gone",
 	ErrUnsupported: "unsupported", ErrTooLarge: "value too large",

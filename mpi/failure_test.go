@@ -73,7 +73,25 @@ var pendingCalls = map[string]func(c *mpi.Comm) error{
 	"Allreduce": func(c *mpi.Comm) error { return mpi.Allreduce(c, []int{1}, []int{1}, mpi.Sum[int]()) },
 	"Gather":    func(c *mpi.Comm) error { return mpi.Gather(c, make([]byte, 1<<20), nil, 0) },
 	"Alltoall":  func(c *mpi.Comm) error { return mpi.Alltoall(c, make([]int, c.Size()), make([]int, c.Size())) },
-	"Split":     func(c *mpi.Comm) error { return second(c.Split(0, 0)) },
+	"Scan": func(c *mpi.Comm) error {
+		return mpi.Scan(c, make([]int, 1<<16), make([]int, 1<<16), mpi.Sum[int]())
+	},
+	"Iallreduce": func(c *mpi.Comm) error { return waitErr(mpi.Iallreduce(c, []int{1}, []int{1}, mpi.Sum[int]())) },
+	"Iallgather": func(c *mpi.Comm) error { return waitErr(mpi.Iallgather(c, make([]int, 1<<16), make([]int, 3<<16))) },
+	"AllreduceInit": func(c *mpi.Comm) error {
+		return waitErr(mpi.AllreduceInit(c, []int{1}, []int{1}, mpi.Sum[int]()).Start())
+	},
+	"Ibarrier, Test": func(c *mpi.Comm) error {
+		for r := mpi.Ibarrier(c); ; {
+			if _, done, err := r.Test(); done {
+				return err
+			}
+		}
+	},
+	"several collectives": func(c *mpi.Comm) error {
+		return mpi.WaitAllInto([]mpi.Request{mpi.Ibarrier(c), mpi.Ibcast(c, make([]int, 4), 0), mpi.Ibarrier(c)}, nil)
+	},
+	"Split": func(c *mpi.Comm) error { return second(c.Split(0, 0)) },
 }
 
 func TestRankThatEndsEarly(t *testing.T) {

@@ -25,12 +25,13 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(programVar) {
 	case "die":
 		mpi.Main(dieProgram)
-		return
+	case "die in segment":
+		mpi.Main(dieInSegment)
 	case "die computing":
 		mpi.Main(dieComputingProgram)
-		return
+	default:
+		mpitest.Main(m)
 	}
-	mpitest.Main(m)
 }
 
 // dieProgram: rank 1 dies while the others wait for a message.

@@ -4,13 +4,31 @@ package mpi
 
 import "github.com/muster-mpi/muster/internal/dtype"
 
-// Op combines the contributions of ranks. Combine sets inout[i] to
-// in[i] ∘ inout[i] for all i, as MPI's user functions do: in comes from the lower
-// ranks, which matters only if NonCommutative is set. It must be associative.
+// Op combines the contributions of ranks. For one of your own, set Name and
+// Combine, which sets inout[i] to in[i] ∘ inout[i] for all i, as MPI's user
+// functions do: in comes from the lower ranks, which matters only if
+// NonCommutative is set. It must be associative, and must not call this package
+// (MPI-4.1 section 6.9.5). The predefined operations have no Combine; Apply works
+// for all.
 type Op[T any] struct {
 	Name           string
 	Combine        func(inout, in []T)
 	NonCommutative bool
+
+	// predefined is in place of Combine: a function of a generic type is made anew
+	// each time that it is taken as a value, and this is not.
+	predefined combiner[T]
+}
+
+type combiner[T any] interface{ combine(inout, in []T) }
+
+// Apply sets inout[i] to in[i] ∘ inout[i] for all i (MPI_Reduce_local).
+func (o Op[T]) Apply(inout, in []T) {
+	if o.predefined != nil {
+		o.predefined.combine(inout, in)
+		return
+	}
+	o.Combine(inout, in)
 }
 
 // The types that the predefined operations work on.
@@ -21,40 +39,69 @@ type (
 )
 
 // Sum adds.
-func Sum[T Number]() Op[T] { return Op[T]{Name: "Sum", Combine: dtype.Sum[T]} }
+func Sum[T Number]() Op[T] { return Op[T]{Name: "Sum", predefined: sum[T]{}} }
 
 // Prod multiplies.
-func Prod[T Number]() Op[T] { return Op[T]{Name: "Prod", Combine: dtype.Prod[T]} }
+func Prod[T Number]() Op[T] { return Op[T]{Name: "Prod", predefined: prod[T]{}} }
 
 // Min takes the smaller.
-func Min[T Real]() Op[T] { return Op[T]{Name: "Min", Combine: dtype.Min[T]} }
+func Min[T Real]() Op[T] { return Op[T]{Name: "Min", predefined: minimum[T]{}} }
 
 // Max takes the larger.
-func Max[T Real]() Op[T] { return Op[T]{Name: "Max", Combine: dtype.Max[T]} }
+func Max[T Real]() Op[T] { return Op[T]{Name: "Max", predefined: maximum[T]{}} }
 
 // LogicalAnd is 1 where all are other than 0, else 0.
-func LogicalAnd[T Integer]() Op[T] { return Op[T]{Name: "LogicalAnd", Combine: dtype.LogicalAnd[T]} }
+func LogicalAnd[T Integer]() Op[T] { return Op[T]{Name: "LogicalAnd", predefined: logicalAnd[T]{}} }
 
 // LogicalOr is 1 where one is other than 0, else 0.
-func LogicalOr[T Integer]() Op[T] { return Op[T]{Name: "LogicalOr", Combine: dtype.LogicalOr[T]} }
+func LogicalOr[T Integer]() Op[T] { return Op[T]{Name: "LogicalOr", predefined: logicalOr[T]{}} }
 
 // LogicalXor is 1 where an odd number are other than 0, else 0.
-func LogicalXor[T Integer]() Op[T] { return Op[T]{Name: "LogicalXor", Combine: dtype.LogicalXor[T]} }
+func LogicalXor[T Integer]() Op[T] { return Op[T]{Name: "LogicalXor", predefined: logicalXor[T]{}} }
 
 // BitAnd combines bits.
-func BitAnd[T Integer]() Op[T] { return Op[T]{Name: "BitAnd", Combine: dtype.BitAnd[T]} }
+func BitAnd[T Integer]() Op[T] { return Op[T]{Name: "BitAnd", predefined: bitAnd[T]{}} }
 
 // BitOr combines bits.
-func BitOr[T Integer]() Op[T] { return Op[T]{Name: "BitOr", Combine: dtype.BitOr[T]} }
+func BitOr[T Integer]() Op[T] { return Op[T]{Name: "BitOr", predefined: bitOr[T]{}} }
 
 // BitXor combines bits.
-func BitXor[T Integer]() Op[T] { return Op[T]{Name: "BitXor", Combine: dtype.BitXor[T]} }
+func BitXor[T Integer]() Op[T] { return Op[T]{Name: "BitXor", predefined: bitXor[T]{}} }
 
 // Loc is a value and where it was found, for MinLoc and MaxLoc.
 type Loc[V Real] = dtype.Pair[V, int64]
 
 // MinLoc takes the smaller value with its place; of equal values the lower place.
-func MinLoc[V Real]() Op[Loc[V]] { return Op[Loc[V]]{Name: "MinLoc", Combine: dtype.MinLoc[V, int64]} }
+func MinLoc[V Real]() Op[Loc[V]] { return Op[Loc[V]]{Name: "MinLoc", predefined: minLoc[V]{}} }
 
 // MaxLoc takes the larger value with its place; of equal values the lower place.
-func MaxLoc[V Real]() Op[Loc[V]] { return Op[Loc[V]]{Name: "MaxLoc", Combine: dtype.MaxLoc[V, int64]} }
+func MaxLoc[V Real]() Op[Loc[V]] { return Op[Loc[V]]{Name: "MaxLoc", predefined: maxLoc[V]{}} }
+
+// The predefined operations, as types.
+type (
+	sum[T Number]         struct{}
+	prod[T Number]        struct{}
+	minimum[T Real]       struct{}
+	maximum[T Real]       struct{}
+	logicalAnd[T Integer] struct{}
+	logicalOr[T Integer]  struct{}
+	logicalXor[T Integer] struct{}
+	bitAnd[T Integer]     struct{}
+	bitOr[T Integer]      struct{}
+	bitXor[T Integer]     struct{}
+	minLoc[V Real]        struct{}
+	maxLoc[V Real]        struct{}
+)
+
+func (sum[T]) combine(inout, in []T)         { dtype.Sum(inout, in) }
+func (prod[T]) combine(inout, in []T)        { dtype.Prod(inout, in) }
+func (minimum[T]) combine(inout, in []T)     { dtype.Min(inout, in) }
+func (maximum[T]) combine(inout, in []T)     { dtype.Max(inout, in) }
+func (logicalAnd[T]) combine(inout, in []T)  { dtype.LogicalAnd(inout, in) }
+func (logicalOr[T]) combine(inout, in []T)   { dtype.LogicalOr(inout, in) }
+func (logicalXor[T]) combine(inout, in []T)  { dtype.LogicalXor(inout, in) }
+func (bitAnd[T]) combine(inout, in []T)      { dtype.BitAnd(inout, in) }
+func (bitOr[T]) combine(inout, in []T)       { dtype.BitOr(inout, in) }
+func (bitXor[T]) combine(inout, in []T)      { dtype.BitXor(inout, in) }
+func (minLoc[V]) combine(inout, in []Loc[V]) { dtype.MinLoc(inout, in) }
+func (maxLoc[V]) combine(inout, in []Loc[V]) { dtype.MaxLoc(inout, in) }

@@ -1,11 +1,12 @@
 package mpi
 
-// Persistent requests (MPI-4.1 section 3.9): the arguments are checked and kept
-// once, the operation is started many times.
+// Persistent requests (MPI-4.1 sections 3.9 and 6.13): the arguments are checked and
+// kept once, the operation is started many times.
 
 import "github.com/muster-mpi/muster/internal/p2p"
 
-// Persistent is a send or receive that can be started again and again.
+// Persistent is a send, a receive or a collective that can be started again and
+// again.
 type Persistent struct {
 	c         *Comm
 	op        string
@@ -15,6 +16,7 @@ type Persistent struct {
 	recv      bool
 	buffered  bool
 	err       error
+	coll      *preparedColl // of a collective; then c, op and err are all the rest
 }
 
 // SendInit prepares a Send.
@@ -67,6 +69,8 @@ func (p *Persistent) Start() Request {
 	switch {
 	case p.err != nil:
 		return p.c.refused(p.err)
+	case p.coll != nil:
+		return p.startCollective()
 	case p.recv:
 		return p.c.irecv(p.op, p.buf, p.peer, p.tag)
 	case p.buffered:

@@ -56,12 +56,19 @@ func job(t *testing.T, muster string, ranks int, env []string, args ...string) (
 }
 
 // Rank 1 exits with status 3 while the others wait for a message of rank 0, who
-// waits too: all are told of rank 1, and the job ends with its status.
+// waits too, or for rank 1 in shared memory: all are told of rank 1, and the job ends
+// with its status.
 func TestProcessDies(t *testing.T) {
 	muster := launcher(t)
-	out, status, took := job(t, muster, 3, []string{programVar + "=die"})
+	for program, call := range map[string]string{"die": "Recv", "die in segment": "Allreduce"} {
+		t.Run(program, func(t *testing.T) { processDies(t, muster, program, call) })
+	}
+}
+
+func processDies(t *testing.T, muster, program, call string) {
+	out, status, took := job(t, muster, 3, []string{programVar + "=" + program})
 	for _, rank := range []string{"0", "2"} {
-		if !strings.Contains(out, "rank "+rank+" was told: mpi: Recv") {
+		if !strings.Contains(out, "rank "+rank+" was told: mpi: "+call) {
 			t.Errorf("rank %s was not told, or not in time", rank)
 		}
 	}
@@ -128,5 +135,24 @@ func TestTrafficBetweenProcesses(t *testing.T) {
 				t.Errorf("with %s the job ended with status %d:\n%s", env, status, out)
 			}
 		})
+	}
+}
+
+// Collectives in shared memory between processes, whichever way the segment is
+// shared; more ranks than cores too.
+func TestNodeBetweenProcesses(t *testing.T) {
+	if raceDetector {
+		t.Skip("the ranks are processes, which the detector cannot see")
+	}
+	muster := launcher(t)
+	for _, ranks := range []int{2, 5} {
+		for _, env := range []string{"MUSTER_NO_MEMFD=0", "MUSTER_NO_MEMFD=1", "MUSTER_SPIN=1 MUSTER_YIELD=1"} {
+			t.Run(fmt.Sprintf("%d ranks, %s", ranks, env), func(t *testing.T) {
+				out, status, _ := job(t, muster, ranks, strings.Fields(env), "-test.run=^(TestNodeCollective.*|TestNodeCommunicators|TestNonCommutativeReduce|TestCountsThatDiffer)$")
+				if status != 0 || strings.Count(out, "PASS") != ranks {
+					t.Errorf("the job ended with status %d:\n%s", status, out)
+				}
+			})
+		}
 	}
 }

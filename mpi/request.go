@@ -11,7 +11,7 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Request is a send or receive under way. It is a small value that may be
+// Request is a send, receive or collective under way. It is a small value that may be
 // copied; waiting for it twice is an error, not a danger. The zero Request
 // stands for none, like MPI_REQUEST_NULL: waiting for it returns at once. Calls
 // that wait for or ask about several requests set those that they complete to
@@ -24,8 +24,8 @@ type Request struct {
 
 // requestMore is what few requests have.
 type requestMore struct {
-	err     error    // why it could not be started
-	landing *landing // where a message that was received packed goes
+	err     error   // why it could not be started
+	landing landing // where what was received packed goes
 }
 
 // refused is the request of a call that could not be made.
@@ -149,13 +149,18 @@ func (c *Comm) requestFailure(err error, op string, bytes int) error {
 	if errors.Is(err, engine.ErrStale) || errors.Is(err, engine.ErrShared) {
 		return c.refuse(ErrRequest, "Wait", "%w", err)
 	}
+	var part *engine.PartError
+	var combining *opError
+	if errors.As(err, &part) || errors.As(err, &combining) {
+		return c.collFailure(err)
+	}
 	peer, tag := ProcNull, noTag
 	name := "Wait"
 	var f *engine.Failure
 	if errors.As(err, &f) {
 		err, peer, tag, name = f.Err, AnySource, f.Tag, "Irecv"
 		if f.Peer != engine.Anyone {
-			peer = c.Group().indexOf(f.Peer)
+			peer = c.peers().indexOf(f.Peer)
 		}
 		if f.Send {
 			name = "Isend"

@@ -13,7 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/nodecoll"
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/pmi"
 )
@@ -25,11 +27,14 @@ type World struct {
 	cfg    Config
 	types  typeCheck
 	comm   *Comm
+	tuning *coll.Tuning // which algorithms the user wants; nil: none
 
 	ids       contextIDs
 	buffered  atomic.Int64 // bytes that Bsend holds
 	bsends    sync.WaitGroup
 	memory    allocations
+	nodes     *nodecoll.Host // of ranks that are goroutines; else nil
+	teams     teamList
 	finalized atomic.Bool
 }
 
@@ -138,11 +143,19 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	if err != nil {
 		return nil, err
 	}
-	return joinOver(ctx, cfg, client, lanes, crowded, host != nil)
+	w, err := joinOver(ctx, cfg, client, lanes, crowded, host != nil)
+	if err == nil && host != nil {
+		w.nodes = host.nodes
+	}
+	return w, err
 }
 
 // joinOver is join with the devices at hand.
 func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine.LaneConfig, crowded, inProcess bool) (*World, error) {
+	tuning, err := readTuning(&cfg)
+	if err != nil {
+		return nil, err
+	}
 	e, err := engine.New(ctx, engine.Config{
 		Client: client, Lanes: lanes, Crowded: crowded, InProcess: inProcess, Async: cfg.Progress == progressAsync,
 		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.Credit, Speculate: cfg.Speculate},
@@ -152,7 +165,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	if err != nil {
 		return nil, err
 	}
-	w := &World{e: e, client: client, cfg: cfg}
+	w := &World{e: e, client: client, cfg: cfg, tuning: tuning}
 	w.ids.next = firstFreeContext
 	w.comm = (&Comm{w: w, e: e, ctx: worldContext, rank: client.Rank(), size: client.Size(), name: "world"}).ready()
 	return w, nil
@@ -185,6 +198,7 @@ func (w *World) Finalize() error {
 	w.e.Leaving()
 	err := w.comm.barrier("Finalize")
 	w.e.Drain(drainPatience)
+	err = errors.Join(err, w.teams.leaveAll("the rank has left the job"))
 	if err != nil {
 		return err // the launcher must see a rank that ends without saying goodbye
 	}

@@ -11,7 +11,7 @@
 // may have changed by the next. Every run is bounded in time; one that hangs is
 // killed and counted.
 //
-// The files: plan.go and plan_overlap.go say what is measured and what it must show; build.go makes
+// The files: plan.go, plan_overlap.go and plan_coll.go say what is measured and what it must show; build.go makes
 // the programs and command.go their commands; quiet.go and hop.go look at the
 // machine; run.go runs one command; summary.go makes medians and ratios;
 // report.go prints them.

@@ -78,7 +78,7 @@ func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 
 // plan is the table of what must be shown, in shared memory and on the network.
 func plan() []*group {
-	return slices.Concat(sharedMemoryPlan(), overlapPlan(), networkPlan())
+	return slices.Concat(sharedMemoryPlan(), overlapPlan(), collectivePlan(), networkPlan())
 }
 
 func sharedMemoryPlan() []*group {

@@ -21,13 +21,14 @@ import (
 )
 
 type benchFlags struct {
-	params    bench.Params
-	sizes     []string
-	json      bool
-	ranks     int
-	protocols []string
-	rounds    int
-	plot      string
+	params bench.Params
+	sizes  []string
+	json   bool
+	ranks  int
+	// variants are what is compared: protocols, or algorithms of a collective.
+	variants []string
+	rounds   int
+	plot     string
 }
 
 func newBenchCommand() *cobra.Command {
@@ -40,12 +41,15 @@ the columns of the OSU Micro-Benchmarks, or as JSON, one object a line.
 Figures of one run cannot be compared with those of another hour: compare
 ratios of runs that alternate (make bench-peers does that with Open MPI and
 MPICH). Benchmarks about long messages take several protocols and let them
-alternate themselves: --protocol get,spec.`,
+alternate themselves: --protocol get,spec; those of collectives take algorithms
+likewise: --algorithm ring,rabenseifner (muster sched lists them).`,
 		Example: `  muster bench latency
   muster bench bw --sizes 8K,64K,1M
   muster bench rate --json
   muster bench barrier -n 16
+  muster bench iallreduce -n 4 --sizes 1M
   muster bench overlap --protocol get,spec --plot overlap.svg
+  muster bench allreduce -n 4 --algorithm ring,recursive-doubling --plot allreduce.svg
   muster run -n 2 --bind core muster bench latency     as part of a job`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
@@ -83,8 +87,13 @@ func newBenchmark(b bench.Benchmark) *cobra.Command {
 		fl.BoolVarP(&f.params.Touch, "touch", "t", false, "write new data into the buffer before each send")
 	}
 	if b.Protocols {
-		fl.StringSliceVar(&f.protocols, "protocol", nil, "how long messages travel: "+protocolNames()+"; several are run in turns and compared with the first (default: as configured)")
-		fl.IntVar(&f.rounds, "rounds", 5, "how often each of several protocols is run")
+		fl.StringSliceVar(&f.variants, "protocol", nil, "how long messages travel: "+protocolNames()+"; several are run in turns and compared with the first (default: as configured)")
+	}
+	if b.Collective != "" {
+		fl.StringSliceVar(&f.variants, "algorithm", nil, "how "+b.Collective+" is done: "+algorithmNames(b.Collective)+", with parameters as in bruck:ports=2; several are run in turns and compared with the first (default: chosen, muster explain "+b.Collective+" tells)")
+	}
+	if b.Protocols || b.Collective != "" {
+		fl.IntVar(&f.rounds, "rounds", 5, "how often each of several is run")
 		fl.StringVar(&f.plot, "plot", "", "draw the result into this file, as SVG")
 	}
 	switch b.Name {
@@ -111,25 +120,25 @@ func startBenchmark(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 	if b.Name == "first-message" && f.params.Since == 0 {
 		return startSelf(cmd, f.ranks, fmt.Sprintf("--since=%.6f", float64(time.Now().UnixMicro())/1e6))
 	}
-	if b.Name == "rndv-overhead" && f.protocols == nil && speculates() {
-		f.protocols = []string{"off", "auto", "spec"}
+	if b.Name == "rndv-overhead" && f.variants == nil && speculates() {
+		f.variants = []string{"off", "auto", "spec"}
 	}
-	if len(f.protocols) > 1 {
-		return compareProtocols(cmd, b, f)
+	if len(f.variants) > 1 {
+		return compareVariants(cmd, b, f)
 	}
 	return startSelf(cmd, f.ranks)
 }
 
 // check refuses what no run could make sense of, before anything is started.
 func (f *benchFlags) check(b bench.Benchmark) error {
-	if b.Protocols && f.rounds < 1 {
-		return fmt.Errorf("--rounds %d: each protocol is run at least once", f.rounds)
+	if (b.Protocols || b.Collective != "") && f.rounds < 1 {
+		return fmt.Errorf("--rounds %d: each is run at least once", f.rounds)
 	}
-	for i, p := range f.protocols {
-		if slices.Contains(f.protocols[:i], p) {
-			return fmt.Errorf("--protocol %s is given twice", p)
+	for i, v := range f.variants {
+		if slices.Contains(f.variants[:i], v) {
+			return fmt.Errorf("--%s %s is given twice", variantFlag(b), v)
 		}
-		if _, err := protocolSettings(p); err != nil {
+		if _, err := variantSettings(b, v); err != nil {
 			return err
 		}
 	}
@@ -157,18 +166,28 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			return err
 		}
 	}
-	if b.InTurns == nil && len(f.protocols) > 1 {
-		return fmt.Errorf("bench %s: --protocol %s: a job that is running has one protocol; start this without muster run, and it starts a job for each",
-			b.Name, strings.Join(f.protocols, ","))
+	if b.InTurns == nil && len(f.variants) > 1 {
+		return fmt.Errorf("bench %s: --%s %s: a job that is running has one %s; start this without muster run, and it starts a job for each",
+			b.Name, variantFlag(b), strings.Join(f.variants, ","), variantFlag(b))
 	}
-	if len(f.protocols) == 1 {
-		if err := useProtocol(f.protocols[0]); err != nil {
+	if len(f.variants) == 1 {
+		if err := useVariant(b, f.variants[0]); err != nil {
 			return err
 		}
 	}
 	mpi.Main(func(c *mpi.Comm) error {
 		if err := b.Check(c.Size()); err != nil {
 			return err
+		}
+		if len(f.variants) == 1 {
+			kept, err := keepServed(b, f.variants[0], c.Size(), f.params.Sizes)
+			if err != nil {
+				return err
+			}
+			if left := len(f.params.Sizes) - len(kept); left > 0 && c.Rank() == 0 {
+				fmt.Fprintf(os.Stderr, "bench %s: %s cannot do %d of %d sizes among %d ranks; they are left out\n", b.Name, f.variants[0], left, len(f.params.Sizes), c.Size())
+			}
+			f.params.Sizes = kept
 		}
 		p := bench.Printer{W: os.Stdout, JSON: f.json, B: b}
 		var results []bench.Result
@@ -182,11 +201,11 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			} else if r.Unit == "" {
 				r.Unit = b.Unit
 			}
-			if f.protocols != nil {
-				r.Protocol = f.protocols[k]
+			if f.variants != nil {
+				r.Protocol = f.variants[k]
 			}
 			if r.Against != "" {
-				r.Against = f.protocols[0]
+				r.Against = f.variants[0]
 			}
 			p.Print(r)
 			results = append(results, r)
@@ -201,10 +220,10 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 
 // runOver runs the benchmark in this world, or in one for each of several protocols.
 func runOver(c *mpi.Comm, b bench.Benchmark, f *benchFlags, emit func(int, bench.Result)) error {
-	if len(f.protocols) < 2 {
+	if len(f.variants) < 2 {
 		return b.Run(c, &f.params, func(r bench.Result) { emit(0, r) })
 	}
-	worlds, err := worldsOf(c, f.protocols)
+	worlds, err := worldsOf(c, f.variants)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,10 @@
 package main
 
-// A benchmark with several protocols. A world has one setting for its whole life, so
-// each protocol is a job of its own, and the jobs take turns: in each round every
-// protocol runs once, beginning with another one each time. What is told is the
-// median over the rounds, and the change against the first protocol as the median
-// of the changes within a round.
+// A benchmark with several protocols, or algorithms of a collective. A world has one
+// setting for its whole life, so each is a job of its own, and the jobs take turns:
+// in each round every one runs once, beginning with another one each time. What is
+// told is the median over the rounds, and the change against the first as the
+// median of the changes within a round.
 //
 // Where the change is smaller than that from one job to the next, a benchmark runs in
 // several worlds of one job (bench_worlds.go). Then a round is one job.
@@ -26,26 +26,26 @@ import (
 	"github.com/muster-mpi/muster/internal/launch"
 )
 
-func compareProtocols(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
-	cmp := comparison{protocols: f.protocols}
+func compareVariants(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
+	cmp := comparison{variants: f.variants}
 	args := passedOn(cmd.Flags(), b.Name)
 	for round := range f.rounds {
 		if b.InTurns != nil {
-			results, err := benchmarkJob(cmd, f.ranks, append(slices.Clone(args), "--json", "--protocol="+strings.Join(f.protocols, ",")))
+			results, err := benchmarkJob(cmd, f.ranks, append(slices.Clone(args), "--json", "--"+variantFlag(b)+"="+strings.Join(f.variants, ",")), os.Environ())
 			if err != nil {
 				return err
 			}
 			cmp.addMixed(results)
 			continue
 		}
-		for i := range f.protocols {
-			// The first protocol begins, since exchange computes as long as it communicates.
-			k := (i + round) % len(f.protocols)
-			more := []string{"--json", "--protocol=" + f.protocols[k]}
+		for i := range f.variants {
+			// The first begins, since exchange computes as long as it communicates.
+			k := (i + round) % len(f.variants)
+			more := []string{"--json", "--" + variantFlag(b) + "=" + f.variants[k]}
 			if us := cmp.communication(); b.Name == "exchange" && f.params.Communication == 0 && us > 0 {
 				more = append(more, fmt.Sprintf("--communication=%.3fus", us))
 			}
-			results, err := benchmarkJob(cmd, f.ranks, append(slices.Clone(args), more...))
+			results, err := benchmarkJob(cmd, f.ranks, append(slices.Clone(args), more...), os.Environ())
 			if err != nil {
 				return err
 			}
@@ -67,7 +67,7 @@ func passedOn(flags *pflag.FlagSet, name string) []string {
 	args := []string{"bench", name}
 	flags.Visit(func(fl *pflag.Flag) {
 		switch fl.Name {
-		case "protocol", "rounds", "plot", "json", "ranks":
+		case "protocol", "algorithm", "rounds", "plot", "json", "ranks":
 			return
 		}
 		value := fl.Value.String()
@@ -80,14 +80,14 @@ func passedOn(flags *pflag.FlagSet, name string) []string {
 }
 
 // benchmarkJob starts this program as the ranks of a job and reads what it measures.
-func benchmarkJob(cmd *cobra.Command, ranks int, args []string) ([]bench.Result, error) {
+func benchmarkJob(cmd *cobra.Command, ranks int, args, env []string) ([]bench.Result, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	ended, err := launch.Run(cmd.Context(), launch.Config{
-		Ranks: ranks, Prog: self, Args: args, Env: os.Environ(),
+		Ranks: ranks, Prog: self, Args: args, Env: env,
 		Stdout: &out, Stderr: os.Stderr, Label: launch.LabelNever,
 	})
 	if err != nil {
@@ -110,11 +110,11 @@ func benchmarkJob(cmd *cobra.Command, ranks int, args []string) ([]bench.Result,
 
 // comparison collects figures.
 type comparison struct {
-	protocols []string
-	figures   []figure
+	variants []string
+	figures  []figure
 }
 
-// figure is one metric at one size: by protocol, one value a round.
+// figure is one metric at one size: by variant, one value a round.
 type figure struct {
 	bench.Result
 	values [][]float64
@@ -123,17 +123,17 @@ type figure struct {
 	told [][]float64
 }
 
-func (c *comparison) add(protocol int, results []bench.Result) {
+func (c *comparison) add(variant int, results []bench.Result) {
 	for _, r := range results {
 		g := c.figure(r)
-		g.values[protocol] = append(g.values[protocol], r.Value)
+		g.values[variant] = append(g.values[variant], r.Value)
 	}
 }
 
-// addMixed takes the results of a job that ran all protocols.
+// addMixed takes the results of a job that ran all of them.
 func (c *comparison) addMixed(results []bench.Result) {
 	for _, r := range results {
-		k := slices.Index(c.protocols, r.Protocol)
+		k := slices.Index(c.variants, r.Protocol)
 		if r.Against == "" {
 			c.add(k, []bench.Result{r})
 			continue
@@ -146,13 +146,13 @@ func (c *comparison) addMixed(results []bench.Result) {
 func (c *comparison) figure(r bench.Result) *figure {
 	i := slices.IndexFunc(c.figures, func(g figure) bool { return g.Metric == r.Metric && g.Size == r.Size })
 	if i < 0 {
-		n := len(c.protocols)
+		n := len(c.variants)
 		i, c.figures = len(c.figures), append(c.figures, figure{r, make([][]float64, n), make([][]float64, n)})
 	}
 	return &c.figures[i]
 }
 
-// communication is how long the first protocol took to communicate, in its first
+// communication is how long the first took to communicate, in its first
 // run; 0 if that is not known.
 func (c *comparison) communication() float64 {
 	for _, g := range c.figures {
@@ -163,12 +163,12 @@ func (c *comparison) communication() float64 {
 	return 0
 }
 
-// results are the figures of each protocol, and for times those of the others
+// results are the figures of each, and for times those of the others
 // against the first.
 func (c *comparison) results() []bench.Result {
 	var out []bench.Result
 	for _, g := range c.figures {
-		for k, p := range c.protocols {
+		for k, p := range c.variants {
 			if len(g.values[k]) == 0 {
 				continue // a protocol may have another set of sizes that it calls short
 			}
@@ -178,7 +178,7 @@ func (c *comparison) results() []bench.Result {
 			}
 			if changes := g.changes(k); len(changes) > 0 {
 				r := g.over(p, changes)
-				r.Unit, r.Against = "%", c.protocols[0]
+				r.Unit, r.Against = "%", c.variants[0]
 				out = append(out, r)
 			}
 		}
@@ -187,16 +187,16 @@ func (c *comparison) results() []bench.Result {
 }
 
 // over is the figure as the median of rounds.
-func (g *figure) over(protocol string, values []float64) bench.Result {
+func (g *figure) over(variant string, values []float64) bench.Result {
 	r, sorted := g.Result, slices.Sorted(slices.Values(values))
 	n := len(sorted)
-	r.Protocol = protocol
+	r.Protocol = variant
 	r.Min, r.P50, r.P99 = sorted[0], (sorted[(n-1)/2]+sorted[n/2])/2, sorted[n-1]
 	r.Value = r.P50
 	return r
 }
 
-// changes of a protocol against the first in percent, one a round.
+// changes of one against the first in percent, one a round.
 func (g *figure) changes(k int) []float64 {
 	if len(g.told[k]) > 0 {
 		return g.told[k]
@@ -216,23 +216,23 @@ func (c *comparison) print(w io.Writer, b bench.Benchmark, f benchFlags, results
 		}
 		return nil
 	}
-	fmt.Fprintf(w, "# Muster %s\n# Medians over rounds in which the protocols take turns; rounds: %d\n", b.Title, f.rounds)
+	fmt.Fprintf(w, "# Muster %s\n# Medians over rounds in which they take turns; rounds: %d\n", b.Title, f.rounds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "# Size\tfigure\tunit\t%s\t", strings.Join(c.protocols, "\t"))
-	for _, p := range c.protocols[1:] {
-		fmt.Fprintf(t, "%s/%s (%%)\t", p, c.protocols[0])
+	fmt.Fprintf(t, "# Size\tfigure\tunit\t%s\t", strings.Join(c.variants, "\t"))
+	for _, p := range c.variants[1:] {
+		fmt.Fprintf(t, "%s/%s (%%)\t", p, c.variants[0])
 	}
 	fmt.Fprintln(t)
 	for _, g := range c.figures {
 		fmt.Fprintf(t, "%d\t%s\t%s\t", g.Size, g.Metric, g.Unit)
-		for k, p := range c.protocols {
+		for k, p := range c.variants {
 			cell := "-"
 			if len(g.values[k]) > 0 {
 				cell = fmt.Sprintf("%.2f", g.over(p, g.values[k]).Value)
 			}
 			fmt.Fprintf(t, "%s\t", cell)
 		}
-		for k, p := range c.protocols {
+		for k, p := range c.variants {
 			cell := ""
 			if changes := g.changes(k); k > 0 && g.Unit == "us" && len(changes) > 0 {
 				cell = fmt.Sprintf("%+.1f", g.over(p, changes).Value)

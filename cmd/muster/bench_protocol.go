@@ -5,7 +5,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -62,19 +61,4 @@ func protocolSettings(name string) ([]string, error) {
 func speculates() bool {
 	_, err := protocolSettings("spec")
 	return err == nil
-}
-
-// useProtocol sets what the protocol asks for, before the rank joins its job.
-func useProtocol(name string) error {
-	settings, err := protocolSettings(name)
-	if err != nil {
-		return err
-	}
-	for _, kv := range settings {
-		key, value, _ := strings.Cut(kv, "=")
-		if err := os.Setenv(key, value); err != nil {
-			return err
-		}
-	}
-	return nil
 }

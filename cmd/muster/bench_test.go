@@ -25,6 +25,10 @@ func TestBenchRefusesNonsense(t *testing.T) {
 		{[]string{"progress", "--delay", "nan"}, "longer than the transfer"},
 		{[]string{"exchange", "--ratios", "0.5,0"}, "above 0"},
 		{[]string{"exchange", "--communication", "-3us"}, "30us"},
+		{[]string{"allreduce", "--algorithm", "teleport"}, "allreduce has no algorithm \"teleport\"; it has"},
+		{[]string{"allreduce", "--algorithm", "ring,ring"}, "--algorithm ring is given twice"},
+		{[]string{"allgather", "--algorithm", "bruck:ports=0"}, "ports cannot be 0"},
+		{[]string{"allreduce", "--protocol", "get"}, "unknown flag: --protocol"},
 		{[]string{"latency", "--protocol", "get"}, "unknown flag: --protocol"},
 		{[]string{"latency", "--plot", "x.svg"}, "unknown flag: --plot"},
 	} {
@@ -133,7 +137,7 @@ func TestABenchmarkOfOneProtocolIsDrawnByItsRank(t *testing.T) {
 }
 
 func TestAComparisonIsMadeRoundByRound(t *testing.T) {
-	c := comparison{protocols: []string{"off", "spec"}}
+	c := comparison{variants: []string{"off", "spec"}}
 	// The machine is twice as slow in the second round.
 	for _, round := range [][2]float64{{10, 11}, {20, 22}, {10, 12}} {
 		for k, v := range round {

@@ -1,6 +1,8 @@
 package main
 
-// muster explain: which protocol carries which message, and why.
+// muster explain: which protocol carries which message, and why; what carries
+// messages between hosts (explain_network.go); which algorithm does a collective
+// (explain_collective.go).
 
 import (
 	"cmp"
@@ -26,7 +28,8 @@ kept for its device. The last line tells who moves large messages while a rank c
 		Example: `  muster explain
   MUSTER_RENDEZVOUS=get muster explain     what a setting changes
   muster run -n 16 muster explain          when ranks share cores
-  muster explain network                   what carries messages between hosts`,
+  muster explain network                   what carries messages between hosts
+  muster explain allreduce --size 64KB -n 16   which algorithm does a collective`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
@@ -37,6 +40,9 @@ kept for its device. The last line tells who moves large messages while a rank c
 		},
 	}
 	cmd.AddCommand(newExplainNetworkCommand())
+	for _, kind := range tunable {
+		cmd.AddCommand(newExplainCollectiveCommand(kind))
+	}
 	return cmd
 }
 

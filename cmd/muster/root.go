@@ -34,6 +34,8 @@ other through muster and then send messages to each other directly.`,
 		newAgentCommand(),
 		newBenchCommand(),
 		newExplainCommand(),
+		newSchedCommand(),
+		newTuneCommand(),
 		newDoctorCommand(),
 		newVersionCommand(),
 	)

@@ -62,7 +62,8 @@ func (b *Blocks) Of(i int) (off, n int) {
 
 // Shape is everything that an algorithm may look at, and that a schedule is kept
 // under for the next call. All ranks of a call have the same Shape but for Rank,
-// for the Blocks where said there, and for InPlace of rooted kinds.
+// for the Blocks where said there, and for InPlace: a rank may be in place or not
+// for itself, and the messages of an algorithm are the same either way.
 type Shape struct {
 	Kind     Kind
 	Rank     int

@@ -3,16 +3,17 @@
 // machine wants posted, opens links on first use, and lets callers wait without
 // burning a core.
 //
-//	engine.go   what it is made of; start and end
-//	calls.go    send, receive, probe, cancel
-//	progress.go poll, post, deliver
-//	lock.go     the lock
-//	wait.go     waiting: who drives, who sleeps, when to yield and park
-//	deputy.go   progress while the application computes
-//	gate.go     waiting at a barrier's gate
-//	lanes.go    the devices
-//	links.go    a peer's first contact
-//	failure.go  a rank has died
+//	engine.go     what it is made of; start and end
+//	calls.go      send, receive, probe, cancel
+//	collective.go schedules of collectives over the same messages
+//	progress.go   poll, post, deliver
+//	lock.go       the lock
+//	wait.go       waiting: who drives, who sleeps, when to yield and park
+//	deputy.go     progress while the application computes
+//	gate.go       waiting at a barrier's gate
+//	lanes.go      the devices
+//	links.go      a peer's first contact
+//	failure.go    a rank has died
 //
 // Every call is safe from many goroutines. One lock guards the machine and the
 // devices. Of the goroutines that wait, one drives: it polls, with the lock held

@@ -62,6 +62,8 @@ type Engine struct {
 	comps   [pollBatch]rdma.Completion
 	vain    int         // looks without result since the last one with
 	scratch []*p2p.Xfer // for WaitSome
+	active  []*Collective
+	tmps    [][]byte // scratch memory of collectives, free
 
 	driver   *p2p.Waiter // the goroutine that polls for all, if any
 	parked   bool        // it is parked in the device

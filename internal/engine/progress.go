@@ -175,13 +175,20 @@ func (e *Engine) retry() int {
 	return moved
 }
 
-// deliver tells those who wait that their operations have ended.
+// deliver tells those who wait that their operations have ended. A collective goes
+// on when one of its messages has: that may end more operations, and their turn
+// comes in the same loop.
 func (e *Engine) deliver() {
-	for i, x := range e.m.Out.Done {
+	for i := 0; i < len(e.m.Out.Done); i++ {
+		x := e.m.Out.Done[i]
 		e.m.Out.Done[i] = nil
 		w := x.Owner
 		x.Owner = nil
 		if w == nil {
+			continue
+		}
+		if w.Ready == nil {
+			e.partEnded(w.Whole.(*Collective), x)
 			continue
 		}
 		if w.Pending--; w.Pending <= 0 {

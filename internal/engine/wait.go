@@ -295,6 +295,9 @@ func (e *Engine) describe(c *Comm, op string, xs []*p2p.Xfer) pmi.WaitState {
 		if x == nil || x.Done() {
 			continue
 		}
+		if part := e.partAwaited(x); part != nil {
+			x = part
+		}
 		s.Sending, s.Tag, s.Context = x.Send, x.Tag, x.Ctx
 		s.Peer = pmi.PeerAny
 		if x.Link != nil {

@@ -242,7 +242,9 @@ func (m *Machine) Adopt(l *Link) *Xfer {
 	return x
 }
 
-// Refuse ends an operation that could not be started, or adopted.
+// Refuse ends an operation that could not be started, or adopted. The shell also
+// ends with it the ones that stand for something of its own and were never handed
+// to Send or Recv; err is nil if that went well.
 func (m *Machine) Refuse(x *Xfer, err error) {
 	x.Err = err
 	m.complete(x)

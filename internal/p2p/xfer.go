@@ -64,8 +64,9 @@ type Xfer struct {
 
 	stage      stage
 	proto      uint8
-	cancelling bool // receives: ends as soon as no RTR stands in the way
-	revoking   bool // receives: REVOKE is out for its RTR
+	cancelling bool  // receives: ends as soon as no RTR stands in the way
+	revoking   bool  // receives: REVOKE is out for its RTR
+	Part       int32 // for the shell: which part of its Owner's work this is
 	handle     uint64
 
 	order      uint64 // receives: place in the order of posting
@@ -80,9 +81,11 @@ type Xfer struct {
 	total  int // length of the message as sent
 }
 
-// Waiter is what the shell hangs on an operation that somebody waits for.
+// Waiter is what the shell hangs on an operation that somebody waits for: a
+// goroutine, or something made of several operations, which has no Ready.
 type Waiter struct {
 	Ready   chan struct{}
+	Whole   any // what is made of several operations
 	Pending int
 	One     [1]*Xfer // for a wait on a single operation
 	Next    *Waiter  // the shell's lists
@@ -90,6 +93,10 @@ type Waiter struct {
 
 // Done tells whether the operation has ended.
 func (x *Xfer) Done() bool { return x.stage == stageDone }
+
+// Total is the length of a received message as it was sent, which is more than Len
+// if it was longer than the buffer.
+func (x *Xfer) Total() int { return x.total }
 
 // Handle is the operation's small integer name.
 func (x *Xfer) Handle() uint64 { return x.handle }

@@ -1,4 +1,4 @@
-/* What the loops of peers.c and of rendezvous.c share. */
+/* What the loops of peers.c, rendezvous.c and collective.c share. */
 #ifndef LOOPS_H
 #define LOOPS_H
 
@@ -27,9 +27,16 @@ char *buffer(long size);
 /* Prints one figure; value is the main statistic, samples (n of them, sorted here) give the others. */
 void print_line(long size, const char *metric, const char *unit, double value, double *samples, int n);
 
-/* rendezvous.c */
+/* rendezvous.c: a computation that makes no call */
+void calibrate(void);
+long turns_of(double us);
+double timed_compute(long turns); /* µs */
 void overlap(long size);
 void progress(long size);
 void exchange(long size);
+
+/* collective.c */
+int is_collective(const char *name);
+void collective(long size);
 
 #endif

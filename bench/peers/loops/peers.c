@@ -10,6 +10,7 @@
  *   rate         bw, counted in messages
  *   mt-latency   latency of rank 0 with the threads of rank 1 in turn
  *   barrier      MPI_Barrier of all ranks
+ *   bcast, allreduce, iallreduce and so on   see collective.c
  *   memory-once  every rank sends 8 bytes to every other; then the PSS of each
  *   empty        Init and Finalize; timed from outside
  *   overlap, progress, exchange   see rendezvous.c
@@ -348,7 +349,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 	if (argc < 2 || argv[1][0] == '-') {
-		fprintf(stderr, "usage: peers latency|bw|bibw|rate|mt-latency|barrier|memory-once|empty|overlap|progress|exchange "
+		fprintf(stderr, "usage: peers latency|bw|bibw|rate|mt-latency|barrier|COLLECTIVE|memory-once|empty|overlap|progress|exchange "
 				"[-s SIZES] [-i ITERATIONS] [-w WINDOW] [-p THREADS] [-t] [-d DELAY] [-r RATIOS] [-c MICROSECONDS]\n");
 		exit(2);
 	}
@@ -400,6 +401,9 @@ int main(int argc, char **argv)
 
 	if (strcmp(opt.bench, "barrier") == 0) {
 		barrier();
+	} else if (is_collective(opt.bench)) {
+		for (int i = 0; i < opt.nsizes; i++)
+			collective(opt.sizes[i]);
 	} else if (strcmp(opt.bench, "memory-once") == 0) {
 		memory_once();
 	} else if (strcmp(opt.bench, "empty") != 0) {

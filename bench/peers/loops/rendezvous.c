@@ -41,7 +41,7 @@ static double micros_since(double start)
 	return (now() - start) * 1e6;
 }
 
-static void calibrate(void)
+void calibrate(void)
 {
 	enum { TRIES = 50, TURNS = 20000 };
 	if (work.loop_micros > 0)
@@ -56,12 +56,12 @@ static void calibrate(void)
 	}
 }
 
-static long turns_of(double us)
+long turns_of(double us)
 {
 	return (long)(us / work.loop_micros + .5);
 }
 
-static double timed_compute(long turns)
+double timed_compute(long turns)
 {
 	double start = now();
 	compute(turns);

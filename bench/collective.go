@@ -1,0 +1,287 @@
+package bench
+
+// Collectives, blocking and non-blocking, by the loops of the OSU micro-benchmarks;
+// peers/loops/collective.c has the same for other libraries.
+//
+// A blocking call is timed at every rank, call by call, with a barrier after each,
+// so that nobody runs ahead; the figure is the mean over ranks. A non-blocking one
+// is timed alone, then with a computation of the same length between the call and
+// Wait: what the computation hides of the call is the overlap.
+
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+// collective is a row: how its calls are made on given buffers.
+type collective struct {
+	name, title         string
+	kind                string // as algorithms are listed, if it is not the name
+	inBlocks, outBlocks bool   // the buffer has a block for every rank
+	vector              bool   // of float64
+	irregular           bool   // blocks may have lengths of their own
+	call                func(c *mpi.Comm, d *collectiveData) error
+	start               func(c *mpi.Comm, d *collectiveData) mpi.Request
+}
+
+// collectiveData is the buffers of a call: bytes, or vectors of numbers.
+type collectiveData struct {
+	in, out        []byte
+	vector, result []float64
+	counts, displs []int // of blocks
+	parts          []int // of the vector, one for each rank
+	sum            mpi.Op[float64]
+}
+
+// collectives lists them in the order of MPI's chapter. A size is that of one
+// block, of the data of a broadcast, or of the vector of a reduction. The v forms
+// have equal blocks, as OSU's have.
+func collectives() []collective {
+	return []collective{
+		{name: "bcast", title: "Broadcast",
+			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Bcast(c, d.in, 0) },
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ibcast(c, d.in, 0) }},
+		{name: "gather", title: "Gather", outBlocks: true,
+			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Gather(c, d.in, d.out, 0) },
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Igather(c, d.in, d.out, 0) }},
+		{name: "gatherv", title: "Gatherv", kind: "gather", irregular: true, outBlocks: true,
+			call: func(c *mpi.Comm, d *collectiveData) error {
+				return mpi.Gatherv(c, d.in, d.out, d.counts, d.displs, 0)
+			},
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request {
+				return mpi.Igatherv(c, d.in, d.out, d.counts, d.displs, 0)
+			}},
+		{name: "scatter", title: "Scatter", inBlocks: true,
+			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Scatter(c, d.in, d.out, 0) },
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iscatter(c, d.in, d.out, 0) }},
+		{name: "scatterv", title: "Scatterv", kind: "scatter", irregular: true, inBlocks: true,
+			call: func(c *mpi.Comm, d *collectiveData) error {
+				return mpi.Scatterv(c, d.in, d.counts, d.displs, d.out, 0)
+			},
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request {
+				return mpi.Iscatterv(c, d.in, d.counts, d.displs, d.out, 0)
+			}},
+		{name: "allgather", title: "Allgather", outBlocks: true,
+			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Allgather(c, d.in, d.out) },
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iallgather(c, d.in, d.out) }},
+		{name: "allgatherv", title: "Allgatherv", kind: "allgather", irregular: true, outBlocks: true,
+			call: func(c *mpi.Comm, d *collectiveData) error {
+				return mpi.Allgatherv(c, d.in, d.out, d.counts, d.displs)
+			},
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request {
+				return mpi.Iallgatherv(c, d.in, d.out, d.counts, d.displs)
+			}},
+		{name: "alltoall", title: "All-to-All", inBlocks: true, outBlocks: true,
+			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Alltoall(c, d.in, d.out) },
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ialltoall(c, d.in, d.out) }},
+		{name: "alltoallv", title: "All-to-Allv", kind: "alltoall", irregular: true, inBlocks: true, outBlocks: true,
+			call: func(c *mpi.Comm, d *collectiveData) error {
+				return mpi.Alltoallv(c, d.in, d.counts, d.displs, d.out, d.counts, d.displs)
+			},
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request {
+				return mpi.Ialltoallv(c, d.in, d.counts, d.displs, d.out, d.counts, d.displs)
+			}},
+		{name: "reduce", title: "Reduce", vector: true,
+			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Reduce(c, d.vector, d.result, d.sum, 0) },
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Ireduce(c, d.vector, d.result, d.sum, 0) }},
+		{name: "allreduce", title: "Allreduce", vector: true,
+			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Allreduce(c, d.vector, d.result, d.sum) },
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iallreduce(c, d.vector, d.result, d.sum) }},
+		{name: "reduce-scatter", title: "Reduce_scatter", vector: true, irregular: true,
+			call: func(c *mpi.Comm, d *collectiveData) error {
+				return mpi.ReduceScatter(c, d.vector, d.result[:d.parts[c.Rank()]], d.parts, d.sum)
+			},
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request {
+				return mpi.IreduceScatter(c, d.vector, d.result[:d.parts[c.Rank()]], d.parts, d.sum)
+			}},
+		{name: "scan", title: "Scan", vector: true,
+			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Scan(c, d.vector, d.result, d.sum) },
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iscan(c, d.vector, d.result, d.sum) }},
+		{name: "exscan", title: "Exscan", vector: true,
+			call:  func(c *mpi.Comm, d *collectiveData) error { return mpi.Exscan(c, d.vector, d.result, d.sum) },
+			start: func(c *mpi.Comm, d *collectiveData) mpi.Request { return mpi.Iexscan(c, d.vector, d.result, d.sum) }},
+	}
+}
+
+// collectiveBenchmarks are the rows of the registry for them.
+func collectiveBenchmarks() []Benchmark {
+	list := []Benchmark{
+		{Name: "barrier", Title: "Barrier Latency Test", Doc: "time of a barrier", Ranks: 2, AnyRanks: true, Collective: "barrier",
+			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: barrier},
+		{Name: "ibarrier", Title: "Ibarrier Overlap Test", Doc: "share of a non-blocking barrier that a computation hides", Ranks: 2, AnyRanks: true, Collective: "barrier", NonBlocking: true,
+			Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlapOfCollective(collective{
+				start: func(c *mpi.Comm, _ *collectiveData) mpi.Request { return mpi.Ibarrier(c) }})},
+	}
+	for _, k := range collectives() {
+		sizes := powers[:21] // to 1 MB: there is a block for every rank
+		if k.vector {
+			sizes = powers[3:21]
+		}
+		kind := k.kind
+		if kind == "" {
+			kind = k.name
+		}
+		list = append(list,
+			Benchmark{Name: k.name, Title: k.title + " Latency Test", Doc: "time of " + k.name + ", mean over ranks", Ranks: 2, AnyRanks: true, Collective: kind, Irregular: k.irregular,
+				Sizes: sizes, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: timeOfCollective(k)},
+			Benchmark{Name: "i" + k.name, Title: "Non-blocking " + k.title + " Overlap Test", Doc: "share of a non-blocking " + k.name + " that a computation of its length hides", Ranks: 2, AnyRanks: true, Collective: kind, Irregular: k.irregular, NonBlocking: true,
+				Sizes: sizes, Metric: "overlap", Unit: "%", Column: "Overlap (%)", Run: overlapOfCollective(k)})
+	}
+	return list
+}
+
+// data makes the buffers of this rank for a size.
+func (k collective) data(c *mpi.Comm, size int) *collectiveData {
+	d := &collectiveData{sum: mpi.Sum[float64]()}
+	if k.vector {
+		n := max(size/8, 1)
+		d.vector, d.result = make([]float64, n), make([]float64, n)
+		for r := range c.Size() {
+			d.parts = append(d.parts, n*(r+1)/c.Size()-n*r/c.Size())
+		}
+		return d
+	}
+	in, out := 1, 1
+	if k.inBlocks {
+		in = c.Size()
+	}
+	if k.outBlocks {
+		out = c.Size()
+	}
+	d.in, _ = buffers(in * size)
+	_, d.out = buffers(out * size)
+	for r := range c.Size() {
+		d.counts, d.displs = append(d.counts, size), append(d.displs, r*size)
+	}
+	return d
+}
+
+// callLoop times n calls one by one and gives the mean at this rank; samples are
+// the means of batches over all ranks, at rank 0.
+func callLoop(c *mpi.Comm, n int, once func() error) (mean float64, samples []float64, err error) {
+	count, each := batches(n)
+	var total time.Duration
+	for range count {
+		var batch time.Duration
+		for range each {
+			start := time.Now()
+			if err := once(); err != nil {
+				return 0, nil, err
+			}
+			batch += time.Since(start)
+			if err := mpi.Barrier(c); err != nil {
+				return 0, nil, err
+			}
+		}
+		total += batch
+		samples = append(samples, micros(batch)/float64(each))
+	}
+	samples, err = overRanks(c, samples...)
+	return micros(total) / float64(count*each), samples, err
+}
+
+// overRanks gives the mean of each figure over all ranks, at rank 0.
+func overRanks(c *mpi.Comm, figures ...float64) ([]float64, error) {
+	sums := make([]float64, len(figures))
+	err := mpi.Reduce(c, figures, sums, mpi.Sum[float64](), 0)
+	for i := range sums {
+		sums[i] /= float64(c.Size())
+	}
+	return sums, err
+}
+
+func warmUp(c *mpi.Comm, n int, once func() error) error {
+	for range n {
+		if err := once(); err != nil {
+			return err
+		}
+		if err := mpi.Barrier(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func timeOfCollective(k collective) func(*mpi.Comm, *Params, func(Result)) error {
+	return func(c *mpi.Comm, p *Params, emit func(Result)) error {
+		for _, size := range p.Sizes {
+			d := k.data(c, size)
+			once := func() error { return k.call(c, d) }
+			warmup, n := p.iterations(size, 1000, 100)
+			if err := warmUp(c, warmup, once); err != nil {
+				return err
+			}
+			mean, samples, err := callLoop(c, n, once)
+			if err != nil {
+				return err
+			}
+			means, err := overRanks(c, mean)
+			if err != nil {
+				return err
+			}
+			r := middle(Result{Size: size}, samples)
+			r.Value = means[0]
+			emit(r)
+		}
+		return nil
+	}
+}
+
+// overlapOfCollective is OSU's: the computation takes as long as the call alone
+// takes at the same rank, and what is left of the call besides it counts against
+// the overlap.
+func overlapOfCollective(k collective) func(*mpi.Comm, *Params, func(Result)) error {
+	return func(c *mpi.Comm, p *Params, emit func(Result)) error {
+		w := newWork()
+		sizes := p.Sizes
+		if len(sizes) == 0 {
+			sizes = []int{0} // a barrier
+		}
+		for _, size := range sizes {
+			d := k.data(c, size)
+			turns, computed := 0, 0.0
+			once := func() error {
+				req := k.start(c, d)
+				if turns > 0 {
+					computed += w.timed(turns)
+				}
+				_, err := req.Wait()
+				return err
+			}
+			warmup, n := p.iterations(size, 1000, 100)
+			if err := warmUp(c, warmup, once); err != nil {
+				return err
+			}
+			alone, _, err := callLoop(c, n, once)
+			if err != nil {
+				return err
+			}
+			turns = w.turns(alone)
+			overall, _, err := callLoop(c, n, once)
+			if err != nil {
+				return err
+			}
+			count, each := batches(n)
+			means, err := overRanks(c, alone, overall, computed/float64(count*each))
+			if err != nil {
+				return err
+			}
+			emitOverlap(size, means, emit)
+		}
+		return nil
+	}
+}
+
+// emitOverlap tells the share and the three times that it is made of.
+func emitOverlap(size int, means []float64, emit func(Result)) {
+	alone, overall, computation := means[0], means[1], means[2]
+	share := max(0, 100-100*(overall-computation)/alone)
+	emit(middle(Result{Size: size, Metric: "overlap", Unit: "%"}, []float64{share}))
+	for _, t := range []struct {
+		name  string
+		value float64
+	}{{"alone", alone}, {"overall", overall}, {"computation", computation}} {
+		emit(middle(Result{Size: size, Metric: t.name, Unit: "us", Beside: true}, []float64{t.value}))
+	}
+}

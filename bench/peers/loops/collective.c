@@ -1,0 +1,316 @@
+/*
+ * The loops of `muster bench` for collectives, for other MPI libraries:
+ * bench/collective.go and bench/collective_overlap.go in C, in the same order and
+ * with the same counts. They are those of the OSU micro-benchmarks.
+ *
+ * A blocking collective is timed at every rank, call by call, with a barrier after
+ * each, so that nobody runs ahead; the figure is the mean over ranks. A
+ * non-blocking one (its name begins with i) is timed alone, then with a computation
+ * of the same length between the call and MPI_Wait; the share that the computation
+ * hides is 100 - 100 * (overall - computation) / alone, not below 0.
+ *
+ * A size is that of one block (gather, scatter, allgather, alltoall and their v
+ * forms), of the data (bcast) or of the vector of doubles (reduce, allreduce, scan,
+ * exscan; reduce-scatter cuts it among the ranks). The v forms have equal blocks.
+ */
+#include "loops.h"
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A collective with its buffers. */
+struct call {
+	char *in, *out;
+	int size, elements;           /* bytes of a block, doubles of a vector */
+	int *counts, *places, *parts; /* of blocks in bytes; of parts of the vector */
+	MPI_Request request;
+};
+
+static void run_bcast(struct call *c)
+{
+	MPI_Bcast(c->in, c->size, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void run_gather(struct call *c)
+{
+	MPI_Gather(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void run_gatherv(struct call *c)
+{
+	MPI_Gatherv(c->in, c->size, MPI_CHAR, c->out, c->counts, c->places, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void run_scatter(struct call *c)
+{
+	MPI_Scatter(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void run_scatterv(struct call *c)
+{
+	MPI_Scatterv(c->in, c->counts, c->places, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static void run_allgather(struct call *c)
+{
+	MPI_Allgather(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void run_allgatherv(struct call *c)
+{
+	MPI_Allgatherv(c->in, c->size, MPI_CHAR, c->out, c->counts, c->places, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void run_alltoall(struct call *c)
+{
+	MPI_Alltoall(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void run_alltoallv(struct call *c)
+{
+	MPI_Alltoallv(c->in, c->counts, c->places, MPI_CHAR, c->out, c->counts, c->places, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void run_reduce(struct call *c)
+{
+	MPI_Reduce(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+static void run_allreduce(struct call *c)
+{
+	MPI_Allreduce(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void run_reduce_scatter(struct call *c)
+{
+	MPI_Reduce_scatter(c->in, c->out, c->parts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void run_scan(struct call *c)
+{
+	MPI_Scan(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void run_exscan(struct call *c)
+{
+	MPI_Exscan(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void run_ibarrier(struct call *c)
+{
+	MPI_Ibarrier(MPI_COMM_WORLD, &c->request);
+}
+
+static void run_ibcast(struct call *c)
+{
+	MPI_Ibcast(c->in, c->size, MPI_CHAR, 0, MPI_COMM_WORLD, &c->request);
+}
+
+static void run_igather(struct call *c)
+{
+	MPI_Igather(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD, &c->request);
+}
+
+static void run_iscatter(struct call *c)
+{
+	MPI_Iscatter(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, 0, MPI_COMM_WORLD, &c->request);
+}
+
+static void run_iallgather(struct call *c)
+{
+	MPI_Iallgather(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, MPI_COMM_WORLD, &c->request);
+}
+
+static void run_ialltoall(struct call *c)
+{
+	MPI_Ialltoall(c->in, c->size, MPI_CHAR, c->out, c->size, MPI_CHAR, MPI_COMM_WORLD, &c->request);
+}
+
+static void run_ireduce(struct call *c)
+{
+	MPI_Ireduce(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD, &c->request);
+}
+
+static void run_iallreduce(struct call *c)
+{
+	MPI_Iallreduce(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &c->request);
+}
+
+static void run_ireduce_scatter(struct call *c)
+{
+	MPI_Ireduce_scatter(c->in, c->out, c->parts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &c->request);
+}
+
+static void run_iscan(struct call *c)
+{
+	MPI_Iscan(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &c->request);
+}
+
+static void run_iexscan(struct call *c)
+{
+	MPI_Iexscan(c->in, c->out, c->elements, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &c->request);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct call *);
+	int in_blocks, out_blocks; /* of the buffers: one for every rank */
+	int waits;                 /* non-blocking */
+} calls[] = {
+	{"bcast", run_bcast, 0, 0, 0},
+	{"gather", run_gather, 0, 1, 0},
+	{"gatherv", run_gatherv, 0, 1, 0},
+	{"scatter", run_scatter, 1, 0, 0},
+	{"scatterv", run_scatterv, 1, 0, 0},
+	{"allgather", run_allgather, 0, 1, 0},
+	{"allgatherv", run_allgatherv, 0, 1, 0},
+	{"alltoall", run_alltoall, 1, 1, 0},
+	{"alltoallv", run_alltoallv, 1, 1, 0},
+	{"reduce", run_reduce, 0, 0, 0},
+	{"allreduce", run_allreduce, 0, 0, 0},
+	{"reduce-scatter", run_reduce_scatter, 0, 0, 0},
+	{"scan", run_scan, 0, 0, 0},
+	{"exscan", run_exscan, 0, 0, 0},
+	{"ibarrier", run_ibarrier, 0, 0, 1},
+	{"ibcast", run_ibcast, 0, 0, 1},
+	{"igather", run_igather, 0, 1, 1},
+	{"iscatter", run_iscatter, 1, 0, 1},
+	{"iallgather", run_iallgather, 0, 1, 1},
+	{"ialltoall", run_ialltoall, 1, 1, 1},
+	{"ireduce", run_ireduce, 0, 0, 1},
+	{"iallreduce", run_iallreduce, 0, 0, 1},
+	{"ireduce-scatter", run_ireduce_scatter, 0, 0, 1},
+	{"iscan", run_iscan, 0, 0, 1},
+	{"iexscan", run_iexscan, 0, 0, 1},
+};
+
+enum { CALLS = sizeof calls / sizeof calls[0] };
+
+static int find_call(const char *name)
+{
+	for (int i = 0; i < CALLS; i++)
+		if (strcmp(calls[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+int is_collective(const char *name)
+{
+	return find_call(name) >= 0;
+}
+
+/* Where part k of n things for all ranks begins: as even as can be. */
+static int part_begin(int n, int k)
+{
+	return (int)((long)n * k / opt.ranks);
+}
+
+static struct call prepare(int which, long size)
+{
+	struct call c = {.size = (int)size};
+	long room = size < 8 ? 8 : size; /* a vector has at least one element */
+	c.elements = (int)(room / 8);
+	c.in = buffer(room * (calls[which].in_blocks ? opt.ranks : 1));
+	c.out = buffer(room * (calls[which].out_blocks ? opt.ranks : 1));
+	memset(c.in, 0, (size_t)room * (calls[which].in_blocks ? (size_t)opt.ranks : 1)); /* sums must stay numbers */
+	c.counts = malloc(sizeof(int) * (size_t)opt.ranks);
+	c.places = malloc(sizeof(int) * (size_t)opt.ranks);
+	c.parts = malloc(sizeof(int) * (size_t)opt.ranks);
+	for (int k = 0; k < opt.ranks; k++) {
+		c.counts[k] = (int)size;
+		c.places[k] = (int)size * k;
+		c.parts[k] = part_begin(c.elements, k + 1) - part_begin(c.elements, k);
+	}
+	return c;
+}
+
+static void release(struct call *c)
+{
+	free(c->in);
+	free(c->out);
+	free(c->counts);
+	free(c->places);
+	free(c->parts);
+}
+
+/* Makes the means over ranks of n figures, at rank 0. */
+static void over_ranks(double *figures, int n)
+{
+	double sums[BATCHES];
+	MPI_Reduce(figures, sums, n, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	for (int i = 0; i < n && opt.rank == 0; i++)
+		figures[i] = sums[i] / opt.ranks;
+}
+
+/* µs at this rank of one call, and of the computation in it if there is one. */
+static double once(int which, struct call *c, long turns, double *computed)
+{
+	double start = now();
+	calls[which].run(c);
+	if (turns > 0)
+		*computed += timed_compute(turns);
+	if (calls[which].waits)
+		MPI_Wait(&c->request, MPI_STATUS_IGNORE);
+	return (now() - start) * 1e6;
+}
+
+/* Fills samples with the mean of each batch of calls, and gives the mean of all. */
+static double loop(int which, struct call *c, long n, long turns, double *samples, double *computed)
+{
+	int count = n < BATCHES ? (int)n : BATCHES;
+	double total = 0;
+	*computed = 0;
+	for (int b = 0; b < count; b++) {
+		long from = n * b / count, to = n * (b + 1) / count;
+		samples[b] = 0;
+		for (long i = from; i < to; i++) {
+			samples[b] += once(which, c, turns, computed);
+			MPI_Barrier(MPI_COMM_WORLD);
+		}
+		total += samples[b];
+		samples[b] /= to - from;
+	}
+	*computed /= n;
+	over_ranks(samples, count);
+	return total / n;
+}
+
+static void single(long size, const char *metric, const char *unit, double value)
+{
+	double sample[1] = {value};
+	print_line(size, metric, unit, value, sample, 1);
+}
+
+void collective(long size)
+{
+	int which = find_call(opt.bench);
+	struct call c = prepare(which, size);
+	long n = iterations(size, 1000, 100);
+	int count = n < BATCHES ? (int)n : BATCHES;
+	double samples[BATCHES], figures[3], nothing;
+	calibrate();
+	for (long i = 0; i < warmup(n); i++) {
+		once(which, &c, 0, &nothing);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	double alone = loop(which, &c, n, 0, samples, &nothing);
+	figures[0] = alone;
+	if (!calls[which].waits) {
+		over_ranks(figures, 1);
+		if (opt.rank == 0)
+			print_line(size, "latency", "us", figures[0], samples, count);
+		release(&c);
+		return;
+	}
+	/* Each rank computes for as long as the call takes at it. */
+	figures[1] = loop(which, &c, n, turns_of(alone), samples, &figures[2]);
+	over_ranks(figures, 3);
+	if (opt.rank == 0) {
+		double share = 100 - 100 * (figures[1] - figures[2]) / figures[0];
+		single(size, "overlap", "%", share > 0 ? share : 0);
+		single(size, "alone", "us", figures[0]);
+		single(size, "overall", "us", figures[1]);
+		single(size, "computation", "us", figures[2]);
+	}
+	release(&c);
+}

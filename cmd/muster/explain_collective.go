@@ -1,0 +1,185 @@
+package main
+
+// muster explain allreduce: which algorithm serves a collective, why, and what the
+// others would have cost. Two ranks are started to learn what messages cost here;
+// the choice is then computed for as many ranks as were asked for.
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/mpi"
+)
+
+type explainFlags struct {
+	size  string
+	ranks int
+}
+
+func newExplainCollectiveCommand(kind coll.Kind) *cobra.Command {
+	var f explainFlags
+	cmd := &cobra.Command{
+		Use:   kind.String(),
+		Short: "Tell which algorithm serves " + kind.String() + ", and why",
+		Long: fmt.Sprintf(`%[1]s tells which algorithm serves %[1]s, what it is thought to cost, what that is
+computed from, and what the others would have cost. Without --size it tells
+which one serves which sizes.
+
+A size is counted as muster bench %[1]s does. MUSTER_COLLECTIVE and MUSTER_TUNING
+are obeyed as a job would; muster tune measures instead of computing.`, kind),
+		Example: fmt.Sprintf(`  muster explain %[1]s -n 16
+  muster explain %[1]s --size 64KB -n 16
+  MUSTER_TUNING=muster-tuning.json muster explain %[1]s -n 4`, kind),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			size := -1
+			if f.size != "" {
+				var err error
+				if size, err = parseSize(f.size); err != nil {
+					return fmt.Errorf("explain %s: --size %s: %w", kind, f.size, err)
+				}
+			}
+			if f.ranks < 2 {
+				return fmt.Errorf("explain %s: -n %d: there is nothing to choose below 2 ranks", kind, f.ranks)
+			}
+			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
+				return startSelf(cmd, 2)
+			}
+			ranks := 0 // those of the job
+			if cmd.Flags().Changed("ranks") {
+				ranks = f.ranks
+			}
+			mpi.Main(func(c *mpi.Comm) error {
+				if c.Rank() != 0 {
+					return nil
+				}
+				return explainCollective(os.Stdout, c, kind, size, ranks)
+			})
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	if kind != coll.Barrier {
+		fl.StringVarP(&f.size, "size", "m", "", "bytes, with K or M (default: all sizes)")
+	}
+	fl.IntVarP(&f.ranks, "ranks", "n", 2, "number of ranks; they are not started")
+	return cmd
+}
+
+func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int) error {
+	n := ranks
+	if n == 0 {
+		n = c.Size()
+	}
+	ask := func(size int) (*mpi.CollectiveExplained, error) {
+		if kind == coll.ReduceScatter { // the size is that of the vector
+			size = (size + n - 1) / n
+		}
+		return mpi.ExplainCollective(c, kind.String(), size, ranks)
+	}
+	fmt.Fprintf(w, "%s among %d ranks, over %s\n", kind, n, mpi.DeviceName(c, c.Size()-1))
+	x, err := ask(max(size, 0))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "a message costs %s + %s a KiB; a KiB costs %s to copy, %s to combine\n\n",
+		seconds(x.Startup), seconds(x.PerByte*1024), seconds(x.Copy*1024), seconds(x.Reduce*1024))
+	if size < 0 && kind != coll.Barrier {
+		return explainSizes(w, kind, ask)
+	}
+	if kind == coll.Barrier || size <= x.Segment && size > 0 {
+		if x.Segment >= 0 {
+			fmt.Fprintf(w, "blocking calls of this size go through the shared memory of the host, without messages;\ncalls that do not wait, and persistent ones, by:\n\n")
+		}
+	}
+	fmt.Fprintf(w, "%s, thought to take %s: %s\n", choiceName(kind, x.CollectiveChoice), seconds(x.Seconds), x.Why)
+	if len(x.Others) > 0 {
+		fmt.Fprintln(w, "\nothers:")
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, o := range x.Others {
+		fmt.Fprintf(tw, "  %s\t%s\t%.2f times as long\n", choiceName(kind, o), seconds(o.Seconds), o.Seconds/x.Seconds)
+	}
+	return tw.Flush()
+}
+
+// explainSizes tells which algorithm serves which sizes. It looks at powers of two.
+func explainSizes(w io.Writer, kind coll.Kind, ask func(int) (*mpi.CollectiveExplained, error)) error {
+	const from, to = 1, 64 << 20
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "from bytes\tto\talgorithm\tcost there\tnext best\tcost")
+	for size := from; size <= to; {
+		x, err := ask(size)
+		if err != nil {
+			return err
+		}
+		name, last := choiceName(kind, x.CollectiveChoice), size
+		for last < to {
+			y, err := ask(2 * last)
+			if err != nil {
+				return err
+			}
+			if choiceName(kind, y.CollectiveChoice) != name {
+				break
+			}
+			last *= 2
+		}
+		upTo := fmt.Sprint(2*last - 1)
+		if last == to {
+			upTo = "any"
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s", size, upTo, name, seconds(x.Seconds))
+		if len(x.Others) > 0 {
+			fmt.Fprintf(tw, "\t%s\t%s", choiceName(kind, x.Others[0]), seconds(x.Others[0].Seconds))
+		}
+		fmt.Fprintln(tw)
+		size = 2 * last
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	x, err := ask(0)
+	switch {
+	case err != nil:
+		return err
+	case x.Segment > 0:
+		fmt.Fprintf(w, "\nblocking calls of up to %d bytes go through the shared memory of the host instead\n", x.Segment)
+	case x.NoSegment != "":
+		fmt.Fprintf(w, "\nnone goes through the shared memory of the host: %s\n", x.NoSegment)
+	}
+	return nil
+}
+
+// choiceName is an algorithm as MUSTER_COLLECTIVE spells it.
+func choiceName(kind coll.Kind, c mpi.CollectiveChoice) string {
+	a, err := coll.Find(kind, c.Algorithm)
+	if err != nil {
+		return c.Algorithm
+	}
+	params := a.Default()
+	for i, p := range a.Params {
+		params[i] = c.Params[p.Name]
+	}
+	return candidate{a, slices.Clone(params)}.String()
+}
+
+// seconds with three digits and a unit that suits.
+func seconds(s float64) string {
+	switch d := time.Duration(s * float64(time.Second)); {
+	case d < time.Microsecond:
+		return fmt.Sprintf("%.3g ns", s*1e9)
+	case d < time.Millisecond:
+		return fmt.Sprintf("%.3g µs", s*1e6)
+	case d < time.Second:
+		return fmt.Sprintf("%.3g ms", s*1e3)
+	}
+	return fmt.Sprintf("%.3g s", s)
+}

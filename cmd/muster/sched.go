@@ -1,0 +1,308 @@
+package main
+
+// muster sched: the schedule of a collective as text and as a picture, with its
+// proof. It runs nothing: graphs are made from numbers alone, so that a laptop can
+// look at what a thousand ranks would do.
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/internal/sched"
+)
+
+type schedFlags struct {
+	algorithm string
+	ranks     int
+	root      int
+	bytes     string
+	ports     int
+	params    []string
+	ordered   bool
+	inPlace   bool
+	svg       string
+	text      bool
+	rank      int
+	list      bool
+}
+
+func newSchedCommand() *cobra.Command {
+	var f schedFlags
+	cmd := &cobra.Command{
+		Use:   "sched [COLLECTIVE]",
+		Short: "Show the schedule of a collective: who sends what to whom, step by step",
+		Long: `sched makes the schedules of all ranks for a collective, proves that together
+they do what the collective is defined to do, and shows them as text or as a
+picture. Nothing is run.
+
+Without an algorithm it lists those that the collective has.`,
+		Example: `  muster sched allgather                                        its algorithms
+  muster sched allgather --algorithm bruck -n 9 --ports 2 --svg bruck.svg
+  muster sched allreduce --algorithm ring -n 4 --text
+  muster sched bcast --algorithm binomial -n 8 --root 3 --text --rank 5
+  muster sched bcast --algorithm chain -n 4 --bytes 4K --param segment=1024
+  muster sched --list                                           everything there is`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out := cmd.OutOrStdout()
+			switch {
+			case f.list:
+				return listAlgorithms(out, coll.Algorithms())
+			case len(args) == 0:
+				if err := cmd.Help(); err != nil {
+					return err
+				}
+				fmt.Fprintln(out, "\nCollectives and their algorithms:")
+				return listNames(out)
+			}
+			kind, err := coll.ParseKind(args[0])
+			if err != nil {
+				return fmt.Errorf("sched: %w", err)
+			}
+			if f.algorithm == "" {
+				all := slices.DeleteFunc(coll.Algorithms(), func(a coll.Algorithm) bool { return a.Kind != kind })
+				return listAlgorithms(out, all)
+			}
+			if err := showSchedule(out, kind, &f, cmd.Flags().Changed("rank")); err != nil {
+				return fmt.Errorf("sched %s: %w", kind, err)
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.algorithm, "algorithm", "a", "", "which algorithm (default: they are listed)")
+	fl.IntVarP(&f.ranks, "ranks", "n", 8, "number of ranks")
+	fl.IntVar(&f.root, "root", 0, "root of the collectives that have one")
+	fl.StringVarP(&f.bytes, "bytes", "b", "", "bytes of a block, or of the data where there are no blocks (default: 8 of a block, 8 for each rank of data)")
+	fl.IntVarP(&f.ports, "ports", "k", 0, "parameter ports of the algorithm: messages that a rank sends at a time")
+	fl.StringSliceVar(&f.params, "param", nil, "another parameter, as name=value")
+	fl.BoolVar(&f.ordered, "ordered", false, "the reduction does not commute")
+	fl.BoolVar(&f.inPlace, "in-place", false, "the input lies in the output")
+	fl.StringVar(&f.svg, "svg", "", "draw all ranks into this file")
+	fl.BoolVar(&f.text, "text", false, "print the operations of all ranks")
+	fl.IntVar(&f.rank, "rank", 0, "print the operations of this rank only")
+	fl.BoolVar(&f.list, "list", false, "list all algorithms of all collectives")
+	return cmd
+}
+
+// showSchedule makes the graphs and shows what was asked for.
+func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) error {
+	a, err := coll.Find(kind, f.algorithm)
+	if err != nil {
+		return err
+	}
+	params, err := f.paramsOf(a)
+	if err != nil {
+		return err
+	}
+	shapes, err := f.shapes(kind)
+	if err != nil {
+		return err
+	}
+	if oneRank && (f.rank < 0 || f.rank >= f.ranks) {
+		return fmt.Errorf("--rank %d: there are ranks 0 to %d", f.rank, f.ranks-1)
+	}
+	var b sched.Builder
+	graphs := make([]*sched.Graph, len(shapes))
+	for r := range shapes {
+		if graphs[r], err = a.Graph(&b, &shapes[r], params); err != nil {
+			return err
+		}
+	}
+	totals, err := sched.Total(graphs)
+	if err != nil {
+		return err
+	}
+	if err := coll.Prove(shapes, graphs); err != nil {
+		return fmt.Errorf("the proof fails: %w", err)
+	}
+	title := scheduleTitle(a, params, shapes)
+	fmt.Fprintf(w, "%s\n%s\n", title, totalsLine(totals))
+	fmt.Fprintf(w, "proved: sends and receives pair up, nothing can block, every byte of every result is right\n")
+	for r, g := range graphs {
+		if f.text && !oneRank || oneRank && r == f.rank {
+			fmt.Fprintf(w, "\n%v", g)
+		}
+	}
+	if f.svg == "" {
+		return nil
+	}
+	return drawSchedule(f.svg, sched.Picture{Title: title, Subtitle: totalsLine(totals)}, shapes, graphs)
+}
+
+// paramsOf sets the parameters of an algorithm: what is not given has its default.
+func (f *schedFlags) paramsOf(a *coll.Algorithm) ([]int, error) {
+	given := slices.Clone(f.params)
+	if f.ports != 0 {
+		given = append(given, "ports="+strconv.Itoa(f.ports))
+	}
+	params := a.Default()
+	for _, g := range given {
+		name, value, ok := strings.Cut(g, "=")
+		n, err := strconv.Atoi(value)
+		if !ok || err != nil {
+			return nil, fmt.Errorf("--param %s: give a name and a number, such as ports=2", g)
+		}
+		i := slices.IndexFunc(a.Params, func(p coll.Param) bool { return p.Name == name })
+		if i < 0 {
+			var names []string
+			for _, p := range a.Params {
+				names = append(names, p.Name)
+			}
+			if names == nil {
+				names = []string{"none"}
+			}
+			return nil, fmt.Errorf("%s has no parameter %q; it has %s", a.Name, name, strings.Join(names, ", "))
+		}
+		params[i] = n
+	}
+	return params, nil
+}
+
+// shapes is the call as every rank sees it. Neighbours are those of a ring.
+func (f *schedFlags) shapes(kind coll.Kind) ([]coll.Shape, error) {
+	if f.ranks < 1 || f.ranks > 4096 {
+		return nil, fmt.Errorf("-n %d: give 1 to 4096 ranks", f.ranks)
+	}
+	if f.root < 0 || f.root >= f.ranks {
+		return nil, fmt.Errorf("--root %d: there are ranks 0 to %d", f.root, f.ranks-1)
+	}
+	bytes := 8
+	if wholeData(kind) {
+		bytes *= f.ranks
+	}
+	if f.bytes != "" {
+		var err error
+		if bytes, err = parseSize(f.bytes); err != nil {
+			return nil, fmt.Errorf("--bytes %s: %w", f.bytes, err)
+		}
+	}
+	shapes := make([]coll.Shape, f.ranks)
+	for r := range shapes {
+		shapes[r] = shapeOf(kind, r, f.ranks, f.root, bytes)
+		shapes[r].Commutes = !f.ordered
+		shapes[r].InPlace = f.inPlace && kind != coll.Bcast && (!kind.Rooted() || r == f.root)
+	}
+	return shapes, nil
+}
+
+func scheduleTitle(a *coll.Algorithm, params []int, shapes []coll.Shape) string {
+	s := &shapes[0]
+	title := fmt.Sprintf("%s by %s", a.Kind, a.Name)
+	var with []string
+	for i, p := range a.Params {
+		with = append(with, fmt.Sprintf("%s %d", p.Name, params[i]))
+	}
+	if with != nil {
+		title += " (" + strings.Join(with, ", ") + ")"
+	}
+	title += fmt.Sprintf(", %d ranks", s.Size)
+	switch {
+	case a.Kind == coll.Barrier:
+	case wholeData(a.Kind):
+		title += fmt.Sprintf(", %d bytes", s.Bytes)
+	default:
+		title += fmt.Sprintf(", blocks of %d bytes", max(s.Send.Each, s.Recv.Each))
+	}
+	if a.Kind.Rooted() {
+		title += fmt.Sprintf(", root %d", s.Root)
+	}
+	return title
+}
+
+func totalsLine(t sched.Totals) string {
+	line := fmt.Sprintf("%s, %s, %d bytes; the busiest rank sends %d and receives %d", count(t.Steps, "step"), count(t.Messages, "message"), t.Bytes, t.MostSent, t.MostReceived)
+	if t.Copies > 0 {
+		line += ", " + strings.Replace(count(t.Copies, "copy"), "copys", "copies", 1)
+	}
+	if t.Reductions > 0 {
+		line += ", " + count(t.Reductions, "reduction")
+	}
+	if t.Scratch > 0 {
+		line += fmt.Sprintf(", scratch up to %d", t.Scratch)
+	}
+	return line
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// drawSchedule writes the picture. Blocks that are meant for a rank have its number.
+func drawSchedule(file string, p sched.Picture, shapes []coll.Shape, graphs []*sched.Graph) error {
+	task := coll.Task(shapes)
+	p.Start = func(rank int) []sched.Piece { return task.Ranks[rank].Start }
+	switch s := &shapes[0]; s.Kind {
+	case coll.Scatter, coll.Alltoall, coll.ReduceScatter:
+		for r := range s.Size {
+			off, n := s.Send.Of(r)
+			p.Parts = append(p.Parts, off+n)
+		}
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sched.WriteSVG(out, graphs, p), out.Close())
+}
+
+// listAlgorithms tells all about each.
+func listAlgorithms(w io.Writer, all []coll.Algorithm) error {
+	for _, a := range all {
+		fmt.Fprintf(w, "%s --algorithm %s\n    %s\n", a.Kind, a.Name, a.About)
+		for _, p := range a.Params {
+			values := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Values), " ", ", "), "[]")
+			fmt.Fprintf(w, "    --param %s=%d: %s; worth trying: %s\n", p.Name, p.Values[0], p.About, values)
+		}
+		if needs := needsOf(a.Needs); needs != "" {
+			fmt.Fprintf(w, "    needs %s\n", needs)
+		}
+		fmt.Fprintf(w, "    from %s\n", a.Ref)
+	}
+	return nil
+}
+
+func needsOf(n coll.Needs) string {
+	var list []string
+	add := func(needed bool, what string) {
+		if needed {
+			list = append(list, what)
+		}
+	}
+	add(n.Commutes, "a reduction that commutes")
+	add(n.PowerOfTwo, "a power of two of ranks")
+	add(n.Even, "an even number of ranks")
+	add(n.MinRanks > 1, fmt.Sprintf("%d ranks", n.MinRanks))
+	add(n.Regular, "equal blocks")
+	add(n.NotInPlace, "input and output apart")
+	add(n.WholeBlocks, "an element for every rank")
+	return strings.Join(list, ", ")
+}
+
+// listNames is the table in short.
+func listNames(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	var names []string
+	all := coll.Algorithms()
+	slices.SortStableFunc(all, func(a, b coll.Algorithm) int { return int(a.Kind) - int(b.Kind) })
+	for i, a := range all {
+		names = append(names, a.Name)
+		if i+1 == len(all) || all[i+1].Kind != a.Kind {
+			fmt.Fprintf(tw, "  %s\t%s\n", a.Kind, strings.Join(names, ", "))
+			names = nil
+		}
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/internal/sched"
+)
+
+func TestSchedListsWhatThereIs(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"Examples:", "Collectives and their algorithms:", "allgather", "bruck"}},
+		{[]string{"allgather"}, []string{"allgather --algorithm bruck", "--param ports=1", "from Bruck"}},
+		{[]string{"--list"}, []string{"barrier --algorithm dissemination", "exscan --algorithm"}},
+	} {
+		got := muster(t, t.TempDir(), append([]string{"sched"}, c.args...)...)
+		for _, want := range c.want {
+			if got.status != 0 || !strings.Contains(got.out, want) {
+				t.Errorf("muster sched %q does not say %q: %+v", c.args, want, got)
+			}
+		}
+	}
+}
+
+func TestSchedRefusesNonsense(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"allgahter"}, "there is no collective"},
+		{[]string{"allgather", "-a", "teleport"}, "; it has "},
+		{[]string{"allgather", "-a", "bruck", "-n", "0"}, "1 to 4096 ranks"},
+		{[]string{"bcast", "-a", "binomial", "-n", "4", "--root", "4"}, "ranks 0 to 3"},
+		{[]string{"allgather", "-a", "bruck", "--param", "wings=2"}, `no parameter "wings"; it has ports`},
+		{[]string{"allgather", "-a", "bruck", "--param", "ports"}, "such as ports=2"},
+		{[]string{"allgather", "-a", "bruck", "--ports", "-1"}, "give at least 1"},
+		{[]string{"bcast", "-a", "binomial", "--ports", "2"}, "it has none"},
+		{[]string{"allgather", "-a", "bruck", "--bytes", "many"}, "want a number of bytes"},
+		{[]string{"allgather", "-a", "bruck", "-n", "3", "--rank", "3"}, "ranks 0 to 2"},
+		{[]string{"allgather", "-a", "neighbour-exchange", "-n", "3"}, "odd"},
+	} {
+		got := muster(t, t.TempDir(), append([]string{"sched"}, c.args...)...)
+		if got.status == 0 || !strings.Contains(got.err, c.want) || got.out != "" {
+			t.Errorf("muster sched %q must be refused with %q; got %+v", c.args, c.want, got)
+		}
+	}
+}
+
+func TestSchedPrintsAndProvesTheTextOfGraphs(t *testing.T) {
+	got := muster(t, t.TempDir(), "sched", "allgather", "--algorithm", "bruck", "-n", "9", "--ports", "2", "--text")
+	// T2 equation 3.4: two steps, and in each of two ports (9-1)/2 blocks of 8 bytes.
+	for _, want := range []string{"allgather by bruck (ports 2), 9 ranks, blocks of 8 bytes\n", "2 steps, 36 messages, 576 bytes; the busiest rank sends 64 and receives 64", "\nproved: "} {
+		if got.status != 0 || !strings.Contains(got.out, want) {
+			t.Fatalf("the schedule does not say %q: %+v", want, got)
+		}
+	}
+	graphs, err := sched.Parse(got.out[strings.Index(got.out, "\nrank 0"):])
+	if err != nil || len(graphs) != 9 {
+		t.Fatalf("%d graphs can be read of the text of 9: %v", len(graphs), err)
+	}
+	one := muster(t, t.TempDir(), "sched", "allgather", "--algorithm", "bruck", "-n", "9", "--ports", "2", "--rank", "7")
+	if !strings.HasSuffix(one.out, "\n\n"+graphs[7].String()) {
+		t.Errorf("--rank 7 does not print the graph of rank 7 alone: %+v", one)
+	}
+}
+
+// Every algorithm can be drawn, and the picture is XML with a tooltip for each
+// message.
+func TestEveryAlgorithmIsDrawn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.svg")
+	for _, a := range coll.Algorithms() {
+		f := schedFlags{algorithm: a.Name, ranks: 6, root: 1, svg: file}
+		if !a.Kind.Rooted() {
+			f.root = 0
+		}
+		var out strings.Builder
+		if err := showSchedule(&out, a.Kind, &f, false); err != nil {
+			t.Errorf("%s by %s: %v", a.Kind, a.Name, err)
+			continue
+		}
+		in, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		titles, inTitle := 0, false
+		for d := xml.NewDecoder(in); ; {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s by %s: the picture is no XML: %v", a.Kind, a.Name, err)
+			}
+			switch e := token.(type) {
+			case xml.StartElement:
+				if inTitle = e.Name.Local == "title"; inTitle {
+					titles++
+				}
+			case xml.CharData:
+				if inTitle && strings.Contains(string(e), "?") {
+					t.Errorf("%s by %s: nobody knows what is in %s", a.Kind, a.Name, e)
+				}
+			case xml.EndElement:
+				inTitle = false
+			}
+		}
+		in.Close()
+		if titles < 10 {
+			t.Errorf("%s by %s: the picture has %d tooltips", a.Kind, a.Name, titles)
+		}
+	}
+}
+
+// The pictures in the documentation are what the code draws today.
+func TestPicturesOfTheDocumentationAreNew(t *testing.T) {
+	for _, c := range []struct {
+		kind      coll.Kind
+		algorithm string
+	}{{coll.Allgather, "standard-exchange"}, {coll.Allgather, "bruck"}, {coll.Alltoall, "bruck"}} {
+		name := c.kind.String() + "-" + c.algorithm + ".svg"
+		f := schedFlags{algorithm: c.algorithm, ranks: 9, ports: 2, svg: filepath.Join(t.TempDir(), name)}
+		if err := showSchedule(io.Discard, c.kind, &f, false); err != nil {
+			t.Fatal(err)
+		}
+		drawn, err := os.ReadFile(f.svg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := os.ReadFile(filepath.Join("..", "..", "docs", "pictures", name))
+		if err != nil || string(kept) != string(drawn) {
+			t.Errorf("docs/pictures/%s is not what is drawn today (%v): muster sched %s --algorithm %s -n 9 --ports 2 --svg docs/pictures/%s",
+				name, err, c.kind, c.algorithm, name)
+		}
+	}
+}

@@ -1,0 +1,371 @@
+package main
+
+// muster tune: which algorithm is best where, by measurement. A job has one setting
+// for its whole life, so every algorithm is a job of its own; jobs of a round take
+// turns, and a job serves one algorithm of each collective.
+//
+//	newTuneCommand  the launcher's side: plan, jobs, progress, table
+//	measureForTune  a rank's side (tune_measure.go)
+//	tuneTable       from figures to rules (tune_table.go)
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/internal/pmi"
+)
+
+type tuneFlags struct {
+	ranks       int
+	out         string
+	collectives []string
+	sizes       []string
+	rounds      int
+	quick       bool
+	measure     bool // this is a rank of one of the jobs
+	budget      time.Duration
+}
+
+// tunable are the collectives whose algorithms can be told apart by measurement.
+var tunable = []coll.Kind{coll.Barrier, coll.Bcast, coll.Gather, coll.Scatter, coll.Allgather, coll.Alltoall,
+	coll.Reduce, coll.Allreduce, coll.ReduceScatter, coll.Scan, coll.Exscan}
+
+func newTuneCommand() *cobra.Command {
+	var f tuneFlags
+	cmd := &cobra.Command{
+		Use:   "tune",
+		Short: "Measure the algorithms of collectives and write a tuning table",
+		Long: `tune measures every algorithm of every collective, with the parameters worth
+trying, at several sizes, and writes down which was best where. Programs take the
+table with MUSTER_TUNING=FILE; where it says nothing, costs decide.
+
+Rules are for the number of ranks that was measured. A file that is there already
+keeps its rules for other numbers of ranks, so that several runs make one table.
+Measure on a quiet machine.`,
+		Example: `  muster tune -n 4                                   writes muster-tuning.json
+  muster tune -n 16 --quick                          a first idea in some seconds
+  muster tune -n 8 --collectives allreduce,bcast --sizes 8,64K,1M
+  MUSTER_TUNING=muster-tuning.json muster run -n 4 ./prog`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			inJob := os.Getenv(pmi.EnvFD) != "" || os.Getenv(pmi.EnvRank) != ""
+			switch {
+			case f.measure && inJob:
+				return measureForTune(&f)
+			case inJob:
+				return errors.New("tune: it starts jobs itself: leave out muster run, and give the number of ranks with -n")
+			}
+			if err := tune(cmd, &f); err != nil {
+				return fmt.Errorf("tune: %w", err)
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.IntVarP(&f.ranks, "ranks", "n", 4, "number of ranks")
+	fl.StringVarP(&f.out, "out", "o", "muster-tuning.json", "file to write, or to add to")
+	fl.StringSliceVar(&f.collectives, "collectives", nil, "which ones (default: all)")
+	fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "sizes in bytes, with K or M (default: 8 to 1M)")
+	fl.IntVar(&f.rounds, "rounds", 3, "how often everything is measured; the best of each counts")
+	fl.BoolVar(&f.quick, "quick", false, "one round, fewer sizes and parameters")
+	fl.DurationVar(&f.budget, "budget", 0, "time for one figure (default 20ms, quick 4ms)")
+	fl.BoolVar(&f.measure, "measure", false, "be a rank of a job of tune")
+	if err := fl.MarkHidden("measure"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return cmd
+}
+
+// tune is the launcher's side.
+func tune(cmd *cobra.Command, f *tuneFlags) error {
+	kinds, err := f.settle()
+	if err != nil {
+		return err
+	}
+	table, err := oldTable(f.out)
+	if err != nil {
+		return err
+	}
+	jobs := tuneJobs(kinds, f.ranks, f.quick)
+	started := time.Now()
+	bar := newProgress(os.Stderr, f.rounds*len(jobs)+1)
+	defer bar.end()
+	bar.show("shared memory")
+	segment, err := measureSegment(cmd, f, kinds)
+	if err != nil {
+		return err
+	}
+	bar.step()
+	var figures []tuneFigure
+	for range f.rounds {
+		for _, job := range jobs {
+			bar.show(job.String())
+			got, err := job.run(cmd, f)
+			if err != nil {
+				return err
+			}
+			figures = append(figures, got...)
+			bar.step()
+		}
+	}
+	bar.end()
+	rules := tuneRules(figures, f.ranks)
+	table = mergeTuning(table, rules, f.ranks)
+	table.About = fmt.Sprintf("muster tune, last for %d ranks on %s", f.ranks, time.Now().Format(time.DateOnly))
+	if err := os.WriteFile(f.out, table.Marshal(), 0o644); err != nil {
+		return err
+	}
+	printTuning(cmd.OutOrStdout(), figures, rules, segment)
+	fmt.Fprintf(cmd.OutOrStdout(), "\n%s: %d rules for %d ranks, after %.0f s; use it with MUSTER_TUNING=%s\n",
+		f.out, len(rules), f.ranks, time.Since(started).Seconds(), f.out)
+	return nil
+}
+
+// settle checks the flags and fills in defaults.
+func (f *tuneFlags) settle() (kinds []coll.Kind, err error) {
+	if f.ranks < 2 {
+		return nil, fmt.Errorf("-n %d: collectives of one rank have nothing to choose", f.ranks)
+	}
+	if f.rounds < 1 {
+		return nil, fmt.Errorf("--rounds %d: at least one", f.rounds)
+	}
+	if f.sizes == nil {
+		f.sizes = []string{"8", "64", "512", "4K", "32K", "256K", "1M"}
+		if f.quick {
+			f.sizes = []string{"8", "4K", "256K"}
+		}
+	}
+	if f.quick {
+		f.rounds = 1
+	}
+	if f.budget == 0 {
+		f.budget = 20 * time.Millisecond
+		if f.quick {
+			f.budget = 4 * time.Millisecond
+		}
+	}
+	sizes, err := parseSizes(f.sizes)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(sizes)
+	if len(slices.Compact(sizes)) < len(f.sizes) {
+		return nil, fmt.Errorf("--sizes %s: one is given twice", strings.Join(f.sizes, ","))
+	}
+	kinds = tunable
+	if f.collectives != nil {
+		kinds = nil
+		for _, name := range f.collectives {
+			k, err := coll.ParseKind(name)
+			if err != nil || !slices.Contains(tunable, k) {
+				return nil, fmt.Errorf("--collectives %s: there are %v", name, tunable)
+			}
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds, nil
+}
+
+// oldTable is the table that is there already.
+func oldTable(file string) (*coll.Tuning, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &coll.Tuning{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	table, err := coll.ParseTuning(text)
+	if err != nil {
+		return nil, fmt.Errorf("--out %s is there already and is no tuning table: %w; give another file", file, err)
+	}
+	return table, nil
+}
+
+// candidate is an algorithm with parameters.
+type candidate struct {
+	algorithm *coll.Algorithm
+	params    []int
+}
+
+// String is the spelling of MUSTER_COLLECTIVE.
+func (c candidate) String() string {
+	var b strings.Builder
+	b.WriteString(c.algorithm.Name)
+	for i, p := range c.algorithm.Params {
+		fmt.Fprintf(&b, ":%s=%d", p.Name, c.params[i])
+	}
+	return b.String()
+}
+
+// serves tells whether the candidate can do the calls of the benchmark that measures it.
+func (c candidate) serves(ranks, size int) bool {
+	b, err := bench.Find(c.algorithm.Kind.String())
+	if err != nil {
+		return false
+	}
+	ok, _ := variantServes(b, c.algorithm.Name, ranks, size)
+	return ok
+}
+
+// tuneJob measures one candidate of each of several collectives.
+type tuneJob []candidate
+
+// tuneJobs spreads the candidates over as few jobs as possible.
+func tuneJobs(kinds []coll.Kind, ranks int, quick bool) []tuneJob {
+	var jobs []tuneJob
+	for _, k := range kinds {
+		i := 0
+		for _, a := range coll.Of(k) {
+			if !(candidate{algorithm: a}).serves(ranks, 1<<20) {
+				continue
+			}
+			tried := 0
+			a.EachParams(func(params []int) {
+				if tried++; quick && tried > 2 {
+					return
+				}
+				if i == len(jobs) {
+					jobs = append(jobs, nil)
+				}
+				jobs[i] = append(jobs[i], candidate{a, slices.Clone(params)})
+				i++
+			})
+		}
+	}
+	return jobs
+}
+
+func (j tuneJob) String() string {
+	var words []string
+	for _, c := range j {
+		words = append(words, fmt.Sprintf("%s=%s", c.algorithm.Kind, c))
+	}
+	return strings.Join(words, ",")
+}
+
+// run measures all candidates of the job.
+func (j tuneJob) run(cmd *cobra.Command, f *tuneFlags) ([]tuneFigure, error) {
+	var kinds []coll.Kind
+	for _, c := range j {
+		kinds = append(kinds, c.algorithm.Kind)
+	}
+	results, err := measureSetting(cmd, f, kinds, j.String())
+	if err != nil {
+		return nil, err
+	}
+	var figures []tuneFigure
+	for _, c := range j {
+		for _, r := range results[c.algorithm.Kind] {
+			if c.serves(f.ranks, r.Size) { // else another one did
+				figures = append(figures, tuneFigure{candidate: c, size: r.Size, micros: r.P50})
+			}
+		}
+	}
+	return figures, nil
+}
+
+// measureSegment measures what goes through the shared memory of the host, without
+// any algorithm. It is no rule of a table: ranks of a host take it up to a size, and
+// this shows whether the size is right here.
+func measureSegment(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind) (map[coll.Kind][]bench.Result, error) {
+	var words []string
+	var able []coll.Kind
+	for _, k := range kinds {
+		b, err := bench.Find(k.String())
+		if err != nil {
+			return nil, err
+		}
+		if ok, _ := variantServes(b, inSegment, f.ranks, 8); ok {
+			able, words = append(able, k), append(words, k.String()+"="+inSegment)
+		}
+	}
+	if able == nil {
+		return nil, nil
+	}
+	return measureSetting(cmd, f, able, strings.Join(words, ","))
+}
+
+// measureSetting runs a job with a setting of MUSTER_COLLECTIVE.
+func measureSetting(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind, setting string) (map[coll.Kind][]bench.Result, error) {
+	args := []string{"tune", "--measure", "--budget=" + f.budget.String(), "--sizes=" + strings.Join(f.sizes, ",")}
+	for _, k := range kinds {
+		args = append(args, "--collectives="+k.String())
+	}
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "MUSTER_COLLECTIVE=") || strings.HasPrefix(kv, "MUSTER_TUNING=")
+	})
+	results, err := benchmarkJob(cmd, f.ranks, args, append(env, "MUSTER_COLLECTIVE="+setting))
+	if err != nil {
+		return nil, fmt.Errorf("the job with MUSTER_COLLECTIVE=%s: %w", setting, err)
+	}
+	by := map[coll.Kind][]bench.Result{}
+	for _, r := range results {
+		k, err := coll.ParseKind(r.Bench)
+		if err != nil {
+			return nil, err
+		}
+		by[k] = append(by[k], r)
+	}
+	for _, k := range kinds {
+		if want := len(f.sizes); len(by[k]) < want && k != coll.Barrier {
+			return nil, fmt.Errorf("the job with MUSTER_COLLECTIVE=%s has measured %d of %d sizes of %s", setting, len(by[k]), want, k)
+		}
+	}
+	return by, nil
+}
+
+// progress shows how far a long command has come: a bar on a terminal, else a line
+// now and then.
+type progress struct {
+	w           io.Writer
+	terminal    bool
+	done, total int
+	began, last time.Time
+}
+
+func newProgress(f *os.File, total int) *progress {
+	info, err := f.Stat()
+	return &progress{w: f, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0, total: total, began: time.Now()}
+}
+
+// show says what comes next.
+func (p *progress) show(what string) {
+	const width = 30
+	if p.terminal {
+		full := width * p.done / max(p.total, 1)
+		fmt.Fprintf(p.w, "\r\x1b[K[%s%s] %d/%d%s %.40s", strings.Repeat("█", full), strings.Repeat("·", width-full), p.done, p.total, p.left(), what)
+		return
+	}
+	if time.Since(p.last) > 5*time.Second {
+		fmt.Fprintf(p.w, "tune: %d of %d jobs done%s\n", p.done, p.total, p.left())
+		p.last = time.Now()
+	}
+}
+
+// left is how long it will still take, once that can be told.
+func (p *progress) left() string {
+	if p.done < 2 {
+		return ""
+	}
+	rest := time.Since(p.began) / time.Duration(p.done) * time.Duration(p.total-p.done)
+	return fmt.Sprintf(", %v left", rest.Round(time.Second))
+}
+
+func (p *progress) step() { p.done++ }
+
+func (p *progress) end() {
+	if p.terminal {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+// From figures to a tuning table: the best candidate at each size, and rules that
+// reach half-way to the next size.
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/internal/coll"
+)
+
+// tuneFigure is the time of a candidate at a size, in one round.
+type tuneFigure struct {
+	candidate
+	size   int
+	micros float64
+}
+
+// aHair is how much better a candidate must be than one that is to be preferred, or
+// that serves the size before: less is noise.
+const aHair = 1.03
+
+// bestOf gives the best time of each candidate of a kind at a size, the best
+// candidate first.
+func bestOf(figures []tuneFigure, kind coll.Kind, size int) []tuneFigure {
+	var best []tuneFigure
+	for _, f := range figures {
+		if f.algorithm.Kind != kind || f.size != size {
+			continue
+		}
+		i := slices.IndexFunc(best, func(b tuneFigure) bool { return b.same(f.candidate) })
+		if i < 0 {
+			best = append(best, f)
+		} else if f.micros < best[i].micros {
+			best[i] = f
+		}
+	}
+	slices.SortStableFunc(best, func(a, b tuneFigure) int {
+		switch {
+		case a.micros < b.micros:
+			return -1
+		case a.micros > b.micros:
+			return 1
+		}
+		return 0
+	})
+	return best
+}
+
+func (c candidate) same(d candidate) bool {
+	return c.algorithm == d.algorithm && slices.Equal(c.params, d.params)
+}
+
+// kindsAndSizes are those that figures have, in order.
+func kindsAndSizes(figures []tuneFigure) (kinds []coll.Kind, sizes map[coll.Kind][]int) {
+	sizes = map[coll.Kind][]int{}
+	for _, f := range figures {
+		k := f.algorithm.Kind
+		if sizes[k] == nil {
+			kinds = append(kinds, k)
+		}
+		sizes[k] = append(sizes[k], f.size)
+	}
+	slices.Sort(kinds)
+	for k := range sizes {
+		slices.Sort(sizes[k])
+		sizes[k] = slices.Compact(sizes[k])
+	}
+	return kinds, sizes
+}
+
+// tuneRules makes the rules of one number of ranks. They cover all sizes, each up to
+// the geometric mean of the last size it won and the next.
+func tuneRules(figures []tuneFigure, ranks int) []coll.Rule {
+	var rules []coll.Rule
+	kinds, sizes := kindsAndSizes(figures)
+	for _, kind := range kinds {
+		var last *coll.Rule
+		for i, size := range sizes[kind] {
+			best := bestOf(figures, kind, size)
+			if last != nil {
+				holder := candidate{last.Algorithm, last.Params}
+				k := slices.IndexFunc(best, func(f tuneFigure) bool { return f.same(holder) })
+				if k >= 0 && best[k].micros <= best[0].micros*aHair {
+					continue
+				}
+			}
+			from := 0
+			if last != nil {
+				from = 1 + int(math.Sqrt(float64(max(sizes[kind][i-1], 1))*float64(size)))
+				last.Bytes.Max = from - 1
+			}
+			winner := firstOfEquals(figures, best)
+			rules = append(rules, coll.Rule{Kind: kind, Ranks: coll.Range{Min: ranks, Max: ranks},
+				Bytes: coll.Range{Min: from}, Algorithm: winner.algorithm, Params: winner.params})
+			last = &rules[len(rules)-1]
+		}
+	}
+	return rules
+}
+
+// firstOfEquals is, of the candidates that only a hair parts from the best, the one
+// that was measured first: those that are to be preferred come first in the table
+// of algorithms.
+func firstOfEquals(figures, best []tuneFigure) candidate {
+	for _, f := range figures {
+		k := slices.IndexFunc(best, func(b tuneFigure) bool { return b.same(f.candidate) })
+		if k >= 0 && best[k].micros <= best[0].micros*aHair {
+			return f.candidate
+		}
+	}
+	return best[0].candidate
+}
+
+// mergeTuning puts new rules in the place of old ones for the same collectives and
+// ranks.
+func mergeTuning(old *coll.Tuning, rules []coll.Rule, ranks int) *coll.Tuning {
+	only := coll.Range{Min: ranks, Max: ranks}
+	kept := slices.DeleteFunc(slices.Clone(old.Rules), func(r coll.Rule) bool {
+		return r.Ranks == only && slices.ContainsFunc(rules, func(n coll.Rule) bool { return n.Kind == r.Kind })
+	})
+	return &coll.Tuning{About: old.About, Rules: append(slices.Clone(rules), kept...)}
+}
+
+// printTuning shows what was best, the next algorithm, and what shared memory takes.
+func printTuning(w io.Writer, figures []tuneFigure, rules []coll.Rule, segment map[coll.Kind][]bench.Result) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "collective\tbytes\trule\tµs\tbest measured\tµs\tbest of another algorithm\tµs\tshared memory µs")
+	kinds, sizes := kindsAndSizes(figures)
+	for _, kind := range kinds {
+		for _, size := range sizes[kind] {
+			best := bestOf(figures, kind, size)
+			i := slices.IndexFunc(rules, func(r coll.Rule) bool { return r.Kind == kind && r.Bytes.Has(size) })
+			k := slices.IndexFunc(best, func(f tuneFigure) bool { return f.same(candidate{rules[i].Algorithm, rules[i].Params}) })
+			other := slices.IndexFunc(best, func(f tuneFigure) bool { return f.algorithm != best[0].algorithm })
+			fmt.Fprintf(tw, "%s\t%d\t%v\t%.2f\t%v\t%.2f\t", kind, size, best[k].candidate, best[k].micros, best[0].candidate, best[0].micros)
+			if other >= 0 {
+				fmt.Fprintf(tw, "%v\t%.2f\t", best[other].candidate, best[other].micros)
+			} else {
+				fmt.Fprint(tw, "\t\t")
+			}
+			if k := slices.IndexFunc(segment[kind], func(r bench.Result) bool { return r.Size == size }); k >= 0 {
+				fmt.Fprintf(tw, "%.2f", segment[kind][k].P50)
+			}
+			fmt.Fprintln(tw)
+		}
+	}
+	tw.Flush()
+}

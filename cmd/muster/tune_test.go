@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/internal/coll"
+)
+
+// figuresOf reads lines such as "allgather ring:ways=1 8 5.0".
+func figuresOf(t *testing.T, lines ...string) []tuneFigure {
+	t.Helper()
+	table := map[string]candidate{}
+	for _, k := range tunable {
+		for _, a := range coll.Of(k) {
+			a.EachParams(func(params []int) {
+				c := candidate{a, append([]int{}, params...)}
+				table[k.String()+" "+c.String()] = c
+			})
+		}
+	}
+	var figures []tuneFigure
+	for _, line := range lines {
+		words := strings.Fields(line)
+		c, ok := table[words[0]+" "+words[1]]
+		if !ok {
+			t.Fatalf("there is no %s by %s", words[0], words[1])
+		}
+		figures = append(figures, tuneFigure{c, atoi(t, words[2]), float64(atoi(t, words[3]))})
+	}
+	return figures
+}
+
+func atoi(t *testing.T, s string) int {
+	t.Helper()
+	n, err := parseSize(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestTheBestCandidateOfEachSizeBecomesARule(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		figures []string
+		want    string
+	}{
+		{"one size: the rule is for all", []string{"barrier dissemination 0 30", "barrier tree:radix=2 0 20"},
+			`{"kind": "barrier", "ranks": [4, 4], "algorithm": "tree", "params": {"radix": 2}}`},
+		{"the best of several rounds counts", []string{"bcast binomial 8 50", "bcast chain:segment=8192 8 40", "bcast binomial 8 30"},
+			`{"kind": "bcast", "ranks": [4, 4], "algorithm": "binomial"}`},
+		{"a rule reaches to the middle between sizes, on the scale of powers", []string{
+			"allgather bruck:ports=1 64 10", "allgather ring:ways=1 64 30", "allgather bruck:ports=1 1K 50", "allgather ring:ways=1 1K 30", "allgather bruck:ports=1 4K 90", "allgather ring:ways=1 4K 60"},
+			`{"kind": "allgather", "ranks": [4, 4], "bytes": [0, 256], "algorithm": "bruck", "params": {"ports": 1}},` +
+				`{"kind": "allgather", "ranks": [4, 4], "bytes": [257], "algorithm": "ring", "params": {"ways": 1}}`},
+		{"of equals the first is taken", []string{"barrier dissemination 0 101", "barrier tree:radix=2 0 100"},
+			`{"kind": "barrier", "ranks": [4, 4], "algorithm": "dissemination"}`},
+		{"a hair does not change the algorithm", []string{
+			"allreduce ring 8 100", "allreduce recursive-doubling 8 105", "allreduce ring 64 102", "allreduce recursive-doubling 64 100"},
+			`{"kind": "allreduce", "ranks": [4, 4], "algorithm": "ring"}`},
+	} {
+		rules := tuneRules(figuresOf(t, c.figures...), 4)
+		text := string((&coll.Tuning{Rules: rules}).Marshal())
+		got := strings.ReplaceAll(strings.TrimSpace(text[strings.Index(text, "[\n")+2:strings.LastIndex(text, "]")]), "\n    ", "")
+		if got != c.want {
+			t.Errorf("%s: the rules are\n%s\nnot\n%s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestATableKeepsRulesForOtherRanks(t *testing.T) {
+	four := tuneRules(figuresOf(t, "barrier dissemination 0 30", "allreduce ring 8 10"), 4)
+	eight := tuneRules(figuresOf(t, "barrier tree:radix=2 0 30"), 8)
+	again := tuneRules(figuresOf(t, "barrier tree:radix=4 0 30"), 4)
+	table := mergeTuning(mergeTuning(&coll.Tuning{Rules: four}, eight, 8), again, 4)
+	want := []coll.Rule{again[0], eight[0], four[1]}
+	if !reflect.DeepEqual(table.Rules, want) {
+		t.Errorf("the rules are %+v; the new one comes first, those for 8 ranks and for allreduce stay: %+v", table.Rules, want)
+	}
+}
+
+func TestEveryCandidateHasAJob(t *testing.T) {
+	jobs := tuneJobs(tunable, 6, false)
+	seen := map[string]bool{}
+	for _, j := range jobs {
+		kinds := map[coll.Kind]bool{}
+		for _, c := range j {
+			if kinds[c.algorithm.Kind] {
+				t.Errorf("a job has two algorithms of %s: %v", c.algorithm.Kind, j)
+			}
+			kinds[c.algorithm.Kind], seen[c.algorithm.Kind.String()+"="+c.algorithm.Name] = true, true
+		}
+	}
+	for _, k := range tunable {
+		for _, a := range coll.Of(k) {
+			if !seen[k.String()+"="+a.Name] {
+				t.Errorf("no job measures %s by %s among 6 ranks", k, a.Name)
+			}
+		}
+	}
+}
+
+func TestNoFigureIsToldUnderTheNameOfAnAlgorithmThatDidNotServe(t *testing.T) {
+	for _, c := range []struct {
+		bench, algorithm string
+		ranks, size      int
+		want             bool
+	}{
+		{"allreduce", "ring", 4, 8, true},
+		{"allreduce", "segment", 4, 8, true},
+		{"iallreduce", "segment", 4, 8, false},
+		{"reduce-scatter", "segment", 4, 8, false}, // it is the form with counts
+		{"allgatherv", "segment", 4, 8, false},
+		{"allgather", "neighbour-exchange", 4, 8, true},
+		{"allgather", "neighbour-exchange", 5, 8, false},
+		{"barrier", "dissemination", 5, 0, true},
+	} {
+		b, err := bench.Find(c.bench)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, why := variantServes(b, c.algorithm, c.ranks, c.size); ok != c.want || ok == (why != "") {
+			t.Errorf("%s by %s among %d ranks, %d bytes: %v, %q; it should be %v, with a reason if not", c.bench, c.algorithm, c.ranks, c.size, ok, why, c.want)
+		}
+	}
+	// What Needs says of lengths holds for the forms that have them.
+	for _, a := range coll.Algorithms() {
+		for _, name := range []string{a.Kind.String(), a.Kind.String() + "v"} {
+			b, err := bench.Find(name)
+			if err != nil || a.Kind == coll.ReduceScatter {
+				continue
+			}
+			if ok, why := variantServes(b, a.Name, 8, 1<<20); ok == (a.Needs.Regular && b.Irregular) {
+				t.Errorf("%s by %s is served: %v, %q, though equal blocks are needed: %v", name, a.Name, ok, why, a.Needs.Regular)
+			}
+		}
+	}
+	got := muster(t, t.TempDir(), "bench", "iallreduce", "-n", "2", "--sizes", "8", "--algorithm", "segment")
+	if got.status == 0 || !strings.Contains(got.err, "calls that do not wait take messages") || got.out != "" {
+		t.Errorf("a non-blocking call in shared memory was measured: %+v", got)
+	}
+}
+
+func TestProgressWritesLinesWhereThereIsNoTerminal(t *testing.T) {
+	var b bytes.Buffer
+	p := &progress{w: &b, total: 4}
+	p.show("one")
+	p.step()
+	p.show("two")
+	if want := "tune: 0 of 4 jobs done\n"; b.String() != want {
+		t.Errorf("progress wrote %q; within five seconds it should write %q", b.String(), want)
+	}
+	b.Reset()
+	p.terminal = true
+	p.show("two")
+	if !strings.Contains(b.String(), "███████·") || !strings.Contains(b.String(), "1/4") {
+		t.Errorf("a quarter of the work looks like %q on a terminal", b.String())
+	}
+}
+
+func TestTuneRefusesNonsense(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "poem.txt"), []byte("roses are red"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-n", "1"}, "nothing to choose"},
+		{[]string{"--rounds", "0"}, "at least one"},
+		{[]string{"--collectives", "allredcue"}, "there are [barrier"},
+		{[]string{"--sizes", "big"}, "want a number of bytes"},
+		{[]string{"--out", "poem.txt"}, "is there already and is no tuning table"},
+	} {
+		got := muster(t, dir, append([]string{"tune"}, c.args...)...)
+		if got.status == 0 || !strings.Contains(got.err, c.want) || got.out != "" {
+			t.Errorf("muster tune %q must be refused with %q; got %+v", c.args, c.want, got)
+		}
+	}
+}
+
+func TestTuneWritesATableThatJobsTake(t *testing.T) {
+	dir := t.TempDir()
+	got := muster(t, dir, "tune", "-n", "2", "--quick", "--collectives", "barrier,allreduce", "--sizes", "8,1K", "--budget", "100us")
+	if got.status != 0 || !strings.Contains(got.out, "muster-tuning.json: ") {
+		t.Fatalf("%+v", got)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "muster-tuning.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := coll.ParseTuning(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1, 100, 1 << 20} {
+		s := shapeOf(coll.Allreduce, 0, 2, 0, size)
+		c, err := coll.Choose(&s, &coll.Model{Startup: 1e-6, PerByte: 1e-9}, table)
+		if err != nil || !strings.Contains(c.Why, "tuning table") {
+			t.Errorf("allreduce of %d bytes on 2 ranks is chosen by %q (%v), not by the table\n%s", size, c.Why, err, text)
+		}
+	}
+	t.Setenv("MUSTER_TUNING", "muster-tuning.json")
+	if got := muster(t, dir, "explain", "allreduce", "--size", "1K"); !strings.Contains(got.out, "of the tuning table") {
+		t.Errorf("a job does not obey the table: %+v", got)
+	}
+}
+
+func TestExplainCollective(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"allreduce", "--size", "64KB", "-n", "16"}, []string{"allreduce among 16 ranks", "a message costs", "thought to take", "cheapest by the cost model", "times as long"}},
+		{[]string{"allgather", "-n", "9"}, []string{"from bytes", "any", "blocking calls of up to"}},
+		{[]string{"barrier", "-n", "5"}, []string{"barrier among 5 ranks", "dissemination"}},
+	} {
+		got := muster(t, t.TempDir(), append([]string{"explain"}, c.args...)...)
+		for _, want := range c.want {
+			if got.status != 0 || !strings.Contains(got.out, want) {
+				t.Errorf("muster explain %q does not say %q: %+v", c.args, want, got)
+			}
+		}
+	}
+	for _, c := range []struct{ flag, value, want string }{{"--size", "big", "want a number"}, {"-n", "1", "nothing to choose"}} {
+		if got := muster(t, t.TempDir(), "explain", "allreduce", c.flag, c.value); got.status == 0 || !strings.Contains(got.err, c.want) {
+			t.Errorf("muster explain allreduce %s %s must be refused with %q; got %+v", c.flag, c.value, c.want, got)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package coll
+
+import "github.com/muster-mpi/muster/internal/sched"
+
+// Allgather: every rank ends with the block of every rank. Here are the table of
+// its algorithms and those whose messages are single blocks (ring, neighbour
+// exchange, direct); allgather_trees.go has those that send runs of blocks.
+//
+// Lengths of blocks may differ (MPI-4.1 6.7, allgatherv), and all ranks know them.
+// Where a rank wants the blocks is its own affair, so nothing that two ranks must
+// agree on may depend on Recv.Offs.
+
+func allgatherAlgorithms() []Algorithm {
+	return []Algorithm{
+		{
+			Kind: Allgather, Name: "direct", Ref: "T2 3.4.3, equation 3.3",
+			About:  "Every rank sends its block to all others, k at a time.",
+			Params: []Param{portsParam(4, 1, 2, 8, 16)},
+			Cost: func(s *Shape, m *Model, params []int) float64 {
+				_, largest := s.blocksTotal()
+				return m.atLeast(m.window(s.Size-1, params[0], largest) + m.Copy*largest)
+			},
+			Build: directAllgather,
+		},
+		{
+			Kind: Allgather, Name: "ring", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+			About:  "Every rank passes on to its neighbour the block that it got last, in one direction or in both.",
+			Params: []Param{{Name: "ways", Values: []int{1, 2}, About: "1: all blocks go up; 2: half of them go down"}},
+			Cost: func(s *Shape, m *Model, params []int) float64 {
+				_, largest := s.blocksTotal()
+				return m.atLeast(float64((s.Size-1+params[0]-1)/params[0])*m.together(min(params[0], s.Size-1), largest) + m.Copy*largest)
+			},
+			Build: ringAllgather,
+		},
+		{
+			Kind: Allgather, Name: "recursive-doubling", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+			About: "Partners at distance 1, 2, 4 … exchange all they have; ranks beyond a power of two go through another rank.",
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				return exchangeAllgatherCost(s, m, 1)
+			},
+			Build: func(b *sched.Builder, s *Shape, _ []int) { exchangeAllgather(b, s, 1) },
+		},
+		{
+			Kind: Allgather, Name: "standard-exchange", Ref: "T2 3.4.3, figure 3.5",
+			About:  "Recursive doubling with k ports: groups of k+1 ranks exchange all they have; ranks beyond a power of k+1 are corrected for by a step before and one after.",
+			Params: []Param{portsParam(2, 3, 4, 7)},
+			Cost: func(s *Shape, m *Model, params []int) float64 {
+				return exchangeAllgatherCost(s, m, params[0])
+			},
+			Build: func(b *sched.Builder, s *Shape, params []int) { exchangeAllgather(b, s, params[0]) },
+		},
+		{
+			Kind: Allgather, Name: "bruck", Ref: "Bruck et al., IEEE TPDS 8(11), 1997; T2 3.4.3, figure 3.6",
+			About:  "In each round every rank sends all it has to k ranks below it; a local shift puts the blocks in order.",
+			Params: []Param{portsParam(1, 2, 3, 4, 7)},
+			Cost:   bruckAllgatherCost, Build: bruckAllgather,
+		},
+		{
+			Kind: Allgather, Name: "neighbour-exchange", Ref: "Chen et al., HPC Asia 2005",
+			About: "Pairs of blocks travel between neighbours that alternate: half the steps of a ring.",
+			Needs: Needs{Even: true},
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				_, largest := s.blocksTotal()
+				pairs := float64(s.Size/2 - 1)
+				if s.Recv.irregular() {
+					return m.atLeast(m.together(1, largest) + pairs*m.together(2, largest) + m.Copy*largest)
+				}
+				return m.atLeast(m.together(1, largest) + pairs*m.together(1, 2*largest) + m.Copy*largest)
+			},
+			Build: neighbourExchangeAllgather,
+		},
+		{
+			Kind: Allgather, Name: "gather-bcast", Ref: "T2 4.4.1",
+			About:  "A tree gathers all blocks at rank 0 and sends them back down: the fewest messages in all, which counts where ranks share cores.",
+			Params: []Param{portsParam(1, 3, 7, 15)},
+			Cost:   gatherBcastAllgatherCost, Build: gatherBcastAllgather,
+		},
+	}
+}
+
+// portsParam is the k of the k-port algorithms.
+func portsParam(values ...int) Param {
+	return Param{Name: "ports", Values: values, About: "messages that a rank sends at a time"}
+}
+
+// irregular tells whether blocks have lengths of their own.
+func (b *Blocks) irregular() bool { return b.Irregular || b.Lens != nil }
+
+// blocksTotal gives the bytes of all blocks of an allgather and of the largest.
+func (s *Shape) blocksTotal() (all, largest float64) {
+	if s.Recv.Lens == nil {
+		return float64(s.Size * s.Recv.Each), float64(s.Recv.Each)
+	}
+	for _, n := range s.Recv.Lens {
+		all += float64(n)
+		largest = max(largest, float64(n))
+	}
+	return all, largest
+}
+
+// ringAllgather needs N-1 steps of one block. Two ways round halve the steps of a
+// rank with two ports.
+func ringAllgather(b *sched.Builder, s *Shape, params []int) {
+	up := s.Size - 1
+	if params[0] == 2 {
+		up = s.Size / 2
+	}
+	passOn(b, s, 1, up)
+	passOn(b, s, -1, s.Size-1-up)
+	b.Step(0)
+	b.Copy(s.gathered(s.Rank), s.given())
+}
+
+// passOn moves blocks along the ring in one direction.
+func passOn(b *sched.Builder, s *Shape, direction, steps int) {
+	next, before := around(s.Rank+direction, s.Size), around(s.Rank-direction, s.Size)
+	have := piece{s.given(), sched.None}
+	var receives []sched.ID
+	for i := range steps {
+		b.Step(i)
+		sendSome(b, next, have.at, have.by)
+		have.at = s.gathered(around(s.Rank-direction*(i+1), s.Size))
+		have.by = recvSome(b, before, have.at, back(receives, receivesAhead))
+		receives = append(receives, have.by)
+	}
+}
+
+// receivesAhead is how many receives of a long row are posted before their turn,
+// so that a message finds its place ready. More would only fill the queues.
+const receivesAhead = 4
+
+// neighbourExchangeAllgather: first the two ranks of a pair exchange their
+// blocks, then every rank hands on the pair of blocks that it got last, to its
+// left and its right neighbour in turn. Pairs begin at even ranks, so the blocks
+// of a message are neighbours.
+func neighbourExchangeAllgather(b *sched.Builder, s *Shape, _ []int) {
+	n, r := s.Size, s.Rank
+	if n%2 != 0 {
+		b.Fail("neighbour exchange among %d ranks: the number must be even", n)
+		return
+	}
+	// toward is the way to the partner of the first step; ranks of the other
+	// parity go the other way, so a pair always meets.
+	toward := 1 - 2*(r%2)
+	own := b.Copy(s.gathered(r), s.given())
+	partner := around(r+toward, n)
+	sendSome(b, partner, s.given())
+	got := recvSome(b, partner, s.gathered(partner))
+	have, fresh := r-r%2, []sched.ID{own, got}
+	for i := 1; i < n/2; i++ {
+		b.Step(i)
+		toward = -toward
+		partner = around(r+toward, n)
+		sendPair(b, s, partner, have, fresh)
+		have = s.pairFrom(partner, i)
+		fresh = recvPair(b, s, partner, have)
+	}
+}
+
+// pairFrom is the first block of the pair that a rank hands on in step i: its own
+// pair in step 1, and after that what it got one step before. Odd ranks turn to
+// the right first, so what they hand on comes from ever further left, and the
+// other way round.
+func (s *Shape) pairFrom(rank, i int) int {
+	pair := rank - rank%2
+	if i == 1 {
+		return pair
+	}
+	far := 2 * (i / 2)
+	if i%2 == 1 {
+		far = -far
+	}
+	if rank%2 == 0 {
+		far = -far
+	}
+	return around(pair+far, s.Size)
+}
+
+func sendPair(b *sched.Builder, s *Shape, peer, first int, after []sched.ID) {
+	if !s.Recv.irregular() {
+		one := s.gathered(first)
+		one.Len *= 2
+		sendSome(b, peer, one, after...)
+		return
+	}
+	sendSome(b, peer, s.gathered(first), after...)
+	sendSome(b, peer, s.gathered(first+1), after...)
+}
+
+func recvPair(b *sched.Builder, s *Shape, peer, first int) []sched.ID {
+	if !s.Recv.irregular() {
+		one := s.gathered(first)
+		one.Len *= 2
+		return []sched.ID{recvSome(b, peer, one)}
+	}
+	return []sched.ID{recvSome(b, peer, s.gathered(first)), recvSome(b, peer, s.gathered(first+1))}
+}
+
+// directAllgather: in step i a rank sends to the k ranks above those of the step
+// before, with wrap-around, so that no rank is everybody's target at once.
+func directAllgather(b *sched.Builder, s *Shape, params []int) {
+	n, k := s.Size, params[0]
+	var sends, receives []sched.ID
+	for i := 1; i < n; i++ {
+		b.Step((i - 1) / k)
+		sends = append(sends, sendSome(b, around(s.Rank+i, n), s.given(), back(sends, k)))
+		from := around(s.Rank-i, n)
+		receives = append(receives, recvSome(b, from, s.gathered(from), back(receives, 2*k)))
+	}
+	b.Step(0)
+	b.Copy(s.gathered(s.Rank), s.given())
+}

@@ -1,0 +1,230 @@
+package coll
+
+import "github.com/muster-mpi/muster/internal/sched"
+
+// Reductions whose result all ranks get (MPI-4.1 section 6.9.6). All combine equal
+// values in equal brackets on all ranks, so that the results agree to the last bit
+// though floating-point addition is not associative.
+
+func allreduceAlgorithms() []Algorithm {
+	return []Algorithm{
+		{
+			Kind: Allreduce, Name: "recursive-doubling", Ref: "Thakur, Rabenseifner, Gropp 2005",
+			About: "In round i the ranks at distance 2^i exchange their values.",
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				return m.atLeast(foldedCost(s, m, true) + float64(log(power(s.Size), 2))*(m.together(1, float64(s.Bytes))+m.Reduce*float64(s.Bytes)))
+			},
+			Build: doublingAllreduce,
+		},
+		{
+			Kind: Allreduce, Name: "direct", Ref: "T2 3.4.3 (Direct allgather), each rank reducing what it gets",
+			About: "Every rank sends its data to all others and reduces what it gets: one step, for few ranks.",
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				n := float64(s.Bytes)
+				return m.atLeast(m.together(s.Size-1, n) + float64(s.Size-1)*m.Reduce*n + m.Copy*n)
+			},
+			Build: directAllreduce,
+		},
+		{
+			Kind: Allreduce, Name: "ring", Ref: "Patarasuk, Yuan 2009",
+			About: "Parts of the data travel around a ring, are reduced on the way, and travel around it once more.",
+			Needs: Needs{Commutes: true},
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				each := float64(s.Bytes) / float64(s.Size)
+				return m.atLeast(float64(s.Size-1) * (2*m.together(1, each) + m.Reduce*each))
+			},
+			Build: ringAllreduce,
+		},
+		{
+			Kind: Allreduce, Name: "rabenseifner", Ref: "Rabenseifner 2004",
+			About: "Halves of the data are exchanged and reduced, then quarters, and so on, and then collected the way back.",
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				n := float64(power(s.Size))
+				return m.atLeast(foldedCost(s, m, true) + halvingCost(s, m) + float64(log(power(s.Size), 2))*m.Startup + (n-1)/n*float64(s.Bytes)*m.PerByte)
+			},
+			Build: rabenseifnerAllreduce,
+		},
+		{
+			Kind: Allreduce, Name: "circulant", Ref: "Träff 2024, Optimal, non-pipelined reduce-scatter and allreduce algorithms",
+			About: "Like Rabenseifner's, with distances that fit any number of ranks: no rank stands by.",
+			Needs: Needs{Commutes: true},
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				n := float64(s.Size)
+				// Ranges of blocks that go past the last rank are two messages.
+				split := 2 * float64(max(log(s.Size, 2)-1, 0)) * (m.together(2, 0) - m.together(1, 0))
+				return m.atLeast(2*circulantCost(s.Size, float64(s.Bytes), m) - (n-1)/n*float64(s.Bytes)*m.Reduce + split)
+			},
+			Build: circulantAllreduce,
+		},
+		{
+			Kind: Allreduce, Name: "reduce-bcast", Ref: "MPI-4.1 section 6.9.6",
+			About: "A reduction to rank 0 and a broadcast from it: the fewest messages in all, which counts where ranks share cores.",
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				return m.atLeast(reduceTreeCost(s, m) + knomialCost(s.Size, m, 2, float64(s.Bytes)))
+			},
+			Build: reduceBcastAllreduce,
+		},
+	}
+}
+
+// doublingAllreduce: ranks above a power of two give their data to a neighbour and
+// get the result from it.
+func doublingAllreduce(b *sched.Builder, s *Shape, _ []int) {
+	f := &flow{Builder: b}
+	d := newFolding(s.Size, -1)
+	place, partner := d.place(s.Rank), d.partner(s.Rank)
+	places := power(s.Size)
+	last := 1 + log(places, 2)
+	if d.at(place) != s.Rank {
+		f.send(partner, s.data())
+		b.Step(last)
+		f.recv(partner, s.result())
+		return
+	}
+	var peers []int
+	if partner >= 0 {
+		peers = append(peers, partner)
+	}
+	for distance := 1; distance < places; distance *= 2 {
+		peers = append(peers, d.at(place^distance))
+	}
+	var sides []side
+	for _, peer := range peers {
+		sides = append(sides, sideOf(peer, s.Rank))
+	}
+	x := newAccumulator(f, s.Commutes, s.data(), s.result(), false, sides)
+	step := 0
+	if d.extra > 0 && partner < 0 {
+		step = 1
+	}
+	for i, peer := range peers {
+		b.Step(step + i)
+		if peer != partner {
+			f.send(peer, x.part(0, s.Bytes))
+		}
+		x.meet(peer, 0, s.Bytes, sides[i])
+	}
+	x.finish(0, s.Bytes)
+	if partner >= 0 {
+		b.Step(last)
+		f.send(partner, s.result())
+	}
+}
+
+// directAllreduce reduces from the highest rank down on every rank, so that all
+// round alike.
+func directAllreduce(b *sched.Builder, s *Shape, _ []int) {
+	f := &flow{Builder: b}
+	for i := 1; i < s.Size; i++ {
+		f.send(around(s.Rank+i, s.Size), s.data())
+	}
+	if s.Size == 2 && s.Commutes && !s.InPlace { // nothing to be put in order
+		f.recv(1-s.Rank, s.result())
+		f.reduce(s.result(), s.data())
+		return
+	}
+	// The value begins at the last rank; it can be received or copied straight to
+	// Out, unless that is the input of a rank that comes later.
+	last := s.Size - 1
+	acc := s.result()
+	if s.InPlace && s.Rank != last {
+		acc = b.Tmp(s.Bytes)
+	}
+	if s.Rank == last {
+		f.copy(acc, s.data())
+	} else {
+		f.recv(last, acc)
+	}
+	for i := last - 1; i >= 0; i-- {
+		next := s.data()
+		if i != s.Rank {
+			next = b.Tmp(s.Bytes)
+			f.recv(i, next)
+		}
+		f.reduce(acc, next)
+	}
+	f.copy(s.result(), acc)
+}
+
+// ringAllreduce: a part begins at the rank of its number, gathers the values of
+// the others on its way round, and is complete where it would begin again.
+func ringAllreduce(b *sched.Builder, s *Shape, _ []int) {
+	f := &flow{Builder: b}
+	n := s.Size
+	next, before := around(s.Rank+1, n), around(s.Rank-1, n)
+	at := func(buf sched.Span, i int) sched.Span { return buf.At(part(s.Bytes, s.Elem, around(i, n), n)) }
+	for i := range n - 1 {
+		b.Step(i)
+		from := s.result()
+		if i == 0 {
+			from = s.data()
+		}
+		f.send(next, at(from, s.Rank-i))
+		combineInto(f, before, at(s.result(), s.Rank-i-1), at(s.data(), s.Rank-i-1))
+	}
+	for i := range n - 1 {
+		b.Step(n - 1 + i)
+		f.send(next, at(s.result(), s.Rank+1-i))
+		f.recv(before, at(s.result(), s.Rank-i))
+	}
+	if n == 1 {
+		f.copy(s.result(), s.data())
+	}
+}
+
+// combineInto receives a value that commutes with own and leaves both combined in
+// dst, which is own or nothing yet.
+func combineInto(f *flow, peer int, dst, own sched.Span) {
+	if dst != own {
+		f.recv(peer, dst)
+		f.reduce(dst, own)
+		return
+	}
+	other := f.Tmp(dst.Len)
+	f.recv(peer, other)
+	f.reduce(dst, other)
+}
+
+// rabenseifnerAllreduce undoes the halving: what was given is got back, reduced by
+// all the others.
+func rabenseifnerAllreduce(b *sched.Builder, s *Shape, _ []int) {
+	f := &flow{Builder: b}
+	h, _ := halving(f, s, -1)
+	last := 1 + 2*log(power(s.Size), 2)
+	partner := h.partner(s.Rank)
+	if h.out {
+		b.Step(last)
+		f.recv(partner, s.result())
+		return
+	}
+	for i := len(h.cuts) - 1; i >= 0; i-- {
+		c := h.cuts[i]
+		b.Step(h.step)
+		h.step++
+		f.send(c.peer, s.result().At(c.keep.off, c.keep.n))
+		f.recv(c.peer, s.result().At(c.give.off, c.give.n))
+	}
+	if partner >= 0 {
+		b.Step(last)
+		f.send(partner, s.result())
+	}
+}
+
+// reduceBcastAllreduce has rank 0 as the root of both.
+func reduceBcastAllreduce(b *sched.Builder, s *Shape, _ []int) {
+	f := &flow{Builder: b}
+	x := reduceTree(f, s, 0)
+	if s.Rank == 0 {
+		x.finish(0, s.Bytes)
+	}
+	t, _ := knomial(b, s.Rank, s.Size, 2)
+	steps := log(s.Size, 2)
+	if t.parent >= 0 {
+		b.Step(steps + t.step)
+		f.recv(t.parent, s.result())
+	}
+	for _, c := range t.children {
+		b.Step(steps + c.step)
+		f.send(c.rank, s.result())
+	}
+}

@@ -1,0 +1,212 @@
+package coll
+
+import "github.com/muster-mpi/muster/internal/sched"
+
+// Broadcasts (MPI-4.1 section 6.4). All work in Out and need no scratch. Ranks are
+// counted from the root, so that any root is like rank 0.
+
+func bcastAlgorithms() []Algorithm {
+	return []Algorithm{
+		{
+			Kind: Bcast, Name: "binomial", Ref: "Johnsson, Ho 1989",
+			About: "In every step each rank that has the data sends it to one that has not.",
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				return m.atLeast(knomialCost(s.Size, m, 2, float64(s.Bytes)))
+			},
+			Build: func(b *sched.Builder, s *Shape, _ []int) { treeBcast(&flow{Builder: b}, s, 2) },
+		},
+		{
+			Kind: Bcast, Name: "knomial", Ref: "T2 3.4.1 with one block for all",
+			About:  "A tree in which each rank that has the data sends it to k-1 others in a step.",
+			Params: []Param{radixParam(4, 3, 8, 16)},
+			Cost: func(s *Shape, m *Model, p []int) float64 {
+				return m.atLeast(knomialCost(s.Size, m, p[0], float64(s.Bytes)))
+			},
+			Build: func(b *sched.Builder, s *Shape, p []int) { treeBcast(&flow{Builder: b}, s, p[0]) },
+		},
+		{
+			Kind: Bcast, Name: "scatter-ring", Ref: "Barnett, Gupta, Payne, Shuler, van de Geijn, Watts 1994",
+			About: "The data is scattered down a binomial tree and the parts then travel around a ring.",
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				each := float64(s.Bytes) / float64(s.Size)
+				return m.atLeast(scatterPartsCost(s, m) + float64(s.Size-1)*m.together(1, each))
+			},
+			Build: func(b *sched.Builder, s *Shape, _ []int) { scatterBcast(b, s, collectRing) },
+		},
+		{
+			Kind: Bcast, Name: "scatter-doubling", Ref: "Barnett et al. 1994; for any number of ranks as Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
+			About: "The data is scattered down a binomial tree and collected in log2 N exchanges of doubling length.",
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				n := float64(s.Size)
+				return m.atLeast(scatterPartsCost(s, m) + float64(log(s.Size, 2))*m.Startup + float64(s.Bytes)*(n-1)/n*m.PerByte)
+			},
+			Build: func(b *sched.Builder, s *Shape, _ []int) { scatterBcast(b, s, collectDoubling) },
+		},
+		{
+			Kind: Bcast, Name: "chain", Ref: "Watts, van de Geijn 1995",
+			About:  "Segments travel one behind the other along a chain of all ranks.",
+			Params: []Param{segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)},
+			Cost: func(s *Shape, m *Model, p []int) float64 {
+				k := segments(s.Bytes, s.Elem, p[0])
+				return pipelineCost(s, m, s.Size-1, k, 0)
+			},
+			Build: chainBcast,
+		},
+	}
+}
+
+// pipelineCost is the time of k segments over so many hops, with a reduction of
+// reduce a byte after each: the first goes all the way, the others follow as fast
+// as the slowest part of a hop.
+func pipelineCost(s *Shape, m *Model, hops, k int, reduce float64) float64 {
+	if hops == 0 {
+		return m.atLeast(0)
+	}
+	each := float64(s.Bytes) / float64(k)
+	message := m.together(1, each)
+	follow := max(message/float64(max(m.Ports, 1)), reduce*each)
+	return float64(hops)*(message+reduce*each) + float64(k-1)*follow
+}
+
+func segmentParam(values ...int) Param {
+	return Param{Name: "segment", Values: values, About: "bytes that travel as one message"}
+}
+
+// treeBcast sends the whole data down a k-nomial tree.
+func treeBcast(f *flow, s *Shape, radix int) {
+	t, ok := knomial(f.Builder, around(s.Rank-s.Root, s.Size), s.Size, radix)
+	if !ok {
+		return
+	}
+	t = t.around(s.Root, s.Size)
+	whole := s.result()
+	if t.parent >= 0 {
+		f.Step(t.step)
+		f.recv(t.parent, whole)
+	}
+	for _, c := range t.children {
+		f.Step(c.step)
+		f.send(c.rank, whole)
+	}
+}
+
+// parted is data that is cut into a part for each rank, the ranks counted from the
+// root.
+type parted struct {
+	f    *flow
+	s    *Shape
+	rank int // from the root
+}
+
+// span is parts i to j-1.
+func (d *parted) span(i, j int) sched.Span {
+	from, _ := part(d.s.Bytes, d.s.Elem, i, d.s.Size)
+	last, n := part(d.s.Bytes, d.s.Elem, j-1, d.s.Size)
+	return d.s.result().At(from, last+n-from)
+}
+
+// peer is a rank that is counted from the root.
+func (d *parted) peer(i int) int { return around(i+d.s.Root, d.s.Size) }
+
+// scatterBcast gives every rank the parts of all that are below it in a binomial
+// tree, and then has the rest collected. A rank is never sent what it has from the
+// scatter: the root receives nothing.
+func scatterBcast(b *sched.Builder, s *Shape, collect func(d *parted, step int)) {
+	d := &parted{&flow{Builder: b}, s, around(s.Rank-s.Root, s.Size)}
+	t, _ := knomial(b, d.rank, s.Size, 2)
+	if t.parent >= 0 {
+		b.Step(t.step)
+		d.f.recv(d.peer(t.parent), d.span(d.rank, d.rank+t.span))
+	}
+	for _, c := range t.children {
+		b.Step(c.step)
+		d.f.send(d.peer(c.rank), d.span(c.rank, c.rank+c.span))
+	}
+	collect(d, log(s.Size, 2))
+}
+
+func scatterPartsCost(s *Shape, m *Model) float64 {
+	n := float64(s.Size)
+	return float64(log(s.Size, 2))*m.Startup + float64(s.Bytes)*(n-1)/n*m.PerByte
+}
+
+// has tells whether the scatter has given a part to a rank.
+func (d *parted) has(rank, i int) bool {
+	span := d.s.Size
+	if rank > 0 {
+		span = rank & -rank
+	}
+	return i >= rank && i < rank+span
+}
+
+// collectRing passes parts up the ring: in step i the part that was i ranks below.
+func collectRing(d *parted, step int) {
+	n := d.s.Size
+	up, down := around(d.rank+1, n), around(d.rank-1, n)
+	for i := range n - 1 {
+		d.f.Step(step + i)
+		if p := around(d.rank-i, n); !d.has(up, p) {
+			d.f.send(d.peer(up), d.span(p, p+1))
+		}
+		if p := around(d.rank-1-i, n); !d.has(d.rank, p) {
+			d.f.recv(d.peer(down), d.span(p, p+1))
+		}
+	}
+}
+
+// collectDoubling: a rank that has c parts from its own on gets the next c, or as
+// many as are missing, from the rank c above.
+func collectDoubling(d *parted, step int) {
+	n := d.s.Size
+	for c := 1; c < n; c *= 2 {
+		d.f.Step(step)
+		step++
+		more := min(c, n-c)
+		up, down := around(d.rank+c, n), around(d.rank-c, n)
+		d.missing(down, d.rank, more, func(at sched.Span) { d.f.send(d.peer(down), at) })
+		d.missing(d.rank, up, more, func(at sched.Span) { d.f.recv(d.peer(up), at) })
+	}
+}
+
+// missing gives, in as few pieces as there can be, those of the count parts from
+// first on, around the ring, that a rank does not have from the scatter.
+func (d *parted) missing(rank, first, count int, give func(sched.Span)) {
+	from, to := 0, 0
+	for i := first; i < first+count; i++ {
+		p := around(i, d.s.Size)
+		if d.has(rank, p) {
+			continue
+		}
+		if from < to && p == to {
+			to++
+			continue
+		}
+		if from < to {
+			give(d.span(from, to))
+		}
+		from, to = p, p+1
+	}
+	if from < to {
+		give(d.span(from, to))
+	}
+}
+
+// chainBcast pipelines. Every segment is received where it belongs, so receives
+// are posted before anything has come.
+func chainBcast(b *sched.Builder, s *Shape, params []int) {
+	rank := around(s.Rank-s.Root, s.Size)
+	k := segments(s.Bytes, s.Elem, params[0])
+	f := &flow{Builder: b}
+	for i := range k {
+		off, n := part(s.Bytes, s.Elem, i, k)
+		at := s.result().At(off, n)
+		if rank > 0 {
+			b.Step(i + rank - 1)
+			f.recv(around(s.Rank-1, s.Size), at)
+		}
+		if rank < s.Size-1 {
+			b.Step(i + rank)
+			f.send(around(s.Rank+1, s.Size), at)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package coll
+
+import "github.com/muster-mpi/muster/internal/sched"
+
+// Träff's reduce-scatter and allreduce on a circulant graph: as few rounds as
+// halving, ⌈log2 N⌉, for any number of ranks, with no rank standing by and no byte
+// sent twice. A rank counts blocks from its own on, around the ring. While it has c
+// of them to care for, it sends the upper half to the rank so far above it, which
+// counts them from its own on, and gets its own lower half from as far below. At
+// last it cares for its own block alone. The operands come in the order of the
+// ring, so the operation must commute.
+
+// rounds gives the counts of blocks before and after each round: n, ⌈n/2⌉ … 1.
+func circulantRounds(n int) (counts []int) {
+	for ; n > 1; n = (n + 1) / 2 {
+		counts = append(counts, n)
+	}
+	return append(counts, 1)
+}
+
+// circulantCost is that of the reduce-scatter.
+func circulantCost(n int, bytes float64, m *Model) float64 {
+	return float64(log(n, 2))*m.Startup + bytes*float64(n-1)/float64(n)*(m.PerByte+m.Reduce)
+}
+
+// circulantAllreduce works in Out and leaves every block at its place, so that the
+// way back needs no copies. Blocks past the last rank begin at rank 0 again: such a
+// range is two messages.
+func circulantAllreduce(b *sched.Builder, s *Shape, _ []int) {
+	f := &flow{Builder: b}
+	n := s.Size
+	counts := circulantRounds(n)
+	// each gives the parts from first on as they lie in memory.
+	each := func(first, count int, give func(at reach)) {
+		first = around(first, n)
+		for count > 0 {
+			here := min(count, n-first)
+			from, _ := part(s.Bytes, s.Elem, first, n)
+			last, length := part(s.Bytes, s.Elem, first+here-1, n)
+			give(reach{from, last + length - from})
+			first, count = 0, count-here
+		}
+	}
+	own, out := s.data(), s.result()
+	if n == 1 {
+		f.copy(out, own)
+	}
+	for i, have := range counts[:len(counts)-1] {
+		b.Step(i)
+		keep := counts[i+1]
+		from := out
+		if i == 0 {
+			from = own
+		}
+		each(s.Rank+keep, have-keep, func(at reach) { f.send(around(s.Rank+keep, n), from.At(at.off, at.n)) })
+		each(s.Rank, have-keep, func(at reach) {
+			combineInto(f, around(s.Rank-keep, n), out.At(at.off, at.n), from.At(at.off, at.n))
+		})
+		if i == 0 { // an odd number: the middle block has met nobody
+			each(s.Rank+have-keep, 2*keep-have, func(at reach) { f.copy(out.At(at.off, at.n), own.At(at.off, at.n)) })
+		}
+	}
+	for i := len(counts) - 2; i >= 0; i-- {
+		b.Step(2*(len(counts)-1) - 1 - i)
+		have, more := counts[i+1], counts[i]-counts[i+1]
+		each(s.Rank, more, func(at reach) { f.send(around(s.Rank-have, n), out.At(at.off, at.n)) })
+		each(s.Rank+have, more, func(at reach) { f.recv(around(s.Rank+have, n), out.At(at.off, at.n)) })
+	}
+}
+
+// circulantReduceScatter keeps the blocks that a rank cares for side by side in
+// scratch. The first messages come from the input, where a range that goes past
+// the last rank is two. Nothing else may cut them: offsets are each rank's own.
+func circulantReduceScatter(b *sched.Builder, s *Shape, _ []int) {
+	f := &flow{Builder: b}
+	n := s.Size
+	if n == 1 {
+		f.copy(s.reduced(), s.share(0))
+		return
+	}
+	all, at := s.inOrder(f)
+	blocks := func(i, j int) sched.Span { return all.At(at[i], at[j]-at[i]) }
+	each := func(first, count int, give func(sched.Span)) {
+		here := min(count, n-first)
+		give(blocks(first, first+here))
+		give(blocks(0, count-here))
+	}
+	counts := circulantRounds(n)
+	begin := make([]int, counts[1]+1) // where block i from the own on begins in scratch
+	for i := range counts[1] {
+		block := around(s.Rank+i, n)
+		begin[i+1] = begin[i] + blocks(block, block+1).Len
+	}
+	var have sched.Span
+	if counts[1] > 1 {
+		have = b.Tmp(begin[counts[1]])
+	}
+	mine := blocks(s.Rank, s.Rank+1) // the value of the own block so far
+	for i, count := range counts[:len(counts)-2] {
+		b.Step(i)
+		keep := counts[i+1]
+		up, down := around(s.Rank+keep, n), around(s.Rank-keep, n)
+		if i > 0 {
+			f.send(up, have.At(begin[keep], begin[count]-begin[keep]))
+			combineInto(f, down, have.At(0, begin[count-keep]), have.At(0, begin[count-keep]))
+			continue
+		}
+		each(up, count-keep, func(run sched.Span) { f.send(up, run) })
+		off := 0
+		each(s.Rank, count-keep, func(run sched.Span) {
+			combineInto(f, down, have.At(off, run.Len), run)
+			off += run.Len
+		})
+		for j := count - keep; j < keep; j++ { // an odd number: the middle block has met nobody
+			block := around(s.Rank+j, n)
+			f.copy(have.At(begin[j], begin[j+1]-begin[j]), blocks(block, block+1))
+		}
+		mine = have.At(0, begin[1])
+	}
+	// The last round has one block each way, which goes straight to its end.
+	b.Step(len(counts) - 2)
+	up, down := around(s.Rank+1, n), around(s.Rank-1, n)
+	if n == 2 {
+		f.send(up, blocks(up, up+1))
+	} else {
+		f.send(up, have.At(begin[1], begin[2]-begin[1]))
+	}
+	s.reduceLast(f, down, mine)
+}

@@ -1,0 +1,272 @@
+package coll
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/muster-mpi/muster/internal/sched"
+)
+
+// What each collective means, as symbols: Task says for a call what lies where on
+// each rank at the start and what must lie where at the end (MPI-4.1 chapter 6,
+// and 8.6 for neighbours), and Prove holds graphs against it. Bytes of Out that no
+// result is put into must not be touched. The root's data of a broadcast is among
+// them: a caller may broadcast the same bytes twice at a time.
+
+// Task is the definition of a call, of which shapes has the view of every rank.
+// Data of a rank is numbered as it lies in its input.
+func Task(shapes []Shape) *sched.Task {
+	s := &shapes[0]
+	t := &sched.Task{Elem: s.Elem, Commutes: s.Commutes, Sync: s.Kind == Barrier, Agree: s.Kind == Allreduce,
+		Ranks: make([]sched.Memory, len(shapes))}
+	for r := range shapes {
+		m := &meaning{shapes: shapes, s: &shapes[r], m: &t.Ranks[r]}
+		switch s.Kind {
+		case Bcast:
+			m.bcast()
+		case Gather, Allgather:
+			m.gather()
+		case Scatter:
+			m.scatter()
+		case Alltoall:
+			m.alltoall()
+		case Reduce, Allreduce, Scan, Exscan:
+			m.reduce()
+		case ReduceScatter:
+			m.reduceScatter()
+		case Neighbours:
+			m.neighbours()
+		}
+	}
+	return t
+}
+
+// Prove tells what is wrong with the graphs of all ranks of a call, or nothing.
+func Prove(shapes []Shape, graphs []*sched.Graph) error {
+	if err := checkShapes(shapes); err != nil {
+		return err
+	}
+	return sched.Validate(graphs, Task(shapes))
+}
+
+// Prove builds the graphs of all ranks of a call and proves them.
+func (a *Algorithm) Prove(shapes []Shape, params []int) error {
+	var b sched.Builder
+	graphs := make([]*sched.Graph, len(shapes))
+	for r := range shapes {
+		g, err := a.Graph(&b, &shapes[r], params)
+		if err != nil {
+			return err
+		}
+		graphs[r] = g
+	}
+	if err := Prove(shapes, graphs); err != nil {
+		return fmt.Errorf("%s by %s %v among %d ranks: %w", a.Kind, a.Name, params, len(shapes), err)
+	}
+	return nil
+}
+
+// Everyone gives the shapes of all ranks from that of one that knows the call as a
+// whole: the root, or any rank if there is none. Only the root is in place then,
+// if there is one. Where blocks are a rank's own (alltoall with lengths,
+// neighbours) the caller must say more than one shape can.
+func Everyone(s Shape) []Shape {
+	shapes := make([]Shape, s.Size)
+	for r := range shapes {
+		shapes[r] = s
+		shapes[r].Rank = r
+		if !s.Kind.Rooted() || r == s.Root {
+			continue
+		}
+		shapes[r].InPlace = false
+		for _, b := range []*Blocks{&shapes[r].Send, &shapes[r].Recv} {
+			if b.Lens != nil {
+				*b = Blocks{Each: b.Lens[r], Irregular: true}
+			}
+		}
+	}
+	return shapes
+}
+
+// checkShapes checks that the shapes are those of one call.
+func checkShapes(shapes []Shape) error {
+	if len(shapes) == 0 {
+		return fmt.Errorf("there is no rank")
+	}
+	first := &shapes[0]
+	for r := range shapes {
+		s := &shapes[r]
+		switch {
+		case s.Rank != r || s.Size != len(shapes):
+			return fmt.Errorf("shape %d of %d is that of rank %d of %d", r, len(shapes), s.Rank, s.Size)
+		case s.Kind != first.Kind || s.Root != first.Root || s.Bytes != first.Bytes || s.Elem != first.Elem || s.Commutes != first.Commutes:
+			return fmt.Errorf("ranks 0 and %d do not make the same call: %+v, %+v", r, *first, *s)
+		case s.Kind == ReduceScatter && !(slices.Equal(s.Send.Lens, first.Send.Lens) && slices.Equal(s.Send.Offs, first.Send.Offs)):
+			return fmt.Errorf("ranks 0 and %d have cut the data differently: %+v, %+v", r, first.Send, s.Send)
+		case s.InPlace && s.Kind.Rooted() && r != s.Root:
+			return fmt.Errorf("rank %d is in place, but in a %s only the root, rank %d, can be", r, s.Kind, s.Root)
+		}
+	}
+	return nil
+}
+
+// meaning writes down the memory of one rank.
+type meaning struct {
+	shapes []Shape
+	s      *Shape
+	m      *sched.Memory
+}
+
+// start says that n bytes at off of a buffer are this rank's data from at on, and
+// makes the buffer long enough.
+func (m *meaning) start(buf sched.Buf, off, n, at int) {
+	m.room(buf, off+n)
+	m.m.Start = append(m.m.Start, sched.Piece{Span: sched.Span{Buf: buf, Off: off, Len: n}, From: m.s.Rank, To: m.s.Rank + 1, At: at})
+}
+
+// end says that n bytes at off of Out must become the data of ranks from to to-1.
+func (m *meaning) end(off, n, from, to, at int) {
+	m.room(sched.Out, off+n)
+	m.m.End = append(m.m.End, sched.Piece{Span: sched.Span{Buf: sched.Out, Off: off, Len: n}, From: from, To: to, At: at})
+}
+
+func (m *meaning) room(buf sched.Buf, end int) {
+	if buf == sched.In {
+		m.m.In = max(m.m.In, end)
+	} else {
+		m.m.Out = max(m.m.Out, end)
+	}
+}
+
+// from is the buffer that holds the input.
+func (m *meaning) from() sched.Buf {
+	if m.s.InPlace {
+		return sched.Out
+	}
+	return sched.In
+}
+
+// bcast: MPI-4.1 6.4.
+func (m *meaning) bcast() {
+	if m.s.Rank == m.s.Root {
+		m.start(sched.Out, 0, m.s.Bytes, 0)
+	} else {
+		m.end(0, m.s.Bytes, m.s.Root, m.s.Root+1, 0)
+	}
+}
+
+// gather: MPI-4.1 6.5 and 6.7.
+func (m *meaning) gather() {
+	s := m.s
+	off, n := s.Recv.Of(s.Rank)
+	if s.InPlace {
+		m.start(sched.Out, off, n, 0)
+	} else {
+		m.start(sched.In, 0, n, 0)
+	}
+	if s.Kind == Gather && s.Rank != s.Root {
+		return
+	}
+	for i := range s.Size {
+		off, n := s.Recv.Of(i)
+		m.end(off, n, i, i+1, 0)
+	}
+}
+
+// scatter: MPI-4.1 6.6. The root that is in place has no output.
+func (m *meaning) scatter() {
+	s := m.s
+	if s.Rank == s.Root {
+		for i := range s.Size {
+			off, n := s.Send.Of(i)
+			m.start(sched.In, off, n, off)
+		}
+		if s.InPlace {
+			return
+		}
+	}
+	at, n := m.shapes[s.Root].Send.Of(s.Rank)
+	m.end(0, n, s.Root, s.Root+1, at)
+}
+
+// alltoall: MPI-4.1 6.8. In place, the blocks of Out are what is sent, too.
+func (m *meaning) alltoall() {
+	s := m.s
+	for i := range s.Size {
+		off, n := s.outgoing(i)
+		m.start(m.from(), off, n, off)
+		at, _ := m.shapes[i].outgoing(s.Rank)
+		off, n = s.Recv.Of(i)
+		m.end(off, n, i, i+1, at)
+	}
+}
+
+// outgoing is where the block lies that an alltoall sends to rank i.
+func (s *Shape) outgoing(i int) (off, n int) {
+	if s.InPlace {
+		return s.Recv.Of(i)
+	}
+	return s.Send.Of(i)
+}
+
+// reduce: MPI-4.1 6.9.1, 6.9.6 and 6.11. Exscan of rank 0 has no result.
+func (m *meaning) reduce() {
+	s := m.s
+	m.start(m.from(), 0, s.Bytes, 0)
+	to := s.Size
+	switch s.Kind {
+	case Reduce:
+		if s.Rank != s.Root {
+			return
+		}
+	case Scan:
+		to = s.Rank + 1
+	case Exscan:
+		to = s.Rank
+	}
+	if to > 0 {
+		m.end(0, s.Bytes, 0, to, 0)
+	} else {
+		m.room(sched.Out, s.Bytes)
+	}
+}
+
+// reduceScatter: MPI-4.1 6.10. In place, the result is at the beginning of Out
+// and the blocks behind it stay.
+func (m *meaning) reduceScatter() {
+	s := m.s
+	for i := range s.Size {
+		off, n := s.Send.Of(i)
+		m.start(m.from(), off, n, off)
+		if i == s.Rank {
+			m.end(0, n, 0, s.Size, off)
+		}
+	}
+}
+
+// neighbours: MPI-4.1 8.6. Of several blocks from one rank to another the n-th
+// that is sent is the n-th that is received.
+func (m *meaning) neighbours() {
+	s := m.s
+	for i := range s.Dests {
+		off, n := s.Send.Of(i)
+		m.start(sched.In, off, n, off)
+	}
+	nth := map[int]int{}
+	for j, from := range s.Sources {
+		off, n := s.Recv.Of(j)
+		peer := &m.shapes[from]
+		seen := 0
+		for i, to := range peer.Dests {
+			if to != s.Rank {
+				continue
+			}
+			if seen == nth[from] {
+				at, _ := peer.Send.Of(i)
+				m.end(off, n, from, from+1, at)
+			}
+			seen++
+		}
+		nth[from]++
+	}
+}

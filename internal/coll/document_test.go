@@ -1,0 +1,158 @@
+package coll
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/muster-mpi/muster/internal/sched"
+)
+
+// The tables of docs/algorithms.md are made from the table of algorithms and from
+// the graphs that they build, so that they cannot tell of another day. A table
+// stands between two lines:
+//
+//	<!-- table of allgather -->
+//	<!-- end -->
+
+var writeDocument = flag.Bool("document.write", false, "write the tables of docs/algorithms.md anew")
+
+const document = "../../docs/algorithms.md"
+
+// documentRanks is for how many ranks the document counts: a power of two, one
+// more, and more.
+var documentRanks = []int{8, 9, 16}
+
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	today := string(text)
+	for kind := range kinds {
+		first := fmt.Sprintf("<!-- table of %s -->\n", kind)
+		const last = "<!-- end -->\n"
+		before, rest, found := strings.Cut(today, first)
+		_, after, ended := strings.Cut(rest, last)
+		if !found || !ended {
+			t.Fatalf("docs/algorithms.md has no table of %s: write these two lines, and let -document.write fill it in:\n%s%s", kind, first, last)
+		}
+		today = before + first + documentTable(t, kind) + last + after
+	}
+	if today == string(text) {
+		return
+	}
+	if !*writeDocument {
+		t.Fatal("the tables of docs/algorithms.md are not those of the algorithms: go test ./internal/coll -run TestDocument -document.write, and look at what has changed")
+	}
+	if err := os.WriteFile(document, []byte(today), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func documentTable(t *testing.T, kind Kind) string {
+	var b strings.Builder
+	unit := "data"
+	if hasBlocks(kind) || kind == Neighbours {
+		unit = "blocks"
+	}
+	counts := join(documentRanks, func(n int) string { return strconv.Itoa(n) })
+	if kind == Barrier {
+		fmt.Fprintf(&b, "| algorithm | what it does | steps (%s ranks) | messages in all | parameters | source |\n", counts)
+	} else {
+		fmt.Fprintf(&b, "| algorithm | what it does | steps (%s ranks) | %s that the busiest rank sends | parameters | source |\n", counts, unit)
+	}
+	b.WriteString("| --- | --- | --- | --- | --- | --- |\n")
+	for _, a := range Of(kind) {
+		totals := make([]*sched.Totals, len(documentRanks))
+		for i, n := range documentRanks {
+			totals[i] = documentTotals(t, a, n)
+		}
+		steps := join(totals, func(t *sched.Totals) string { return orNone(t, func() string { return strconv.Itoa(t.Steps) }) })
+		sent := join(totals, func(s *sched.Totals) string {
+			return orNone(s, func() string {
+				if kind == Barrier {
+					return strconv.Itoa(s.Messages)
+				}
+				return strconv.FormatFloat(math.Round(float64(s.MostSent)*100/documentBytes)/100, 'f', -1, 64)
+			})
+		})
+		fmt.Fprintf(&b, "| %s | %s%s | %s | %s | %s | %s |\n", a.Name, a.About, documentNeeds(a), steps, sent, documentParams(a), a.Ref)
+	}
+	return b.String()
+}
+
+// documentBytes is the length of the data, or of a block: four of the segments that
+// pipelines are cut into by default.
+const documentBytes = 1 << 18
+
+// documentTotals counts the graphs of an algorithm with its default parameters, nil
+// if it cannot be.
+func documentTotals(t *testing.T, a *Algorithm, ranks int) *sched.Totals {
+	s := Shape{Kind: a.Kind, Size: ranks, Elem: 8, Commutes: true, Bytes: documentBytes}
+	s.Send.Each, s.Recv.Each = documentBytes, documentBytes
+	if ok, _ := Applicable(a, &s); !ok {
+		return nil
+	}
+	var graphs []*sched.Graph
+	for _, s := range Everyone(s) {
+		if a.Kind == Neighbours { // a ring
+			s.Sources = []int{(s.Rank + ranks - 1) % ranks, (s.Rank + 1) % ranks}
+			s.Dests = s.Sources
+		}
+		var b sched.Builder
+		g, err := a.Graph(&b, &s, a.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		graphs = append(graphs, g)
+	}
+	total, err := sched.Total(graphs)
+	if err != nil {
+		t.Fatalf("%s by %s among %d ranks: %v", a.Kind, a.Name, ranks, err)
+	}
+	return &total
+}
+
+func documentNeeds(a *Algorithm) string {
+	var list []string
+	for _, n := range []struct {
+		needed bool
+		what   string
+	}{{a.Needs.Commutes, "an operation that commutes"}, {a.Needs.PowerOfTwo, "a number of ranks that is a power of two"},
+		{a.Needs.Regular, "blocks of one length"}, {a.Needs.Even, "an even number of ranks"},
+		{a.Needs.MinRanks > 0, fmt.Sprintf("%d ranks", a.Needs.MinRanks)}, {a.Needs.WholeBlocks, "an element for each rank"}} {
+		if n.needed {
+			list = append(list, n.what)
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	return " Needs " + strings.Join(list, " and ") + "."
+}
+
+func documentParams(a *Algorithm) string {
+	return join(a.Params, func(p Param) string {
+		return fmt.Sprintf("`%s` %s", p.Name, join(p.Values, strconv.Itoa))
+	})
+}
+
+func orNone(t *sched.Totals, text func() string) string {
+	if t == nil {
+		return "–"
+	}
+	return text()
+}
+
+func join[T any](list []T, text func(T) string) string {
+	var words []string
+	for _, v := range list {
+		words = append(words, text(v))
+	}
+	return strings.Join(words, ", ")
+}

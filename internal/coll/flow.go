@@ -1,0 +1,152 @@
+package coll
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/muster-mpi/muster/internal/sched"
+)
+
+// A flow writes a graph like a program: operations one after the other, as if each
+// ended before the next began. It keeps, for every byte, who wrote it last and who
+// has read it since, and makes an operation wait for exactly those that it would
+// race with. So an algorithm says what it does, the order of its lines is its
+// meaning, and a receive into memory that is not in use is posted at once,
+// wherever it stands.
+//
+// Messages without bytes are left out: sender and receiver know the length alike.
+// Barriers, which consist of nothing else, use the Builder.
+
+type flow struct {
+	*sched.Builder
+	mem   [3][]stretch // by sched.Buf, in the order of their offsets, apart from each other
+	after []sched.ID
+}
+
+// stretch is bytes with one history.
+type stretch struct {
+	off, end int
+	writer   sched.ID
+	readers  []sched.ID // since then; never changed in place
+}
+
+// send sends src. It can be held back until something else has ended, too.
+func (f *flow) send(peer int, src sched.Span, held ...sched.ID) sched.ID {
+	if src.Len == 0 {
+		return sched.None
+	}
+	f.after = f.reads(append(f.after[:0], held...), src)
+	id := f.Send(peer, src, f.after...)
+	f.read(src, id)
+	return id
+}
+
+func (f *flow) recv(peer int, dst sched.Span) {
+	if dst.Len == 0 {
+		return
+	}
+	f.after = f.writes(f.after[:0], dst)
+	f.wrote(dst, f.Recv(peer, dst, f.after...))
+}
+
+func (f *flow) copy(dst, src sched.Span) {
+	if dst == src || src.Len == 0 && dst.Len == 0 {
+		return
+	}
+	f.after = f.writes(f.reads(f.after[:0], src), dst)
+	id := f.Copy(dst, src, f.after...)
+	f.read(src, id)
+	f.wrote(dst, id)
+}
+
+// reduce sets dst to src ∘ dst.
+func (f *flow) reduce(dst, src sched.Span) {
+	if src.Len == 0 && dst.Len == 0 {
+		return
+	}
+	f.after = f.writes(f.reads(f.after[:0], src), dst)
+	id := f.Reduce(dst, src, f.after...)
+	f.read(src, id)
+	f.wrote(dst, id)
+}
+
+// touched is the range of stretches that have bytes of s.
+func (f *flow) touched(s sched.Span) (i, j int) {
+	list := f.mem[s.Buf]
+	i = sort.Search(len(list), func(i int) bool { return list[i].end > s.Off })
+	for j = i; j < len(list) && list[j].off < s.Off+s.Len; j++ {
+	}
+	return i, j
+}
+
+// reads adds what must end before s can be read.
+func (f *flow) reads(after []sched.ID, s sched.Span) []sched.ID {
+	i, j := f.touched(s)
+	for _, p := range f.mem[s.Buf][i:j] {
+		after = append(after, p.writer)
+	}
+	return after
+}
+
+// writes adds what must end before s can be written: the readers, which have
+// waited for the writer, or the writer.
+func (f *flow) writes(after []sched.ID, s sched.Span) []sched.ID {
+	i, j := f.touched(s)
+	for _, p := range f.mem[s.Buf][i:j] {
+		if len(p.readers) > 0 {
+			after = append(after, p.readers...)
+		} else {
+			after = append(after, p.writer)
+		}
+	}
+	return after
+}
+
+// wrote makes s one stretch, of a new writer.
+func (f *flow) wrote(s sched.Span, id sched.ID) {
+	f.replace(s, func(parts []stretch) []stretch {
+		return append(parts, stretch{off: s.Off, end: s.Off + s.Len, writer: id})
+	}, nil)
+}
+
+// read adds a reader to the stretches of s, and makes stretches of what has no
+// history yet.
+func (f *flow) read(s sched.Span, id sched.ID) {
+	at := s.Off
+	fill := func(parts []stretch, to int) []stretch {
+		if at < to {
+			parts = append(parts, stretch{off: at, end: to, writer: sched.None, readers: []sched.ID{id}})
+			at = to
+		}
+		return parts
+	}
+	f.replace(s, func(parts []stretch) []stretch { return fill(parts, s.Off+s.Len) },
+		func(parts []stretch, p stretch) []stretch {
+			parts = fill(parts, p.off)
+			at = p.end
+			p.readers = append(slices.Clip(p.readers), id)
+			return append(parts, p)
+		})
+}
+
+// replace cuts the stretches at both ends of s, gives each one inside to keep if
+// there is such a function, and lets last add to what is put in their place.
+func (f *flow) replace(s sched.Span, last func([]stretch) []stretch, keep func([]stretch, stretch) []stretch) {
+	i, j := f.touched(s)
+	list, end := f.mem[s.Buf], s.Off+s.Len
+	var parts []stretch
+	for _, p := range list[i:j] {
+		if p.off < s.Off {
+			parts = append(parts, stretch{p.off, s.Off, p.writer, p.readers})
+		}
+		if keep != nil {
+			parts = keep(parts, stretch{max(p.off, s.Off), min(p.end, end), p.writer, p.readers})
+		}
+	}
+	parts = last(parts)
+	if i < j && list[j-1].end > end {
+		p := list[j-1]
+		parts = append(parts, stretch{end, p.end, p.writer, p.readers})
+	}
+	f.mem[s.Buf] = slices.Replace(list, i, j, parts...)
+}

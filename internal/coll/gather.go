@@ -1,0 +1,135 @@
+package coll
+
+import "github.com/muster-mpi/muster/internal/sched"
+
+// Gathers (MPI-4.1 section 6.5). The trees collect in scratch, counted from the
+// root, and need equal blocks: with blocks of different length only the root knows
+// how long those of others are, and the ranks send to it directly.
+
+func gatherAlgorithms() []Algorithm {
+	return []Algorithm{
+		{
+			Kind: Gather, Name: "binomial", Ref: "Johnsson, Ho 1989",
+			About: "Blocks are collected up a binomial tree.",
+			Needs: Needs{Regular: true},
+			Cost:  func(s *Shape, m *Model, _ []int) float64 { return spanningTreeCost(s, m, 1) },
+			Build: func(b *sched.Builder, s *Shape, _ []int) { treeGather(b, s, 1) },
+		},
+		{
+			Kind: Gather, Name: "tree", Ref: "T2 3.4.2, equation 3.1",
+			About:  "Blocks are collected up a (k+1)-ary spanning tree, with k messages at a time: for short blocks.",
+			Needs:  Needs{Regular: true},
+			Params: []Param{portsParam(3, 2, 7, 15)},
+			Cost:   func(s *Shape, m *Model, p []int) float64 { return spanningTreeCost(s, m, p[0]) },
+			Build:  func(b *sched.Builder, s *Shape, p []int) { treeGather(b, s, p[0]) },
+		},
+		{
+			Kind: Gather, Name: "linear", Ref: "MPI-4.1 section 6.5",
+			About: "All ranks send to the root at once.",
+			Cost: func(s *Shape, m *Model, _ []int) float64 {
+				return m.atLeast(m.window(s.Size-1, s.Size, float64(s.blockBytes())))
+			},
+			Build: func(b *sched.Builder, s *Shape, _ []int) { directGather(b, s, s.Size) },
+		},
+		{
+			Kind: Gather, Name: "direct", Ref: "T2 3.4.2, equation 3.2",
+			About:  "The root receives from k ranks at a time: for long blocks.",
+			Params: []Param{portsParam(4, 1, 2, 8, 16)},
+			Cost: func(s *Shape, m *Model, p []int) float64 {
+				return m.atLeast(m.window(s.Size-1, p[0], float64(s.blockBytes())))
+			},
+			Build: func(b *sched.Builder, s *Shape, p []int) { directGather(b, s, p[0]) },
+		},
+	}
+}
+
+// spanningTreeCost is T2 equation 3.1, for any number of ranks and ports, and the
+// copy that a rank below the root makes of its own block.
+func spanningTreeCost(s *Shape, m *Model, k int) float64 {
+	each := float64(s.blockBytes())
+	return m.atLeast(m.Copy*each + spreadCost(s.Size, m, k+1, func(below int) float64 {
+		return m.Startup + float64(min(below, s.Size-below))*each*m.PerByte
+	}))
+}
+
+// rootRuns gives the blocks of count ranks from first on, counted from the root, as
+// they lie at the root: in one piece, or in two where the last rank is among them.
+func (s *Shape) rootRuns(first, count int, give func(rank, count int)) {
+	rank := around(first+s.Root, s.Size)
+	if over := rank + count - s.Size; over > 0 {
+		give(rank, count-over)
+		give(0, over)
+		return
+	}
+	give(rank, count)
+}
+
+// treeGather: a rank receives the blocks of all that are below each of its
+// children, in their order behind its own, and sends them up as one message. To
+// the root that is two messages if they do not lie side by side there.
+func treeGather(b *sched.Builder, s *Shape, k int) {
+	f := &flow{Builder: b}
+	n, each := s.Size, s.Recv.Each
+	rank := around(s.Rank-s.Root, n)
+	t, ok := knomial(b, rank, n, k+1)
+	if !ok {
+		return
+	}
+	steps := log(n, k+1)
+	up := func(step int) { b.Step(steps - 1 - step) }
+	if rank == 0 {
+		for i := len(t.children) - 1; i >= 0; i-- {
+			c := t.children[i]
+			up(c.step)
+			s.rootRuns(c.rank, c.span, func(from, count int) {
+				f.recv(around(c.rank+s.Root, n), sched.Span{Buf: sched.Out, Off: from * each, Len: count * each})
+			})
+		}
+		f.copy(s.gathered(s.Rank), s.given())
+		return
+	}
+	have := s.given()
+	if len(t.children) > 0 {
+		have = b.Tmp(t.span * each)
+		for i := len(t.children) - 1; i >= 0; i-- {
+			c := t.children[i]
+			up(c.step)
+			f.recv(around(c.rank+s.Root, n), have.At((c.rank-rank)*each, c.span*each))
+		}
+		b.Step(0)
+		f.copy(have.At(0, each), s.given())
+	}
+	up(t.step)
+	if t.parent > 0 {
+		f.send(around(t.parent+s.Root, n), have)
+		return
+	}
+	at := 0
+	s.rootRuns(rank, t.span, func(_, count int) {
+		f.send(s.Root, have.At(at, count*each))
+		at += count * each
+	})
+}
+
+// directGather has at most k receives posted at a time.
+func directGather(b *sched.Builder, s *Shape, k int) {
+	if k < 1 {
+		b.Fail("gather: %d ports; there must be at least one", k)
+		return
+	}
+	if s.Rank != s.Root {
+		b.Step((around(s.Rank-s.Root, s.Size) - 1) / k)
+		sendSome(b, s.Root, s.given())
+		return
+	}
+	var receives []sched.ID
+	for i := range s.Size - 1 {
+		b.Step(i / k)
+		from := around(s.Root+1+i, s.Size)
+		if id := recvSome(b, from, s.gathered(from), back(receives, k)); id != sched.None {
+			receives = append(receives, id)
+		}
+	}
+	b.Step(0)
+	b.Copy(s.gathered(s.Rank), s.given())
+}

@@ -1,0 +1,32 @@
+package coll
+
+import (
+	"math/rand"
+	"testing"
+)
+
+// TestMixedInPlace executes reductions in which some ranks are in place and others
+// are not: in Go a rank is in place by giving one slice twice, and nobody else
+// knows. Exchanges are proved so in TestOwnOffsets.
+func TestMixedInPlace(t *testing.T) {
+	rng := rand.New(rand.NewSource(5))
+	for _, a := range Algorithms() {
+		if !reduces(a.Kind) || a.Kind.Rooted() {
+			continue
+		}
+		t.Run(a.Kind.String()+"/"+a.Name, func(t *testing.T) {
+			for ranks := 2; ranks <= 9; ranks++ {
+				for _, params := range allParams(a.Params) {
+					cases(&a, ranks, rng, func(name string, shapes []Shape) {
+						for i := range shapes {
+							shapes[i].InPlace = rng.Intn(2) == 0
+						}
+						if err := execute(&a, shapes, params, rng); err != nil {
+							t.Fatalf("%v, %s: %v", params, name, err)
+						}
+					})
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,149 @@
+package coll
+
+import (
+	"slices"
+
+	"github.com/muster-mpi/muster/internal/sched"
+)
+
+// What the exchanges among all ranks have in common: places on a ring, messages
+// made of blocks that lie in several places, and the price of messages that are
+// under way together.
+
+// around brings a rank that was stepped off either end back into 0 … n-1.
+func around(i, n int) int {
+	if i %= n; i < 0 {
+		i += n
+	}
+	return i
+}
+
+// back is the k-th last of some operations, None if there are fewer or k is 0. An
+// operation that waits for it keeps at most k of them under way: the k ports of
+// T2 3.4.
+func back(ids []sched.ID, k int) sched.ID {
+	if k <= 0 || len(ids) < k {
+		return sched.None
+	}
+	return ids[len(ids)-k]
+}
+
+// sendSome and recvSome leave out what is empty. Both sides know the length of a
+// block that passes between them, so both leave out the same.
+func sendSome(b *sched.Builder, peer int, src sched.Span, after ...sched.ID) sched.ID {
+	if src.Len == 0 {
+		return sched.None
+	}
+	return b.Send(peer, src, after...)
+}
+
+func recvSome(b *sched.Builder, peer int, dst sched.Span, after ...sched.ID) sched.ID {
+	if dst.Len == 0 {
+		return sched.None
+	}
+	return b.Recv(peer, dst, after...)
+}
+
+// piece is a block on its way: where it lies, and the operation that put it there.
+type piece struct {
+	at sched.Span
+	by sched.ID
+}
+
+// mover copies pieces one after the other and makes one operation of neighbours
+// that stay neighbours.
+type mover struct {
+	b        *sched.Builder
+	dst, src sched.Span
+	after    []sched.ID
+	done     []sched.ID
+}
+
+func (m *mover) copy(dst, src sched.Span, after ...sched.ID) {
+	if src.Len == 0 || src == dst {
+		return
+	}
+	if m.src.Len > 0 && follows(m.src, src) && follows(m.dst, dst) {
+		m.src.Len += src.Len
+		m.dst.Len += dst.Len
+	} else {
+		m.flush()
+		m.src, m.dst = src, dst
+	}
+	for _, id := range after {
+		m.after = addOnce(m.after, id)
+	}
+}
+
+// flush ends the run of copies and gives all operations since the last clear.
+func (m *mover) flush() []sched.ID {
+	if m.src.Len > 0 {
+		m.done = append(m.done, m.b.Copy(m.dst, m.src, m.after...))
+	}
+	m.src, m.dst, m.after = sched.Span{}, sched.Span{}, m.after[:0]
+	return m.done
+}
+
+func addOnce(ids []sched.ID, id sched.ID) []sched.ID {
+	if id == sched.None || slices.Contains(ids, id) {
+		return ids
+	}
+	return append(ids, id)
+}
+
+// follows tells whether b begins where a ends.
+func follows(a, b sched.Span) bool { return a.Buf == b.Buf && a.Off+a.Len == b.Off }
+
+// sendPieces sends pieces as one message: from where they are if they lie side by
+// side, else packed. It gives the operations that read them.
+func sendPieces(b *sched.Builder, peer int, pieces []piece) []sched.ID {
+	run, side := sched.Span{}, true
+	size := 0
+	var after []sched.ID
+	for _, p := range pieces {
+		switch {
+		case p.at.Len == 0:
+			continue
+		case size == 0:
+			run = p.at
+		case follows(run, p.at):
+			run.Len += p.at.Len
+		default:
+			side = false
+		}
+		size += p.at.Len
+		after = addOnce(after, p.by)
+	}
+	if size == 0 {
+		return nil
+	}
+	if side {
+		return []sched.ID{b.Send(peer, run, after...)}
+	}
+	packed := b.Tmp(size)
+	m := mover{b: b}
+	at := 0
+	for _, p := range pieces {
+		m.copy(packed.At(at, p.at.Len), p.at, p.by)
+		at += p.at.Len
+	}
+	copies := m.flush()
+	b.Send(peer, packed, copies...)
+	return copies
+}
+
+// together is the time of k messages of n bytes that a rank has under way at the
+// same time, with as many of them moving as it has ports.
+func (m *Model) together(k int, n float64) float64 {
+	if k <= 0 {
+		return 0
+	}
+	ports := max(m.Ports, 1)
+	return float64((k+ports-1)/ports) * (m.Startup + n*m.PerByte)
+}
+
+// window is the time of many messages of n bytes, at most k of them under way.
+func (m *Model) window(messages, k int, n float64) float64 {
+	k = min(k, max(m.Ports, 1))
+	return float64((messages+k-1)/k) * (m.Startup + n*m.PerByte)
+}

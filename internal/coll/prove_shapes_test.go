@@ -1,0 +1,166 @@
+package coll
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+)
+
+// The calls that algorithms are proved for. Elements have three bytes, so that
+// nothing fits by chance; blocks of the irregular forms have their own lengths,
+// some of them nothing, and lie in any order with gaps between them, in another
+// way on each rank where MPI lets ranks choose (MPI-4.1 6.5 to 6.8).
+
+const proveElem = 3
+
+// proofCase is one call.
+type proofCase struct {
+	about  string
+	shapes []Shape
+}
+
+// proofCases gives the calls of one kind among so many ranks.
+func proofCases(kind Kind, ranks int, counts []int, rng *rand.Rand, try func(proofCase)) {
+	if kind == Barrier {
+		counts = []int{0}
+	}
+	for _, count := range counts {
+		for _, irregular := range choice(hasBlocks(kind) || kind == Neighbours) {
+			for _, ordered := range choice(reduces(kind)) {
+				for _, place := range places(kind) {
+					for _, root := range rootsOf(kind, ranks) {
+						shapes := make([]Shape, ranks)
+						for r := range shapes {
+							shapes[r] = Shape{Kind: kind, Rank: r, Size: ranks, Root: root, Elem: proveElem, Commutes: !ordered,
+								InPlace: place.at(r, root, rng), Bytes: count * proveElem}
+						}
+						drawBlocks(shapes, count, irregular, rng)
+						try(proofCase{fmt.Sprintf("%d elements, irregular %v, ordered %v, in place %s, root %d", count, irregular, ordered, place.name, root), shapes})
+					}
+				}
+			}
+		}
+	}
+}
+
+// choice is no, and also yes if there can be one.
+func choice(can bool) []bool {
+	if can {
+		return []bool{false, true}
+	}
+	return []bool{false}
+}
+
+// placement says which ranks are in place.
+type placement struct {
+	name string
+	at   func(rank, root int, rng *rand.Rand) bool
+}
+
+func places(kind Kind) []placement {
+	all := []placement{{"nobody", func(int, int, *rand.Rand) bool { return false }}}
+	switch {
+	case kind == Barrier || kind == Bcast || kind == Neighbours:
+		return all
+	case kind.Rooted():
+		return append(all, placement{"the root", func(rank, root int, _ *rand.Rand) bool { return rank == root }})
+	}
+	return append(all,
+		placement{"all", func(int, int, *rand.Rand) bool { return true }},
+		placement{"some", func(_, _ int, rng *rand.Rand) bool { return rng.Intn(2) == 0 }})
+}
+
+// rootsOf is every rank of a few, and first, second, middle and last of many.
+func rootsOf(kind Kind, ranks int) []int {
+	if !kind.Rooted() {
+		return []int{0}
+	}
+	if ranks > 9 {
+		return []int{0, 1, ranks / 2, ranks - 1}
+	}
+	roots := make([]int, ranks)
+	for i := range roots {
+		roots[i] = i
+	}
+	return roots
+}
+
+// drawBlocks gives the shapes blocks of count elements, or, irregular, of about
+// as many.
+func drawBlocks(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
+	n, kind, root := len(shapes), shapes[0].Kind, shapes[0].Root
+	if kind == Neighbours {
+		drawNeighbours(shapes, count, irregular, rng)
+		return
+	}
+	if !irregular {
+		for r := range shapes {
+			shapes[r].Send.Each, shapes[r].Recv.Each = count*proveElem, count*proveElem
+		}
+		return
+	}
+	lens := make([][]int, n) // from, to
+	for i := range lens {
+		lens[i] = make([]int, n)
+		for j := range lens[i] {
+			lens[i][j] = rng.Intn(count+3) * proveElem
+			if kind == Alltoall && j < i {
+				lens[i][j] = lens[j][i] // who is in place gets as much as it gives
+			}
+		}
+	}
+	common, cut := lens[0], place(lens[0], rng)
+	for r := range shapes {
+		s := &shapes[r]
+		switch kind {
+		case Alltoall:
+			s.Send, s.Recv = place(lens[r], rng), place(lens[r], rng)
+		case Gather, Allgather:
+			s.Recv = place(common, rng)
+		case Scatter, ReduceScatter: // one cut of the data for all
+			s.Send = cut
+		}
+	}
+	if kind.Rooted() {
+		for r, s := range Everyone(shapes[root]) {
+			shapes[r].Send, shapes[r].Recv = s.Send, s.Recv
+		}
+	}
+}
+
+// place puts blocks into a buffer.
+func place(lens []int, rng *rand.Rand) Blocks {
+	b := Blocks{Lens: slices.Clone(lens), Offs: make([]int, len(lens)), Irregular: true}
+	end := 0
+	for _, i := range rng.Perm(len(lens)) {
+		b.Offs[i] = end + proveElem*rng.Intn(2)
+		end = b.Offs[i] + lens[i]
+	}
+	return b
+}
+
+// drawNeighbours draws up to four edges a rank; ranks may be their own neighbours,
+// and may be so several times.
+func drawNeighbours(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
+	n := len(shapes)
+	type block struct{ send, recv []int }
+	blocks := make([]block, n)
+	for range rng.Intn(4*n + 1) {
+		from, to, bytes := rng.Intn(n), rng.Intn(n), count*proveElem
+		if irregular {
+			bytes = rng.Intn(count+3) * proveElem
+		}
+		shapes[from].Dests = append(shapes[from].Dests, to)
+		shapes[to].Sources = append(shapes[to].Sources, from)
+		blocks[from].send = append(blocks[from].send, bytes)
+		blocks[to].recv = append(blocks[to].recv, bytes)
+	}
+	for r := range shapes {
+		s := &shapes[r]
+		if irregular {
+			s.Send, s.Recv = place(blocks[r].send, rng), place(blocks[r].recv, rng)
+		} else {
+			s.Send.Each, s.Recv.Each = count*proveElem, count*proveElem
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package coll
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand"
+	"testing"
+)
+
+// The matrix: every algorithm × every parameter × numbers of ranks × counts ×
+// roots × blocks × in place or not × commuting or not, proved. Which sends and
+// receives meet, that none can block, that none race and that every byte of every
+// result is right is Prove's part; here is also checked that all ranks reckon with
+// the same costs. An ordinary run has a sample of the numbers of ranks.
+
+var proveFull = flag.Bool("prove.full", false, "prove all algorithms for all numbers of ranks up to 33 (minutes)")
+
+// matrixRanks is the numbers of ranks.
+func matrixRanks() []int {
+	switch {
+	case *proveFull:
+		all := make([]int, 33)
+		for i := range all {
+			all[i] = i + 1
+		}
+		return all
+	case testing.Short():
+		return []int{1, 2, 3, 5, 8}
+	}
+	return []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16}
+}
+
+// matrixCounts is the numbers of elements, of a block or of the data: nothing, one,
+// fewer than ranks, more than ranks, and more than divides.
+func matrixCounts(ranks int) []int {
+	if *proveFull {
+		return []int{0, 1, ranks - 1, 37, 2*ranks + 5}
+	}
+	return []int{0, 1, 2*ranks + 5}
+}
+
+func TestMatrix(t *testing.T) {
+	counts := make(chan int, len(Algorithms()))
+	t.Run("prove", func(t *testing.T) {
+		for _, a := range Algorithms() {
+			t.Run(fmt.Sprintf("%s/%s", a.Kind, a.Name), func(t *testing.T) {
+				t.Parallel()
+				counts <- proveMatrix(t, &a)
+			})
+		}
+	})
+	close(counts)
+	total, algorithms := 0, 0
+	for n := range counts {
+		total += n
+		algorithms++
+		if n == 0 {
+			t.Error("an algorithm is applicable to no case")
+		}
+	}
+	t.Logf("%d cases of %d algorithms proved, among %v ranks", total, algorithms, matrixRanks())
+}
+
+// proveMatrix proves one algorithm and counts the cases.
+func proveMatrix(t *testing.T, a *Algorithm) (proved int) {
+	rng := rand.New(rand.NewSource(1))
+	all := allParams(a.Params)
+	for _, ranks := range matrixRanks() {
+		proofCases(a.Kind, ranks, matrixCounts(ranks), rng, func(c proofCase) {
+			if ok, _ := Applicable(a, &c.shapes[0]); !ok {
+				return
+			}
+			for _, params := range all {
+				if err := a.Prove(c.shapes, params); err != nil {
+					t.Fatalf("%s: %v", c.about, err)
+				}
+				if err := sameCost(a, c.shapes, params); err != nil {
+					t.Fatalf("%v, %d ranks, %s: %v", params, ranks, c.about, err)
+				}
+				proved++
+			}
+		})
+	}
+	return proved
+}
+
+// sameCost checks that every rank reckons with one cost, a time that can be.
+func sameCost(a *Algorithm, shapes []Shape, params []int) error {
+	m := &Model{Startup: 1e-6, PerByte: 1e-9, Reduce: 3e-10, Copy: 1e-10, Ports: 2}
+	first := a.Cost(&shapes[0], m, params)
+	if math.IsNaN(first) || math.IsInf(first, 0) || first <= 0 {
+		return fmt.Errorf("a cost of %v", first)
+	}
+	for r := range shapes {
+		if cost := a.Cost(&shapes[r], m, params); cost != first {
+			return fmt.Errorf("rank 0 reckons with %v, rank %d with %v: they could choose differently", first, r, cost)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package coll
+
+import "github.com/muster-mpi/muster/internal/sched"
+
+// Prefix reductions (MPI-4.1 sections 6.11.1 and 6.11.2). What comes always comes
+// from below, so operands are in order by themselves.
+
+func scanAlgorithms() []Algorithm {
+	chain := segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)
+	doubling := func(s *Shape, m *Model, reductions int) float64 {
+		n := float64(s.Bytes)
+		return m.atLeast(float64(log(s.Size, 2))*m.together(1, n) + float64(max(reductions, 0))*m.Reduce*n)
+	}
+	return []Algorithm{
+		{
+			Kind: Scan, Name: "recursive-doubling", Ref: "Hillis, Steele 1986",
+			About: "In round i every rank sends its value to the rank 2^i above, which puts it before its own.",
+			Cost:  func(s *Shape, m *Model, _ []int) float64 { return doubling(s, m, log(s.Size, 2)) },
+			Build: doublingScan,
+		},
+		{
+			Kind: Scan, Name: "linear", Ref: "MPI-4.1 section 6.11.1",
+			About: "The value grows from rank to rank.",
+			Cost:  func(s *Shape, m *Model, _ []int) float64 { return pipelineCost(s, m, s.Size-1, 1, m.Reduce) },
+			Build: func(b *sched.Builder, s *Shape, _ []int) { chainScan(b, s, 1) },
+		},
+		{
+			Kind: Scan, Name: "chain", Ref: "Watts, van de Geijn 1995, with a reduction",
+			About:  "The value grows from rank to rank, in segments one behind the other.",
+			Params: []Param{chain},
+			Cost: func(s *Shape, m *Model, p []int) float64 {
+				return pipelineCost(s, m, s.Size-1, segments(s.Bytes, s.Elem, p[0]), m.Reduce)
+			},
+			Build: func(b *sched.Builder, s *Shape, p []int) {
+				chainScan(b, s, segments(s.Bytes, s.Elem, p[0]))
+			},
+		},
+		{
+			Kind: Exscan, Name: "recursive-doubling", Ref: "Hillis, Steele 1986",
+			About: "Like the scan, with a second value that leaves out the own.",
+			Cost:  func(s *Shape, m *Model, _ []int) float64 { return doubling(s, m, 2*log(s.Size, 2)-2) },
+			Build: doublingExscan,
+		},
+		{
+			Kind: Exscan, Name: "linear", Ref: "MPI-4.1 section 6.11.2",
+			About: "The value grows from rank to rank.",
+			Cost:  func(s *Shape, m *Model, _ []int) float64 { return pipelineCost(s, m, s.Size-1, 1, m.Reduce) },
+			Build: func(b *sched.Builder, s *Shape, _ []int) { chainExscan(b, s, 1) },
+		},
+		{
+			Kind: Exscan, Name: "chain", Ref: "Watts, van de Geijn 1995, with a reduction",
+			About:  "The value grows from rank to rank, in segments one behind the other.",
+			Params: []Param{chain},
+			Cost: func(s *Shape, m *Model, p []int) float64 {
+				return pipelineCost(s, m, s.Size-1, segments(s.Bytes, s.Elem, p[0]), m.Reduce)
+			},
+			Build: func(b *sched.Builder, s *Shape, p []int) {
+				chainExscan(b, s, segments(s.Bytes, s.Elem, p[0]))
+			},
+		},
+	}
+}
+
+// doublingScan: after round i the value is that of the 2^(i+1) ranks up to the own,
+// or of as many as there are.
+func doublingScan(b *sched.Builder, s *Shape, _ []int) {
+	f := &flow{Builder: b}
+	x := newAccumulator(f, s.Commutes, s.data(), s.result(), false, make([]side, log(s.Rank+1, 2)))
+	step := 0
+	for d := 1; d < s.Size; d *= 2 {
+		b.Step(step)
+		step++
+		if s.Rank+d < s.Size {
+			f.send(s.Rank+d, x.part(0, s.Bytes))
+		}
+		if s.Rank >= d {
+			x.meet(s.Rank-d, 0, s.Bytes, left)
+		}
+	}
+	x.finish(0, s.Bytes)
+}
+
+func chainScan(b *sched.Builder, s *Shape, k int) {
+	f := &flow{Builder: b}
+	under := &room{f: f, most: 4 * ((s.Bytes + k - 1) / k)}
+	for i := range k {
+		off, n := part(s.Bytes, s.Elem, i, k)
+		x := newAccumulator(f, s.Commutes, s.data().At(off, n), s.result().At(off, n), false, make([]side, min(s.Rank, 1)))
+		x.room = under
+		if s.Rank > 0 {
+			b.Step(i + s.Rank - 1)
+			x.meet(s.Rank-1, 0, n, left)
+		}
+		if s.Rank < s.Size-1 {
+			b.Step(i + s.Rank)
+			f.send(s.Rank+1, x.part(0, n))
+		}
+		x.finish(0, n)
+	}
+}
+
+// doublingExscan: what comes is put before the value that is sent on, which has the
+// own in it, and before the result, which has not. What comes first is the result
+// so far.
+func doublingExscan(b *sched.Builder, s *Shape, _ []int) {
+	f := &flow{Builder: b}
+	scratch := &room{f: f, most: 4 * s.Bytes}
+	with := s.data() // the value that is sent on
+	step := 0
+	for d := 1; d < s.Size; d *= 2 {
+		b.Step(step)
+		step++
+		if s.Rank+d < s.Size {
+			f.send(s.Rank+d, with)
+		}
+		if s.Rank < d {
+			continue
+		}
+		sendsOn := s.Rank+2*d < s.Size
+		if d == 1 {
+			if sendsOn {
+				with = b.Tmp(s.Bytes)
+				f.copy(with, s.data())
+			}
+			f.recv(s.Rank-d, s.result())
+			if sendsOn {
+				f.reduce(with, s.result())
+			}
+			continue
+		}
+		below := scratch.get(s.Bytes, with)
+		f.recv(s.Rank-d, below)
+		f.reduce(s.result(), below)
+		if sendsOn {
+			f.reduce(with, below)
+		}
+	}
+}
+
+func chainExscan(b *sched.Builder, s *Shape, k int) {
+	f := &flow{Builder: b}
+	under := &room{f: f, most: 4 * ((s.Bytes + k - 1) / k)}
+	last := s.Rank == s.Size-1
+	for i := range k {
+		off, n := part(s.Bytes, s.Elem, i, k)
+		with, out := s.data().At(off, n), s.result().At(off, n)
+		if s.Rank > 0 {
+			if !last {
+				with = under.get(n, sched.Span{})
+				f.copy(with, s.data().At(off, n))
+			}
+			b.Step(i + s.Rank - 1)
+			f.recv(s.Rank-1, out)
+			if !last {
+				f.reduce(with, out)
+			}
+		}
+		if !last {
+			b.Step(i + s.Rank)
+			f.send(s.Rank+1, with)
+		}
+	}
+}

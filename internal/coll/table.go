@@ -1,0 +1,133 @@
+package coll
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/muster-mpi/muster/internal/sched"
+)
+
+// The table of all algorithms: what there is, what can be used for a call, and how
+// a row of it becomes a graph.
+
+// rows is the table, family by family. Within a kind, of two algorithms with the
+// same cost the first is chosen.
+var rows = pointers(
+	barrierAlgorithms(), bcastAlgorithms(), gatherAlgorithms(), scatterAlgorithms(),
+	allgatherAlgorithms(), alltoallAlgorithms(),
+	reduceAlgorithms(), allreduceAlgorithms(), reduceScatterAlgorithms(), scanAlgorithms(),
+	neighboursAlgorithms())
+
+// byKind is the same table, kind by kind.
+var byKind = split(rows)
+
+func pointers(families ...[]Algorithm) []*Algorithm {
+	var all []*Algorithm
+	for _, family := range families {
+		for i := range family {
+			all = append(all, &family[i])
+		}
+	}
+	return all
+}
+
+func split(all []*Algorithm) (by [kinds][]*Algorithm) {
+	for _, a := range all {
+		by[a.Kind] = append(by[a.Kind], a)
+	}
+	return by
+}
+
+// Algorithms gives the whole table, always in the same order.
+func Algorithms() []Algorithm {
+	all := make([]Algorithm, len(rows))
+	for i, a := range rows {
+		all[i] = *a
+	}
+	return all
+}
+
+// Of gives the algorithms of one kind. They are shared and must not be changed.
+func Of(kind Kind) []*Algorithm { return slices.Clone(byKind[kind]) }
+
+// Find finds a row by its name, which must not be changed.
+func Find(kind Kind, name string) (*Algorithm, error) {
+	for _, a := range byKind[kind] {
+		if a.Name == name {
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no algorithm %q; it has %s", kind, name, strings.Join(names(kind), ", "))
+}
+
+func names(kind Kind) []string {
+	var list []string
+	for _, a := range byKind[kind] {
+		list = append(list, a.Name)
+	}
+	return list
+}
+
+// Default gives the parameters that an algorithm has if nothing else is said.
+func (a *Algorithm) Default() []int {
+	params := make([]int, len(a.Params))
+	for i, p := range a.Params {
+		params[i] = p.Values[0]
+	}
+	return params
+}
+
+// Rooted tells whether a kind has a root.
+func (k Kind) Rooted() bool { return k == Bcast || k == Gather || k == Scatter || k == Reduce }
+
+// Applicable tells whether an algorithm can do a call, and if not, why. All ranks
+// of the call get the same answer: InPlace, which may differ, matters to Neighbours
+// alone, where MPI has no such call.
+func Applicable(a *Algorithm, s *Shape) (ok bool, why string) {
+	n := &a.Needs
+	switch {
+	case a.Kind != s.Kind:
+		return false, "it is for another collective"
+	case s.Size < n.MinRanks:
+		return false, "there are too few ranks"
+	case n.PowerOfTwo && s.Size&(s.Size-1) != 0:
+		return false, "the number of ranks is no power of two"
+	case n.Even && s.Size%2 != 0:
+		return false, "the number of ranks is odd"
+	case n.Commutes && !s.Commutes:
+		return false, "the reduction does not commute"
+	case n.Regular && (s.Send.irregular() || s.Recv.irregular()):
+		return false, "the blocks have different lengths"
+	case n.NotInPlace && s.InPlace:
+		return false, "the call is in place"
+	case n.WholeBlocks && s.Bytes < s.Size*max(s.Elem, 1):
+		return false, "there are fewer elements than ranks"
+	}
+	return true, ""
+}
+
+// Graph builds the graph of rank s.Rank, after a check that the algorithm can do
+// it. The builder may serve again for the next.
+func (a *Algorithm) Graph(b *sched.Builder, s *Shape, params []int) (*sched.Graph, error) {
+	if ok, why := Applicable(a, s); !ok {
+		return nil, fmt.Errorf("%s by %s among %d ranks cannot be: %s; choose another of %s",
+			s.Kind, a.Name, s.Size, why, strings.Join(names(s.Kind), ", "))
+	}
+	if len(params) != len(a.Params) {
+		return nil, fmt.Errorf("%s by %s has %d parameters, not %d", a.Kind, a.Name, len(a.Params), len(params))
+	}
+	for i, v := range params {
+		if v < 1 {
+			return nil, fmt.Errorf("%s by %s: %s is %d; give at least 1, such as one of %v",
+				a.Kind, a.Name, a.Params[i].Name, v, a.Params[i].Values)
+		}
+	}
+	b.Reset(s.Rank, s.Size)
+	a.Build(b, s, params)
+	g, err := b.Graph()
+	if err != nil {
+		return nil, fmt.Errorf("%s by %s among %d ranks, on rank %d: %w", a.Kind, a.Name, s.Size, s.Rank, err)
+	}
+	return g, nil
+}

@@ -1,0 +1,26 @@
+package engine
+
+// Waiting for something that is not a message: a word in memory that ranks share.
+// The caller looks at it, and calls Attend between looks, so that this rank's
+// messages move, deaths are noticed, and the core goes to those who can use it.
+
+// Attend polls once. n counts the calls of one wait: after as many as a waiter of
+// messages would spin, it gives way to others, and after as many as that one would
+// yield it says that the caller should sleep, by receiving a message that wakes it.
+// The error is why the rank can no longer communicate.
+func (e *Engine) Attend(n int) (sleepy bool, err error) {
+	e.lock()
+	if e.driver == nil {
+		e.poll()
+	}
+	if n >= e.spin && n&63 == 0 {
+		e.watch()
+	}
+	err = e.failed
+	e.unlock()
+	if err != nil || n < e.spin {
+		return false, err
+	}
+	e.giveWay(n)
+	return n >= e.spin+e.yields, nil
+}

@@ -1,0 +1,183 @@
+package nodecoll
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/coll"
+)
+
+// All ranks can map the segment, or all do without, and know who could not.
+func TestOneCannotMap(t *testing.T) {
+	for _, who := range []int{1, 3} {
+		g := newRig(4)
+		g.rejects = who + 1
+		told := make(chan error, 4)
+		for r := range 4 {
+			go func() {
+				team, err := seat{g, r}.form(false)
+				if team != nil {
+					err = errors.New("there is a team")
+				}
+				told <- err
+			}()
+		}
+		for range 4 {
+			var u *Unavailable
+			if err := <-told; !errors.As(err, &u) || u.Rank != who || !strings.Contains(u.Why, "no segment") {
+				t.Errorf("rank %d cannot map the segment, and the error is %v", who, err)
+			}
+		}
+		if n := len(g.host.segments); n != 0 {
+			t.Errorf("%d segments are still known to the host", n)
+		}
+	}
+}
+
+// A rank dies in the middle: the others return an error that names it, whether
+// they look, sleep or wait for room, and so does every later call.
+func TestRankDies(t *testing.T) {
+	calls := map[string]func(t *Team) error{
+		"Barrier": func(t *Team) error { return t.Barrier("Barrier") },
+		"Bcast from it": func(t *Team) error {
+			return t.Bcast("Bcast", make([]byte, 8), 2)
+		},
+		"Bcast to it": func(t *Team) error {
+			for range 2 * depth {
+				if err := t.Bcast("Bcast", make([]byte, 8), t.Rank()%2); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"Allreduce": func(t *Team) error {
+			v := make([]affine, 5000)
+			return Allreduce(t, "Allreduce", v, v, combineAffine, false)
+		},
+	}
+	for name, fn := range calls {
+		for _, asleep := range []bool{false, true} {
+			g := newRig(3)
+			g.yields = 1 << 30
+			if asleep {
+				g.yields = 10
+			}
+			g.run(t, false, func(t testing.TB, team *Team) {
+				if err := team.Barrier("Barrier"); err != nil {
+					t.Error(err)
+				}
+				if team.Rank() == 2 {
+					time.Sleep(20 * time.Millisecond)
+					g.dead.Store(2 + 1)
+					return
+				}
+				for range 2 {
+					if err := fn(team); !errors.Is(err, errDied) || !strings.Contains(err.Error(), "rank 2") {
+						t.Errorf("%s: rank %d got %v", name, team.Rank(), err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Lengths that differ are an error for those who see it; as long as all make the
+// same number of rounds the team stays in step.
+func TestLengthsDiffer(t *testing.T) {
+	newRig(3).run(t, false, func(t testing.TB, team *Team) {
+		me := team.Rank()
+		differ := func(what string, err error, rank, theirs int) {
+			var m *Mismatch
+			if !errors.As(err, &m) || !m.InStep || m.Peer != rank || m.Theirs != theirs || !strings.Contains(err.Error(), "counts differ") {
+				t.Errorf("%s: rank %d got %v", what, me, err)
+			}
+		}
+		none := func(what string, err error) {
+			if err != nil {
+				t.Errorf("%s: rank %d got %v", what, me, err)
+			}
+		}
+		n := 8
+		if me == 1 {
+			n = 100
+		}
+		err := team.Bcast("Bcast", make([]byte, n), 0)
+		if me == 1 {
+			differ("Bcast", err, 0, 8)
+		} else {
+			none("Bcast", err)
+		}
+		none("Barrier", team.Barrier("Barrier"))
+		v := make([]affine, n)
+		applied := false
+		err = Allreduce(team, "Allreduce", v, v, func(inout, in []affine) { applied = true }, false)
+		if me == 1 {
+			differ("Allreduce", err, 2, 64)
+		} else {
+			differ("Allreduce", err, 1, 800)
+		}
+		if me != 2 && applied {
+			t.Errorf("rank %d has combined operands of different lengths", me)
+		}
+		data := []byte{byte(me)}
+		none("Bcast", team.Bcast("Bcast", data, 2))
+		if data[0] != 2 {
+			t.Errorf("rank %d got %d", me, data[0])
+		}
+	})
+}
+
+// Ranks in different calls, or with different numbers of rounds: all are told,
+// also those who sleep, and nobody waits for ever.
+func TestOutOfStep(t *testing.T) {
+	for name, fn := range map[string]func(t *Team) error{
+		"kinds": func(t *Team) error {
+			if t.Rank() == 1 {
+				time.Sleep(20 * time.Millisecond)
+				return t.Allgather("Allgather", make([]byte, 8), make([]byte, 24), 8)
+			}
+			return t.Barrier("Barrier")
+		},
+		"rounds": func(t *Team) error {
+			n := 10 * mostBytes
+			if t.Rank() == 1 {
+				time.Sleep(20 * time.Millisecond)
+				n = 8
+			}
+			if err := t.Bcast("Bcast", make([]byte, n), 0); err != nil {
+				return err
+			}
+			return t.Barrier("Barrier")
+		},
+	} {
+		for _, yields := range []int{3, 1 << 30} {
+			g := newRig(3)
+			g.yields = yields
+			var told atomic.Int32
+			g.run(t, false, func(t testing.TB, team *Team) {
+				err := fn(team)
+				if err == nil {
+					err = team.Barrier("Barrier")
+				}
+				var m *Mismatch
+				if !errors.As(err, &m) || m.InStep {
+					t.Errorf("%s: rank %d got %v", name, team.Rank(), err)
+					return
+				}
+				if m.Rank != 1 && m.Peer != 1 {
+					t.Errorf("%s: the error does not name rank 1: %v", name, err)
+				}
+				if name == "kinds" && m.Kind != coll.Allgather && m.Other != coll.Allgather {
+					t.Errorf("the error does not name the call of rank 1: %v", err)
+				}
+				told.Add(1)
+			})
+			if told.Load() != 3 {
+				t.Errorf("%s: %d of 3 ranks were told", name, told.Load())
+			}
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package nodecoll
+
+// Forming a team. Rank 0 makes the segment and tells the others where it is; each
+// maps it and answers; rank 0 tells everybody whether all could. So all ranks have
+// the team, or none has, and none waits for something that will not come.
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// Exchange carries the messages of Form between ranks of the team.
+type Exchange interface {
+	Send(to int, b []byte) error
+	// Recv gives the length of the message, which is at most that of b.
+	Recv(from int, b []byte) (int, error)
+}
+
+// Config of a team.
+type Config struct {
+	Rank, Size int
+	Keeper     Keeper
+	Exchange   Exchange
+	// Host joins ranks that are goroutines of this process; nil: they are
+	// processes.
+	Host *Host
+	// Crowded says that ranks share cores. Rank 0's counts.
+	Crowded bool
+	// NoMemfd makes the segment a file in Dir, for ranks that see each other's
+	// files but not each other's processes.
+	NoMemfd bool
+	Dir     string // default /dev/shm
+}
+
+// Unavailable says why the ranks have no team, and on which of them.
+type Unavailable struct {
+	Rank int
+	Why  string
+}
+
+func (u *Unavailable) Error() string { return fmt.Sprintf("rank %d: %s", u.Rank, u.Why) }
+
+// What messages begin with.
+const (
+	canFence = 'f' // mapped; the rank must publish by a fenced store
+	canPlain = 'p' // mapped; the rank obeys membarrier, a plain store will do
+	cannot   = 'n' // a reason follows
+	crowded  = 'c' // after canFence or canPlain in the verdict
+
+	messageBytes = 512
+)
+
+// Form makes a team. All ranks call it. The error is Unavailable, the same on all
+// ranks, if they can do without, and something else if they cannot communicate.
+func Form(cfg Config) (*Team, error) {
+	if cfg.Dir == "" {
+		cfg.Dir = "/dev/shm"
+	}
+	if cfg.Rank == 0 {
+		return lead(&cfg)
+	}
+	return follow(&cfg)
+}
+
+// lead is Form for rank 0.
+func lead(cfg *Config) (*Team, error) {
+	made, refusal := create(cfg)
+	defer made.forget()
+	invitation := []byte{cannot}
+	if refusal == nil {
+		made.seg.head.format(made.nonce, cfg.Size)
+		invitation = append([]byte{canFence}, made.address...)
+	}
+	for r := 1; r < cfg.Size; r++ {
+		if err := cfg.Exchange.Send(r, invitation); err != nil {
+			return nil, errors.Join(err, made.release())
+		}
+	}
+	verdict, who := ability(cfg, refusal), 0
+	buf := make([]byte, messageBytes)
+	for r := 1; r < cfg.Size; r++ {
+		n, err := cfg.Exchange.Recv(r, buf)
+		if err != nil {
+			return nil, errors.Join(err, made.release())
+		}
+		if worse(buf[0], verdict[0]) {
+			verdict, who = append(verdict[:0], buf[:n]...), r
+		}
+	}
+	if verdict[0] == cannot {
+		verdict = fmt.Appendf([]byte{cannot}, "%d %s", who, verdict[1:])
+	} else if cfg.Crowded {
+		verdict = append(verdict, crowded)
+	}
+	verdict = verdict[:min(len(verdict), messageBytes)]
+	for r := 1; r < cfg.Size; r++ {
+		if err := cfg.Exchange.Send(r, verdict); err != nil {
+			return nil, errors.Join(err, made.release())
+		}
+	}
+	return conclude(cfg, verdict, made.mapping)
+}
+
+// follow is Form for the others.
+func follow(cfg *Config) (*Team, error) {
+	buf := make([]byte, messageBytes)
+	n, err := cfg.Exchange.Recv(0, buf)
+	if err != nil {
+		return nil, err
+	}
+	var seen mapping
+	refusal := errors.New("there is no segment to map")
+	if buf[0] != cannot {
+		seen, refusal = attach(cfg, string(buf[1:n]))
+	}
+	if err := cfg.Exchange.Send(0, ability(cfg, refusal)); err != nil {
+		return nil, errors.Join(err, seen.release())
+	}
+	n, err = cfg.Exchange.Recv(0, buf)
+	if err != nil {
+		return nil, errors.Join(err, seen.release())
+	}
+	return conclude(cfg, buf[:n], seen)
+}
+
+// ability is what a rank answers.
+func ability(cfg *Config, refusal error) []byte {
+	if refusal != nil {
+		b := append([]byte{cannot}, refusal.Error()...)
+		return b[:min(len(b), messageBytes-8)] // the verdict adds a rank
+	}
+	if cfg.Host == nil && membarrierRegister() {
+		return []byte{canPlain}
+	}
+	return []byte{canFence}
+}
+
+// worse orders the answers: the team does what all can.
+func worse(a, b byte) bool {
+	order := func(c byte) int { return strings.IndexByte(string([]byte{canPlain, canFence, cannot}), c) }
+	return order(a) > order(b)
+}
+
+// conclude acts on the verdict.
+func conclude(cfg *Config, verdict []byte, m mapping) (*Team, error) {
+	if verdict[0] == cannot {
+		u := &Unavailable{}
+		rank, why, _ := strings.Cut(string(verdict[1:]), " ")
+		fmt.Sscan(rank, &u.Rank)
+		u.Why = why
+		return nil, errors.Join(u, m.release())
+	}
+	t := &Team{rank: cfg.Rank, size: cfg.Size, seg: m.seg, mine: &m.seg.sections[cfg.Rank],
+		keeper: cfg.Keeper, fenced: verdict[0] == canFence, burst: firstLooks, close: m.release}
+	if len(verdict) > 1 && verdict[1] == crowded {
+		t.crowded, t.burst = true, 1
+	}
+	return t, nil
+}
+
+// mapping is a segment as a rank has it.
+type mapping struct {
+	seg   segment
+	unmap func() error // nil on the heap
+}
+
+func (m mapping) release() error {
+	if m.unmap == nil {
+		return nil
+	}
+	return m.unmap()
+}
+
+// creation is a mapping that others can find by its address until it is forgotten.
+type creation struct {
+	mapping
+	address string
+	nonce   uint64
+	hide    func()
+}
+
+func (c *creation) forget() {
+	if c.hide != nil {
+		c.hide()
+	}
+}
+
+// create makes the segment.
+func create(cfg *Config) (creation, error) {
+	if cfg.Host != nil {
+		return cfg.Host.create(cfg.Size), nil
+	}
+	return createShared(cfg, rand.Uint64())
+}
+
+// attach finds the segment that rank 0 has made, and makes sure that it is the one.
+func attach(cfg *Config, address string) (mapping, error) {
+	var nonce uint64
+	var m mapping
+	var err error
+	if cfg.Host != nil {
+		m, nonce, err = cfg.Host.attach(address)
+	} else {
+		m, nonce, err = attachShared(cfg, address)
+	}
+	if err != nil {
+		return mapping{}, err
+	}
+	if err := m.seg.head.check(nonce, cfg.Size); err != nil {
+		return mapping{}, errors.Join(err, m.release())
+	}
+	return m, nil
+}
+
+func (h *header) format(nonce uint64, size int) {
+	h.nonce.publish(nonce)
+	h.size.publish(uint64(size))
+	h.magic.publish(segmentMagic)
+}
+
+func (h *header) check(nonce uint64, size int) error {
+	if h.magic.load() != segmentMagic || h.nonce.load() != nonce || h.size.load() != uint64(size) {
+		return fmt.Errorf("what rank 0 has named is not the segment of %d ranks for collectives; run all ranks from the same build and on one host", size)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package nodecoll
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+)
+
+// Host joins the teams of ranks that are goroutines of one process: their segments
+// are ordinary memory, known by a number until all ranks have found them.
+type Host struct {
+	mu       sync.Mutex
+	last     uint64
+	segments map[uint64]segment
+}
+
+// NewHost makes an empty host.
+func NewHost() *Host { return &Host{segments: make(map[uint64]segment)} }
+
+func (h *Host) create(size int) creation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last++
+	id := h.last
+	c := creation{nonce: id, address: strconv.FormatUint(id, 10)}
+	c.seg = layOut(alignedBytes(segmentBytes(size)), size)
+	h.segments[id] = c.seg
+	c.hide = func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.segments, id)
+	}
+	return c
+}
+
+func (h *Host) attach(address string) (m mapping, nonce uint64, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	nonce, err = strconv.ParseUint(address, 10, 64)
+	seg, ok := h.segments[nonce]
+	if err != nil || !ok {
+		return mapping{}, 0, fmt.Errorf("there is no segment %q in this process; give all ranks the same Host", address)
+	}
+	return mapping{seg: seg}, nonce, nil
+}

@@ -1,0 +1,97 @@
+package nodecoll
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// The layout of a segment: a header, then the sections. Everything that is written
+// by one and looked at by others lies on a line of its own.
+
+const (
+	lineBytes = 64
+	// depth is how many rounds a rank may be ahead of the slowest reader.
+	depth = 16
+	// cellBytes is what fits a line beside its word.
+	cellBytes = lineBytes - 8
+	slotBytes = 4 << 10
+	// mostSlots is how many slots one round may take: see Team.next.
+	mostSlots = depth / 2
+
+	segmentMagic = 0x314c4c4f_4354534d // "MSTCOLL1": the digit changes with anything in this file
+	headerBytes  = int(unsafe.Sizeof(header{}))
+	sectionBytes = int(unsafe.Sizeof(section{}))
+)
+
+type header struct {
+	magic word
+	nonce word
+	size  word
+	_     [lineBytes - 24]byte
+
+	// sleepers is looked at after everything that is published, and written when
+	// somebody falls asleep or wakes up.
+	sleepers atomic.Int32
+	_        [lineBytes - 4]byte
+
+	// fault says that ranks are not in the same call, see fault.go.
+	fault fault
+	_     [lineBytes - 40]byte
+}
+
+type cell struct {
+	word word // round below, sign above
+	data [cellBytes]byte
+}
+
+// section is written by one rank. The size is no multiple of a page on purpose:
+// the cells of different ranks shall not compete for the same lines of a cache.
+type section struct {
+	cells [depth]cell
+	done  word
+	_     [lineBytes - 8]byte
+	// asleep is 1 + the rank whose store the owner sleeps for, else 0.
+	asleep atomic.Uint32
+	_      [3*lineBytes - 4]byte
+	slots  [depth * slotBytes]byte
+}
+
+// segment is what a rank sees of it. In one process all ranks share it.
+type segment struct {
+	head     *header
+	sections []section
+	mem      []byte
+}
+
+func segmentBytes(size int) int { return headerBytes + size*sectionBytes }
+
+// layOut puts the parts over mem, which is long enough and aligned to a line.
+func layOut(mem []byte, size int) segment {
+	return segment{
+		head:     (*header)(unsafe.Pointer(&mem[0])),
+		sections: unsafe.Slice((*section)(unsafe.Pointer(&mem[headerBytes])), size),
+		mem:      mem,
+	}
+}
+
+// alignedBytes is n zero bytes that begin on a line.
+func alignedBytes(n int) []byte {
+	b := make([]byte, n+lineBytes)
+	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (lineBytes - 1)
+	return b[skip : skip+n : skip+n]
+}
+
+// elements views bytes of a cell or slot, which are aligned for any T.
+func elements[T any](b []byte) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sizeOf[T]())
+}
+
+// bytesOf is the memory of a slice.
+func bytesOf[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*sizeOf[T]())
+}
+
+func sizeOf[T any]() int { return int(unsafe.Sizeof(*new(T))) }
+
+// same tells whether two slices begin at the same place.
+func same[T any](a, b []T) bool { return unsafe.SliceData(a) == unsafe.SliceData(b) }

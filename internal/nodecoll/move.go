@@ -1,0 +1,224 @@
+package nodecoll
+
+// Collectives that move data. Blocks are of equal length. A nil in means in place,
+// as MPI-4.1 section 6.2.1 defines it for each call.
+
+import "github.com/muster-mpi/muster/internal/coll"
+
+// Barrier returns when every rank has called it: an exchange of nothing. Each rank
+// looks at the line of each other one, which for the cores of one node is faster
+// than several steps of fewer looks.
+func (t *Team) Barrier(op string) error {
+	if err := t.begin(op, coll.Barrier, 0, 1); err != nil {
+		return err
+	}
+	n := t.next(0)
+	if err := t.room(); err != nil {
+		return err
+	}
+	if err := t.put(n); err != nil {
+		return err
+	}
+	for q := range t.size {
+		if q == t.rank {
+			continue
+		}
+		if err := t.await(q, n); err != nil {
+			return err
+		}
+	}
+	t.exchanged(n)
+	return t.end()
+}
+
+// Bcast gives everybody root's data: the root writes, all others copy out at the
+// same time (T2 4.3.1).
+func (t *Team) Bcast(op string, data []byte, root int) error {
+	if err := t.begin(op, coll.Bcast, len(data), 1); err != nil {
+		return err
+	}
+	step := t.piece(coll.Bcast, 1)
+	for at := 0; at < len(data); at += step {
+		part := data[at:min(at+step, len(data))]
+		n := t.next(len(part))
+		if t.rank == root {
+			if err := t.room(); err != nil {
+				return err
+			}
+			copy(t.mine.place(n, len(part)), part)
+			if err := t.put(n); err != nil {
+				return err
+			}
+		} else {
+			if err := t.await(root, n); err != nil {
+				return err
+			}
+			copy(part, t.seg.sections[root].place(n, len(part)))
+		}
+		if err := t.through(); err != nil {
+			return err
+		}
+	}
+	return t.end()
+}
+
+// Gather collects a block of each rank in root's out: all write at the same time,
+// the root copies out (T2 4.3.1).
+func (t *Team) Gather(op string, in, out []byte, block, root int) error {
+	if err := t.begin(op, coll.Gather, block, 1); err != nil {
+		return err
+	}
+	step := t.piece(coll.Gather, 1)
+	for at := 0; at < block; at += step {
+		k := min(step, block-at)
+		n := t.next(k)
+		if t.rank != root {
+			if err := t.give(n, in[at:at+k]); err != nil {
+				return err
+			}
+		} else {
+			for q := range t.size {
+				if q == root {
+					continue
+				}
+				if err := t.take(q, n, out[q*block+at:][:k]); err != nil {
+					return err
+				}
+			}
+		}
+		if err := t.through(); err != nil {
+			return err
+		}
+	}
+	if t.rank == root && in != nil {
+		copy(out[root*block:][:block], in)
+	}
+	return t.end()
+}
+
+// Allgather collects a block of each rank in everybody's out.
+func (t *Team) Allgather(op string, in, out []byte, block int) error {
+	if err := t.begin(op, coll.Allgather, block, 1); err != nil {
+		return err
+	}
+	own := out[t.rank*block:][:block]
+	if in != nil {
+		copy(own, in)
+	}
+	step := t.piece(coll.Allgather, 1)
+	for at := 0; at < block; at += step {
+		k := min(step, block-at)
+		n := t.next(k)
+		if err := t.give(n, own[at:at+k]); err != nil {
+			return err
+		}
+		for d := 1; d < t.size; d++ { // not all at the same section
+			q := (t.rank + d) % t.size
+			if err := t.take(q, n, out[q*block+at:][:k]); err != nil {
+				return err
+			}
+		}
+		t.exchanged(n)
+	}
+	return t.end()
+}
+
+// give writes a part into the own section and publishes it.
+func (t *Team) give(round uint64, part []byte) error {
+	if err := t.room(); err != nil {
+		return err
+	}
+	copy(t.mine.place(round, len(part)), part)
+	return t.put(round)
+}
+
+// take copies out what a rank has given.
+func (t *Team) take(q int, round uint64, part []byte) error {
+	if err := t.await(q, round); err != nil {
+		return err
+	}
+	copy(part, t.seg.sections[q].place(round, len(part)))
+	return nil
+}
+
+// Scatter gives each rank its block of root's in. In place, which only the root can
+// say by a nil out, its own block stays where it is.
+func (t *Team) Scatter(op string, in, out []byte, block, root int) error {
+	if err := t.begin(op, coll.Scatter, block, 1); err != nil {
+		return err
+	}
+	step := t.piece(coll.Scatter, 1)
+	for at := 0; at < block; at += step {
+		k := min(step, block-at)
+		n := t.next(k * t.size)
+		if t.rank == root {
+			if err := t.deal(n, in, block, at, k); err != nil {
+				return err
+			}
+		} else {
+			if err := t.draw(root, n, out[at:at+k]); err != nil {
+				return err
+			}
+		}
+		if err := t.through(); err != nil {
+			return err
+		}
+	}
+	if t.rank == root && out != nil {
+		copy(out[:block], in[root*block:])
+	}
+	return t.end()
+}
+
+// Alltoall gives the q-th block of in to rank q, and gets its block for this rank
+// as the q-th of out.
+func (t *Team) Alltoall(op string, in, out []byte, block int) error {
+	if err := t.begin(op, coll.Alltoall, block, 1); err != nil {
+		return err
+	}
+	if in == nil {
+		in = out // a round writes only what it has already read
+	} else {
+		copy(out[t.rank*block:][:block], in[t.rank*block:])
+	}
+	step := t.piece(coll.Alltoall, 1)
+	for at := 0; at < block; at += step {
+		k := min(step, block-at)
+		n := t.next(k * t.size)
+		if err := t.deal(n, in, block, at, k); err != nil {
+			return err
+		}
+		for d := 1; d < t.size; d++ {
+			q := (t.rank + d) % t.size
+			if err := t.draw(q, n, out[q*block+at:][:k]); err != nil {
+				return err
+			}
+		}
+		t.exchanged(n)
+	}
+	return t.end()
+}
+
+// deal publishes k bytes of each block, those for other ranks, side by side.
+func (t *Team) deal(round uint64, in []byte, block, at, k int) error {
+	if err := t.room(); err != nil {
+		return err
+	}
+	to := t.mine.place(round, k*t.size)
+	for q := range t.size {
+		if q != t.rank {
+			copy(to[q*k:(q+1)*k], in[q*block+at:])
+		}
+	}
+	return t.put(round)
+}
+
+// draw copies out the own part of what a rank has dealt.
+func (t *Team) draw(q int, round uint64, part []byte) error {
+	if err := t.await(q, round); err != nil {
+		return err
+	}
+	k := len(part)
+	copy(part, t.seg.sections[q].place(round, k*t.size)[t.rank*k:])
+	return nil
+}

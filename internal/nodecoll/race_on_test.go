@@ -1,0 +1,5 @@
+//go:build race
+
+package nodecoll
+
+const raceDetector = true

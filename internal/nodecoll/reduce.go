@@ -1,0 +1,311 @@
+package nodecoll
+
+// Collectives that reduce. combine(inout, in) sets inout[i] to in[i] ∘ inout[i];
+// in comes from the lower ranks, unless commutes says that it does not matter.
+// Results are made from the highest rank down, by everyone alike: x₀ ∘ (x₁ ∘ (… ∘
+// xₙ₋₁)). So all ranks get the same bits. The operands are read where their ranks
+// wrote them. in and out may be the same slice.
+
+import "github.com/muster-mpi/muster/internal/coll"
+
+// Reduce combines the data of all ranks in root's out. The root does all the work;
+// the others only copy in, and run ahead.
+func Reduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T), commutes bool, root int) error {
+	bytes := len(in) * sizeOf[T]()
+	if bytes == 0 {
+		return nil
+	}
+	if err := t.begin(op, coll.Reduce, bytes, sizeOf[T]()); err != nil {
+		return err
+	}
+	step := t.piece(coll.Reduce, sizeOf[T]()) / sizeOf[T]()
+	for at := 0; at < len(in); at += step {
+		part := in[at:min(at+step, len(in))]
+		n := t.next(len(part) * sizeOf[T]())
+		var err error
+		if t.rank == root {
+			err = reduceAt(t, n, part, out[at:][:len(part)], combine, commutes)
+		} else {
+			err = t.give(n, bytesOf(part))
+		}
+		if err == nil {
+			err = t.through()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.end()
+}
+
+// reduceAt is the root's part of a round.
+func reduceAt[T any](t *Team, round uint64, own, to []T, combine func(inout, in []T), commutes bool) error {
+	switch {
+	case commutes:
+		return gatherInto(t, round, own, to, combine)
+	case t.rank != t.size-1 && same(own, to):
+		// The first copy into out would overwrite the own operand.
+		if err := t.room(); err != nil {
+			return err
+		}
+		own = elements[T](t.mine.place(round, len(bytesOf(to))))
+		copy(own, to)
+	}
+	return fold(t, round, t.size-1, own, to, combine)
+}
+
+// gatherInto combines what the others have given into the own operand.
+func gatherInto[T any](t *Team, round uint64, own, to []T, combine func(inout, in []T)) error {
+	if !same(own, to) {
+		copy(to, own)
+	}
+	for q := t.size - 1; q >= 0; q-- {
+		if q == t.rank {
+			continue
+		}
+		from, err := operand[T](t, q, round, len(to))
+		if err != nil {
+			return err
+		}
+		if t.call.differs == nil { // else what is there may be no operands
+			combine(to, from)
+		}
+	}
+	return nil
+}
+
+// operand is what a rank has given in a round.
+func operand[T any](t *Team, q int, round uint64, n int) ([]T, error) {
+	if err := t.await(q, round); err != nil {
+		return nil, err
+	}
+	return elements[T](t.seg.sections[q].place(round, n*sizeOf[T]())), nil
+}
+
+// fold combines what ranks 0 to last have given in a round into to, in order. The
+// own operand is at hand, in memory that does not change when to does, unless this
+// rank is the last.
+func fold[T any](t *Team, round uint64, last int, own, to []T, combine func(inout, in []T)) error {
+	for q := last; q >= 0; q-- {
+		from := own
+		if q != t.rank {
+			var err error
+			if from, err = operand[T](t, q, round, len(to)); err != nil {
+				return err
+			}
+		}
+		switch {
+		case q < last && t.call.differs == nil:
+			combine(to, from)
+		case q == last && !same(from, to):
+			copy(to, from)
+		}
+	}
+	return nil
+}
+
+// Allreduce combines the data of all ranks in everybody's out.
+func Allreduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T), commutes bool) error {
+	bytes := len(in) * sizeOf[T]()
+	if bytes == 0 {
+		return nil
+	}
+	if err := t.begin(op, coll.Allreduce, bytes, sizeOf[T]()); err != nil {
+		return err
+	}
+	step := t.piece(coll.Allreduce, sizeOf[T]()) / sizeOf[T]()
+	small := t.direct(bytes)
+	for at := 0; at < len(in); at += step {
+		part := in[at:min(at+step, len(in))]
+		to := out[at:][:len(part)]
+		var err error
+		if small {
+			err = allreduceDirect(t, part, to, combine, commutes)
+		} else {
+			err = allreduceShares(t, part, to, combine)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.end()
+}
+
+// allreduceDirect: everybody combines everything. With two ranks and a small
+// operand that is one line each way.
+func allreduceDirect[T any](t *Team, in, out []T, combine func(inout, in []T), commutes bool) error {
+	n := t.next(len(bytesOf(in)))
+	err := t.give(n, bytesOf(in))
+	switch {
+	case err != nil:
+	case t.size == 2 && commutes:
+		// Of two operands either order gives the same bits.
+		err = gatherInto(t, n, in, out, combine)
+	case t.rank == t.size-1:
+		err = fold(t, n, t.size-1, in, out, combine)
+	default:
+		own := elements[T](t.mine.place(n, len(bytesOf(in))))
+		err = fold(t, n, t.size-1, own, out, combine)
+	}
+	if err == nil {
+		t.exchanged(n)
+	}
+	return err
+}
+
+// allreduceShares: each rank combines its share of the elements of all ranks into
+// its own section, and everybody copies the shares out. A rank gives what is not
+// its own share.
+func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T)) error {
+	bytes := len(bytesOf(in))
+	n := t.next(bytes)
+	if err := t.room(); err != nil {
+		return err
+	}
+	lo, hi := t.share(t.rank, len(in))
+	given := elements[T](t.mine.place(n, bytes))
+	copy(given[:lo], in[:lo])
+	copy(given[hi:], in[hi:])
+	if err := t.put(n); err != nil {
+		return err
+	}
+	for q := range t.size {
+		if q == t.rank {
+			continue
+		}
+		if err := t.await(q, n); err != nil {
+			return err
+		}
+	}
+	t.exchanged(n) // only now there is room for the result
+	result := t.next(bytes)
+	if err := t.room(); err != nil {
+		return err
+	}
+	mine := elements[T](t.mine.place(result, bytes))[lo:hi]
+	for q := t.size - 1; q >= 0; q-- {
+		from := in
+		if q != t.rank {
+			var err error
+			if from, err = operand[T](t, q, n, len(in)); err != nil {
+				return err
+			}
+		}
+		switch {
+		case q == t.size-1:
+			copy(mine, from[lo:hi])
+		case t.call.differs == nil:
+			combine(mine, from[lo:hi])
+		}
+	}
+	if err := t.put(result); err != nil {
+		return err
+	}
+	copy(out[lo:hi], mine)
+	for d := 1; d < t.size; d++ {
+		q := (t.rank + d) % t.size
+		from, err := operand[T](t, q, result, len(out))
+		if err != nil {
+			return err
+		}
+		lo, hi := t.share(q, len(out))
+		copy(out[lo:hi], from[lo:hi])
+	}
+	t.exchanged(result)
+	return nil
+}
+
+// share is the part of n elements that a rank combines.
+func (t *Team) share(rank, n int) (lo, hi int) { return n * rank / t.size, n * (rank + 1) / t.size }
+
+// ReduceScatter combines block by block; each rank gets its own block in out. in
+// has a block of len(out) elements for each rank.
+func ReduceScatter[T any](t *Team, op string, in, out []T, combine func(inout, in []T)) error {
+	bytes := len(out) * sizeOf[T]()
+	if bytes == 0 {
+		return nil
+	}
+	if err := t.begin(op, coll.ReduceScatter, bytes, sizeOf[T]()); err != nil {
+		return err
+	}
+	step := t.piece(coll.ReduceScatter, sizeOf[T]()) / sizeOf[T]()
+	block := len(out)
+	for at := 0; at < block; at += step {
+		k := min(step, block-at)
+		if err := reduceScatterRound(t, in, out, at, k, combine); err != nil {
+			return err
+		}
+	}
+	return t.end()
+}
+
+// reduceScatterRound is one round: k elements of each block, from at on.
+func reduceScatterRound[T any](t *Team, in, out []T, at, k int, combine func(inout, in []T)) error {
+	n := t.next(k * t.size * sizeOf[T]())
+	if err := t.room(); err != nil {
+		return err
+	}
+	block := len(out)
+	given := elements[T](t.mine.place(n, k*t.size*sizeOf[T]()))
+	for q := range t.size {
+		copy(given[q*k:(q+1)*k], in[q*block+at:])
+	}
+	if err := t.put(n); err != nil {
+		return err
+	}
+	for q := t.size - 1; q >= 0; q-- {
+		from := given
+		if q != t.rank {
+			var err error
+			if from, err = operand[T](t, q, n, k*t.size); err != nil {
+				return err
+			}
+		}
+		from = from[t.rank*k : (t.rank+1)*k]
+		switch {
+		case q == t.size-1:
+			copy(out[at:at+k], from)
+		case t.call.differs == nil:
+			combine(out[at:at+k], from)
+		}
+	}
+	t.exchanged(n)
+	return nil
+}
+
+// Scan combines the data of ranks 0 to own in out.
+func Scan[T any](t *Team, op string, in, out []T, combine func(inout, in []T)) error {
+	return prefix(t, op, coll.Scan, t.rank, in, out, combine)
+}
+
+// Exscan combines the data of the ranks below the own one in out; that of rank 0
+// is not written.
+func Exscan[T any](t *Team, op string, in, out []T, combine func(inout, in []T)) error {
+	return prefix(t, op, coll.Exscan, t.rank-1, in, out, combine)
+}
+
+// prefix combines ranks 0 to last. A rank does not wait for those above it.
+func prefix[T any](t *Team, op string, kind coll.Kind, last int, in, out []T, combine func(inout, in []T)) error {
+	bytes := len(in) * sizeOf[T]()
+	if bytes == 0 {
+		return nil
+	}
+	if err := t.begin(op, kind, bytes, sizeOf[T]()); err != nil {
+		return err
+	}
+	step := t.piece(kind, sizeOf[T]()) / sizeOf[T]()
+	for at := 0; at < len(in); at += step {
+		part := in[at:min(at+step, len(in))]
+		n := t.next(len(bytesOf(part)))
+		if err := t.give(n, bytesOf(part)); err != nil {
+			return err
+		}
+		if err := fold(t, n, last, part, out[at:][:len(part)], combine); err != nil {
+			return err
+		}
+		if err := t.through(); err != nil {
+			return err
+		}
+	}
+	return t.end()
+}

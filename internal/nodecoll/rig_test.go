@@ -1,0 +1,131 @@
+package nodecoll
+
+// A rig of ranks that are goroutines, with channels for the messages.
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// rig joins the ranks of one test.
+type rig struct {
+	size    int
+	wakes   [][]chan struct{} // to rank, in the name of rank
+	letters [][]chan []byte   // to rank, from rank
+	dead    atomic.Int32      // 1 + the rank that has died
+	sleeps  atomic.Int64
+	woken   atomic.Int64
+	yields  int // before a rank sleeps
+	rejects int // 1 + a rank that cannot map the segment
+	host    *Host
+}
+
+func newRig(size int) *rig {
+	g := &rig{size: size, yields: 200, host: NewHost()}
+	for range size {
+		var wakes []chan struct{}
+		var letters []chan []byte
+		for range size {
+			wakes = append(wakes, make(chan struct{}, 1))
+			letters = append(letters, make(chan []byte, 4))
+		}
+		g.wakes, g.letters = append(g.wakes, wakes), append(g.letters, letters)
+	}
+	return g
+}
+
+// seat is one rank: its keeper and its exchange.
+type seat struct {
+	*rig
+	rank int
+}
+
+var errDied = errors.New("has died")
+
+func (s seat) Attend(n int) (bool, error) {
+	if d := s.dead.Load(); d != 0 {
+		return false, fmt.Errorf("rank %d %w", d-1, errDied)
+	}
+	runtime.Gosched()
+	return n >= s.yields, nil
+}
+
+func (s seat) Sleep(op string, peer int) error {
+	s.sleeps.Add(1)
+	for {
+		select {
+		case <-s.wakes[s.rank][peer]:
+			return nil
+		case <-time.After(5 * time.Millisecond):
+			if _, err := s.Attend(0); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (s seat) Wake(op string, peer, name int) error {
+	s.woken.Add(1)
+	select {
+	case s.wakes[peer][name] <- struct{}{}:
+		return nil
+	default:
+		return fmt.Errorf("rank %d is woken twice for one sleep", peer)
+	}
+}
+
+func (s seat) Send(to int, b []byte) error {
+	s.letters[to][s.rank] <- append([]byte(nil), b...)
+	return nil
+}
+
+func (s seat) Recv(from int, b []byte) (int, error) {
+	return copy(b, <-s.letters[s.rank][from]), nil
+}
+
+// form makes the team of one rank.
+func (s seat) form(crowded bool) (*Team, error) {
+	host := s.host
+	if s.rejects == s.rank+1 {
+		host = NewHost() // where rank 0's segment is not
+	}
+	return Form(Config{Rank: s.rank, Size: s.size, Keeper: s, Exchange: s, Host: host, Crowded: crowded})
+}
+
+// run has every rank call fn, and fails if that does not end.
+func (g *rig) run(t testing.TB, crowded bool, fn func(t testing.TB, team *Team)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for r := range g.size {
+		wg.Go(func() {
+			team, err := seat{g, r}.form(crowded)
+			if err != nil {
+				t.Errorf("rank %d: form the team: %v", r, err)
+				return
+			}
+			fn(t, team)
+			if err := team.Close(); err != nil {
+				t.Errorf("rank %d: Close: %v", r, err)
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { wg.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(60 * time.Second):
+		buf := make([]byte, 1<<16)
+		t.Fatalf("the ranks have not ended\n%s", buf[:runtime.Stack(buf, true)])
+	}
+	if s, w := g.sleeps.Load(), g.woken.Load(); s != w && g.dead.Load() == 0 {
+		t.Errorf("%d sleeps, %d wake-ups: they must be equal", s, w)
+	}
+	if n := len(g.host.segments); n != 0 {
+		t.Errorf("%d segments are still known to the host", n)
+	}
+}

@@ -1,0 +1,238 @@
+package sched
+
+// The text of a graph: a line that says whose it is, and a line for each
+// operation. String writes it, Parse reads it back to the same graph.
+//
+//	rank 1 of 3, scratch 64
+//	0 step 0: copy in[0:8] to out[8:16]
+//	1 step 1: send out[8:16] to 0 after 0
+//	2 step 1: recv tmp[0:8] from 2
+//	3 step 1: reduce tmp[0:8] into out[8:16] after 1 2
+//
+// "after" names the operations that must have ended. That sends to one peer keep
+// their order is not written: it follows from the order of the lines. Parse skips
+// empty lines and what follows a #, so that a test can tell what a graph is about.
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+func (s Span) String() string { return fmt.Sprintf("%s[%d:%d]", s.Buf, s.Off, s.Off+s.Len) }
+
+func (op Op) String() string {
+	switch op.Kind {
+	case Send:
+		return fmt.Sprintf("send %v to %d", op.Src, op.Peer)
+	case Recv:
+		return fmt.Sprintf("recv %v from %d", op.Dst, op.Peer)
+	case Copy:
+		return fmt.Sprintf("copy %v to %v", op.Src, op.Dst)
+	}
+	return fmt.Sprintf("reduce %v into %v", op.Src, op.Dst)
+}
+
+// String is the text of the graph.
+func (g *Graph) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rank %d of %d, scratch %d\n", g.Rank, g.Size, g.Tmp)
+	before := g.before()
+	for i, op := range g.Ops {
+		fmt.Fprintf(&b, "%d step %d: %v", i, op.Step, op)
+		for k, d := range before[i] {
+			if k == 0 {
+				b.WriteString(" after")
+			}
+			fmt.Fprintf(&b, " %d", d)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// before lists for each operation which ones must have ended: After, the other
+// way round.
+func (g *Graph) before() [][]int32 {
+	before := make([][]int32, len(g.Ops))
+	for i := range g.Ops {
+		for _, j := range g.After(i) {
+			before[j] = append(before[j], int32(i))
+		}
+	}
+	return before
+}
+
+// Parse reads the text of graphs, one behind the other. An error names the line.
+func Parse(text string) ([]*Graph, error) {
+	var graphs []*Graph
+	p := parser{}
+	begun := 0 // line where the graph in work begins
+	finish := func() error {
+		if begun == 0 {
+			return nil
+		}
+		g, err := p.b.Graph()
+		if err != nil {
+			return fmt.Errorf("the graph that begins in line %d: %w", begun, err)
+		}
+		graphs = append(graphs, g)
+		return nil
+	}
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		line, _, _ = strings.Cut(line, "#")
+		p.words = strings.Fields(line)
+		if len(p.words) == 0 {
+			continue
+		}
+		p.line, p.err = number, nil
+		switch {
+		case p.words[0] == "rank":
+			if err := finish(); err != nil {
+				return nil, err
+			}
+			p.head()
+			begun = number
+		case begun == 0:
+			p.fail("%q stands before the line that says whose graph it is, such as: rank 0 of 4, scratch 0", p.words[0])
+		default:
+			p.op()
+		}
+		if p.err != nil {
+			return nil, p.err
+		}
+	}
+	return graphs, finish()
+}
+
+// parser takes the words of a line from the front. The first fault stays.
+type parser struct {
+	b     Builder
+	line  int
+	words []string
+	err   error
+}
+
+func (p *parser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf("line %d: "+format, append([]any{p.line}, args...)...)
+	}
+}
+
+// next is the next word, "" at the end.
+func (p *parser) next() string {
+	if len(p.words) == 0 {
+		return ""
+	}
+	w := p.words[0]
+	p.words = p.words[1:]
+	return w
+}
+
+func (p *parser) expect(want string) {
+	if w := p.next(); w != want {
+		p.fail("%q is not what stands here, which is %q", w, want)
+	}
+}
+
+// number is a word from 0 to limit, with a mark behind it.
+func (p *parser) number(what, mark string, limit int) int {
+	w := p.next()
+	digits, ok := strings.CutSuffix(w, mark)
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || n < 0 || n > limit {
+		p.fail("%q is no %s: it is a number from 0 to %d%s", w, what, limit, mark)
+		return 0
+	}
+	return n
+}
+
+func (p *parser) end() {
+	if len(p.words) > 0 {
+		p.fail("%q stands behind the end of the line", p.words[0])
+	}
+}
+
+func (p *parser) head() {
+	p.expect("rank")
+	rank := p.number("rank", "", math.MaxInt32)
+	p.expect("of")
+	size := p.number("number of ranks", ",", math.MaxInt32)
+	p.expect("scratch")
+	tmp := p.number("number of bytes", "", math.MaxInt)
+	p.end()
+	if rank >= size {
+		p.fail("there is no rank %d of %d", rank, size)
+	}
+	p.b.Reset(rank, size)
+	p.b.tmp = tmp
+}
+
+// op hands a line to the builder, whose rules it must keep.
+func (p *parser) op() {
+	if n := p.number("number of an operation", "", math.MaxInt32); n != len(p.b.ops) {
+		p.fail("operation %d has the number %d", len(p.b.ops), n)
+	}
+	p.expect("step")
+	p.b.step = int32(p.number("step", ":", math.MaxInt32))
+	var op Op
+	switch kind := p.next(); kind {
+	case "send":
+		op = Op{Kind: Send, Src: p.span()}
+		p.expect("to")
+		op.Peer = int32(p.number("rank", "", math.MaxInt32))
+	case "recv":
+		op = Op{Kind: Recv, Dst: p.span()}
+		p.expect("from")
+		op.Peer = int32(p.number("rank", "", math.MaxInt32))
+	case "copy":
+		op = Op{Kind: Copy, Src: p.span()}
+		p.expect("to")
+		op.Dst = p.span()
+	case "reduce":
+		op = Op{Kind: Reduce, Src: p.span()}
+		p.expect("into")
+		op.Dst = p.span()
+	default:
+		p.fail("there is no operation %q; there are send, recv, copy and reduce", kind)
+	}
+	var after []ID
+	if len(p.words) > 0 {
+		for p.expect("after"); len(p.words) > 0; {
+			after = append(after, ID(p.number("operation before this one", "", len(p.b.ops)-1)))
+		}
+		if after == nil {
+			p.fail("after names no operation")
+		}
+	}
+	if p.err == nil {
+		p.b.add(op, after)
+		if p.b.err != nil {
+			p.fail("%w", p.b.err)
+		}
+	}
+}
+
+// span reads buffer[from:to].
+func (p *parser) span() Span {
+	w := p.next()
+	name, rest, _ := strings.Cut(w, "[")
+	rest, closed := strings.CutSuffix(rest, "]")
+	low, high, _ := strings.Cut(rest, ":")
+	from, err1 := strconv.Atoi(low)
+	to, err2 := strconv.Atoi(high)
+	if !closed || err1 != nil || err2 != nil || from < 0 || to < from {
+		p.fail("%q is no part of a buffer, such as out[8:16]", w)
+		return Span{}
+	}
+	for b := In; b <= Tmp; b++ {
+		if b.String() == name {
+			return Span{b, from, to - from}
+		}
+	}
+	p.fail("%q: there is no buffer %q; there are in, out and tmp", w, name)
+	return Span{}
+}

@@ -1,0 +1,171 @@
+package sched
+
+// What every rank holds after every step, as pieces of the data that the ranks
+// began with. It is for the labels of a picture; the proof that a schedule is right
+// is Validate's.
+
+import (
+	"cmp"
+	"slices"
+)
+
+// piece is a part of a buffer: bytes at to at+n are the bytes off to off+n of the
+// data of the ranks in from, combined. An off below 0 says that nobody can tell.
+type piece struct {
+	at, n int
+	off   int
+	from  []int // in order; shared, never changed
+	how   Kind  // what wrote it: Recv, Copy, Reduce; Send if it was there from the start
+	step  int32 // when
+}
+
+func (p piece) part(from, to int) piece {
+	if p.off >= 0 {
+		p.off += from - p.at
+	}
+	p.at, p.n = from, to-from
+	return p
+}
+
+// contents of a buffer in order, without what was never written.
+type contents []piece
+
+// read gives the pieces of a part, as if it began at 0.
+func (c contents) read(off, n int) contents {
+	var out contents
+	for _, p := range c {
+		if from, to := max(p.at, off), min(p.at+p.n, off+n); from < to {
+			q := p.part(from, to)
+			q.at -= off
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// write puts pieces that begin at 0 into a part. The buffer before is not changed:
+// earlier steps may still show it.
+func (c contents) write(off, n int, pieces contents, how Kind, step int32) contents {
+	var out contents
+	for _, p := range c {
+		if to := min(p.at+p.n, off); p.at < to {
+			out = append(out, p.part(p.at, to))
+		}
+		if from := max(p.at, off+n); from < p.at+p.n {
+			out = append(out, p.part(from, p.at+p.n))
+		}
+	}
+	for _, p := range pieces {
+		p.at, p.how, p.step = p.at+off, how, step
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b piece) int { return cmp.Compare(a.at, b.at) })
+	return out
+}
+
+// combine gives a ∘ b. Both begin at 0 and are n long; what only one has, or what
+// belongs to different places of the data, is of unknown origin.
+func combine(a, b contents, n int) contents {
+	cuts := []int{0, n}
+	for _, p := range slices.Concat(a, b) {
+		cuts = append(cuts, p.at, p.at+p.n)
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	var out contents
+	for i := 1; i < len(cuts); i++ {
+		from, to := cuts[i-1], cuts[i]
+		p := piece{at: from, n: to - from, off: -1}
+		x, y := a.read(from, to-from), b.read(from, to-from)
+		if len(x) == 1 && len(y) == 1 && x[0].off == y[0].off && x[0].off >= 0 {
+			p.off = x[0].off
+			p.from = slices.Concat(x[0].from, y[0].from)
+			slices.Sort(p.from)
+			p.from = slices.Compact(p.from)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// holding is what one rank has in its three buffers.
+type holding [3]contents
+
+// trace is the story of a collective.
+type trace struct {
+	*fitted
+	steps []int32
+	start []holding
+	after [][]holding          // by index of the step, by rank
+	sent  []map[int32]contents // by rank, by operation
+}
+
+// follow runs all graphs. In a step everything happens that the step has, and what
+// earlier steps had and could not do yet.
+func follow(f *fitted, begin func(rank int) []Piece) *trace {
+	t := &trace{fitted: f}
+	now := make([]holding, len(f.graphs))
+	for r, g := range f.graphs {
+		t.sent = append(t.sent, map[int32]contents{})
+		t.steps = append(t.steps, f.step[r]...)
+		pieces := []Piece{{Span: g.reads(), From: r, To: r + 1}}
+		if begin != nil {
+			pieces = begin(r)
+		}
+		for _, p := range pieces {
+			if p.Len > 0 {
+				now[r][p.Buf] = append(now[r][p.Buf], piece{at: p.Off, n: p.Len, off: p.At, from: upTo(p.From, p.To), how: Send, step: -1})
+			}
+		}
+	}
+	t.start = slices.Clone(now)
+	slices.Sort(t.steps)
+	t.steps = slices.Compact(t.steps)
+	done := f.newDone()
+	for _, s := range t.steps {
+		f.order(done, func(r, i int) bool { return f.step[r][i] <= s }, func(r, i int) { t.do(now, r, int32(i), s) })
+		t.after = append(t.after, slices.Clone(now))
+	}
+	return t
+}
+
+func upTo(from, to int) []int {
+	var list []int
+	for ; from < to; from++ {
+		list = append(list, from)
+	}
+	return list
+}
+
+func (t *trace) do(now []holding, r int, i, step int32) {
+	op := &t.graphs[r].Ops[i]
+	src := now[r][op.Src.Buf].read(op.Src.Off, op.Src.Len)
+	dst := &now[r][op.Dst.Buf]
+	switch op.Kind {
+	case Send:
+		t.sent[r][i] = src
+		return
+	case Recv:
+		src = t.sent[op.Peer][t.partner[r][i]]
+	case Reduce:
+		src = combine(src, dst.read(op.Dst.Off, op.Dst.Len), op.Dst.Len)
+	}
+	*dst = dst.write(op.Dst.Off, op.Dst.Len, src, op.Kind, step)
+}
+
+// reads is the part of the input that the graph makes use of.
+func (g *Graph) reads() Span {
+	low, high := -1, 0
+	for _, op := range g.Ops {
+		if op.Kind != Recv && op.Src.Buf == In && op.Src.Len > 0 {
+			if low < 0 || op.Src.Off < low {
+				low = op.Src.Off
+			}
+			high = max(high, op.Src.Off+op.Src.Len)
+		}
+	}
+	if low < 0 {
+		return Span{}
+	}
+	return Span{In, low, high - low}
+}

@@ -1,0 +1,271 @@
+package sched
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Values. A byte's value is the bytes of the ranks' data that were combined into
+// it, in their order. Neighbouring bytes have neighbouring values nearly always,
+// so memory is a list of runs: so many bytes from an offset on of one term. A
+// term is a leaf (data of a rank, or what lay in its output or scratch before) or
+// two terms combined; equal terms are one number, so comparing is cheap.
+
+// term is how a value was made. Two terms can differ in their brackets, or, if the
+// operation commutes, in nothing; what they combine is their sequence.
+type term struct {
+	sequence int32
+	data     bool // made of ranks' data only
+}
+
+// part is a stretch of a sequence: leaves from to to-1, whose bytes lie at the
+// offset of the term's run plus rel.
+type part struct {
+	from, to int32
+	rel      int
+}
+
+// combination is two terms to combine, the right one's offset minus the left one's.
+type combination struct {
+	left, right int32
+	rel         int
+}
+
+// combined is the term that comes of it, and its offset minus the left one's.
+type combined struct {
+	term  int32
+	shift int
+}
+
+// run is n bytes at off: those of a term from base on.
+type run struct {
+	off, n int
+	term   int32
+	base   int
+}
+
+// values is the memory of all ranks, and all terms.
+type values struct {
+	task      *Task
+	ranks     int
+	memory    [][3][]run
+	terms     []term
+	sequences [][]part
+	numbers   map[string]int32 // of sequences, by their text
+	made      map[combination]combined
+	src, dst  []run  // scratch
+	text      []byte // scratch
+}
+
+// newValues lays out the start of a task.
+func newValues(t *Task, graphs []*Graph) *values {
+	n := len(graphs)
+	v := &values{task: t, ranks: n, memory: make([][3][]run, n), numbers: map[string]int32{}, made: map[combination]combined{}}
+	// Leaves: data of the ranks, then their outputs, then their scratch.
+	for leaf := range int32(3 * n) {
+		v.terms = append(v.terms, term{v.sequence([]part{{leaf, leaf + 1, 0}}), leaf < int32(n)})
+	}
+	for r, g := range graphs {
+		m := &t.Ranks[r]
+		v.memory[r] = [3][]run{
+			In:  {{0, m.In, int32(n + r), 0}},
+			Out: {{0, m.Out, int32(n + r), 0}},
+			Tmp: {{0, g.Tmp, int32(2*n + r), 0}},
+		}
+		for _, p := range m.Start {
+			id, base := v.expected(&p)
+			v.write(r, p.Span, []run{{0, p.Len, id, base}})
+		}
+	}
+	return v
+}
+
+// expected is the term of a piece; brackets do not matter.
+func (v *values) expected(p *Piece) (id int32, base int) {
+	id, base = int32(p.From), p.At
+	for r := p.From + 1; r < p.To; r++ {
+		id, base = v.combine(id, base, int32(r), p.At)
+	}
+	return id, base
+}
+
+// move is a copy, or a message.
+func (v *values) move(from int, src Span, to int, dst Span) {
+	v.src = v.read(v.src[:0], from, src)
+	v.write(to, dst, v.src)
+}
+
+// reduce sets dst to src ∘ dst, or says why that is no reduction of elements.
+func (v *values) reduce(rank int, dst, src Span) string {
+	if dst.Len == 0 {
+		return ""
+	}
+	elem := max(v.task.Elem, 1)
+	v.src, v.dst = v.read(v.src[:0], rank, src), v.read(v.dst[:0], rank, dst)
+	var result []run
+	l, r := 0, 0
+	for off := 0; off < dst.Len; {
+		left, right := &v.src[l], &v.dst[r]
+		n := min(left.off+left.n, right.off+right.n) - off
+		a, b := left.base+off-left.off, right.base+off-right.off
+		if v.terms[left.term].data && v.terms[right.term].data && (a%elem != 0 || b%elem != 0 || n%elem != 0) {
+			return fmt.Sprintf("cuts elements of %d bytes: it combines %d bytes of %s with %s", elem, n, v.say(left.term, a, n), v.say(right.term, b, n))
+		}
+		id, base := v.combine(left.term, a, right.term, b)
+		result = append(result, run{off, n, id, base})
+		off += n
+		if off == left.off+left.n {
+			l++
+		}
+		if off == right.off+right.n {
+			r++
+		}
+	}
+	v.write(rank, dst, result)
+	return ""
+}
+
+// read appends the runs of a span, their offsets relative to it.
+func (v *values) read(to []run, rank int, s Span) []run {
+	if s.Len == 0 {
+		return to
+	}
+	all := v.memory[rank][s.Buf]
+	for i := covering(all, s.Off); i < len(all) && all[i].off < s.Off+s.Len; i++ {
+		x := cut(all[i], s.Off, s.Off+s.Len)
+		x.off -= s.Off
+		to = append(to, x)
+	}
+	return to
+}
+
+// write puts runs in place of what a span held.
+func (v *values) write(rank int, s Span, what []run) {
+	if s.Len == 0 {
+		return
+	}
+	all := v.memory[rank][s.Buf]
+	first := covering(all, s.Off)
+	last := first
+	for all[last].off+all[last].n < s.Off+s.Len {
+		last++
+	}
+	before, behind := all[first], all[last]
+	fresh := make([]run, 0, len(what)+2)
+	fresh = appendRun(fresh, cut(before, 0, s.Off))
+	for _, x := range what {
+		x.off += s.Off
+		fresh = appendRun(fresh, x)
+	}
+	fresh = appendRun(fresh, cut(behind, s.Off+s.Len, behind.off+behind.n))
+	v.memory[rank][s.Buf] = slices.Replace(all, first, last+1, fresh...)
+}
+
+// covering is the run that the byte at off is in.
+func covering(all []run, off int) int {
+	i, found := slices.BinarySearchFunc(all, off, func(x run, off int) int { return x.off - off })
+	if !found {
+		i--
+	}
+	return i
+}
+
+// cut is the part of a run between two offsets.
+func cut(x run, off, end int) run {
+	if off > x.off {
+		x.base += off - x.off
+		x.n -= off - x.off
+		x.off = off
+	}
+	x.n = min(x.n, end-x.off)
+	return x
+}
+
+// appendRun lets a run that goes on where the last one ends become one with it.
+func appendRun(to []run, x run) []run {
+	if x.n <= 0 {
+		return to
+	}
+	if len(to) > 0 {
+		if last := &to[len(to)-1]; last.term == x.term && last.base+last.n == x.base {
+			last.n += x.n
+			return to
+		}
+	}
+	return append(to, x)
+}
+
+// combine gives left ∘ right, each from its offset on.
+func (v *values) combine(left int32, a int, right int32, b int) (id int32, base int) {
+	if v.task.Commutes && left > right {
+		left, a, right, b = right, b, left, a
+	}
+	key := combination{left, right, b - a}
+	c, known := v.made[key]
+	if !known {
+		c = v.make(key)
+		v.made[key] = c
+	}
+	return c.term, a + c.shift
+}
+
+// make makes a new term. Its sequence is that of the left one and then that of
+// the right one, or, if the operation commutes, both sorted. Offsets are relative
+// to the first part, so that equal sequences are equal wherever they stand.
+func (v *values) make(c combination) combined {
+	parts := slices.Clone(v.sequences[v.terms[c.left].sequence])
+	for _, p := range v.sequences[v.terms[c.right].sequence] {
+		parts = append(parts, part{p.from, p.to, p.rel + c.rel})
+	}
+	if v.task.Commutes {
+		slices.SortFunc(parts, func(x, y part) int { return int(x.from) - int(y.from) })
+	}
+	shift := parts[0].rel
+	joined := parts[:0]
+	for _, p := range parts {
+		p.rel -= shift
+		if k := len(joined) - 1; k >= 0 && joined[k].to == p.from && joined[k].rel == p.rel && p.from%int32(v.ranks) != 0 {
+			joined[k].to = p.to
+		} else {
+			joined = append(joined, p)
+		}
+	}
+	id := int32(len(v.terms))
+	v.terms = append(v.terms, term{v.sequence(joined), v.terms[c.left].data && v.terms[c.right].data})
+	return combined{id, shift}
+}
+
+// sequence is the number of a sequence.
+func (v *values) sequence(parts []part) int32 {
+	v.text = v.text[:0]
+	for _, p := range parts {
+		v.text = binary.AppendVarint(v.text, int64(p.from))
+		v.text = binary.AppendVarint(v.text, int64(p.to))
+		v.text = binary.AppendVarint(v.text, int64(p.rel))
+	}
+	id, known := v.numbers[string(v.text)]
+	if !known {
+		id = int32(len(v.sequences))
+		v.sequences = append(v.sequences, parts)
+		v.numbers[string(v.text)] = id
+	}
+	return id
+}
+
+// say puts n bytes of a term into words.
+func (v *values) say(id int32, base, n int) string {
+	var words []string
+	for _, p := range v.sequences[v.terms[id].sequence] {
+		at := base + p.rel
+		kind, from, to := int(p.from)/v.ranks, int(p.from)%v.ranks, (int(p.to)-1)%v.ranks
+		text := [...]string{"data", "what was not given but lay at", "unwritten scratch"}[kind]
+		who := fmt.Sprintf("rank %d", from)
+		if to > from {
+			who = fmt.Sprintf("ranks %d to %d", from, to)
+		}
+		words = append(words, fmt.Sprintf("%s [%d:%d) of %s", text, at, at+n, who))
+	}
+	return strings.Join(words, " ∘ ")
+}

@@ -1,0 +1,85 @@
+package mpi_test
+
+// In the steady state, collectives allocate nothing: not the persistent ones, and
+// not the blocking ones that have been called before with the same shape.
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpitest"
+)
+
+// byMessages keeps small collectives out of shared memory.
+const byMessages = "barrier=dissemination,bcast=binomial,gather=binomial,scatter=binomial,allgather=ring,alltoall=pairwise," +
+	"reduce=binomial,allreduce=recursive-doubling,reduce-scatter=pairwise,scan=recursive-doubling,exscan=recursive-doubling"
+
+func TestCollectivesAllocateNothing(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector makes this slow, and allocates itself")
+	}
+	for name, cfg := range map[string]*mpi.Config{"messages": {Collective: byMessages}, "default": nil} {
+		t.Run(name, func(t *testing.T) {
+			mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
+				for _, n := range []int{1, 1 << 10, 1 << 17} {
+					rounds := 250
+					if n > 1<<16 {
+						rounds = 50
+					}
+					collectivesAllocateNothing(t, c, n, rounds)
+				}
+			})
+		})
+	}
+}
+
+func collectivesAllocateNothing(t *testing.T, c *mpi.Comm, n, rounds int) {
+	in, out := make([]float64, n), make([]float64, n)
+	wide, wide2 := make([]float64, n*c.Size()), make([]float64, n*c.Size())
+	counts := []int{n, n}
+	sum := mpi.Sum[float64]
+	calls := map[string]func() error{
+		"Barrier":            func() error { return mpi.Barrier(c) },
+		"Bcast":              func() error { return mpi.Bcast(c, in, 0) },
+		"Gather":             func() error { return mpi.Gather(c, in, wide, 1) },
+		"Scatter":            func() error { return mpi.Scatter(c, wide, out, 1) },
+		"Allgather":          func() error { return mpi.Allgather(c, in, wide) },
+		"Allgatherv":         func() error { return mpi.Allgatherv(c, in, wide, counts, nil) },
+		"Alltoall":           func() error { return mpi.Alltoall(c, wide, wide2) },
+		"Alltoallv":          func() error { return mpi.Alltoallv(c, wide, counts, nil, wide2, counts, nil) },
+		"Reduce":             func() error { return mpi.Reduce(c, in, out, sum(), 0) },
+		"Allreduce":          func() error { return mpi.Allreduce(c, in, out, mpi.Sum[float64]()) },
+		"Allreduce in place": func() error { return mpi.Allreduce(c, nil, out, mpi.Max[float64]()) },
+		"ReduceScatterBlock": func() error { return mpi.ReduceScatterBlock(c, wide, out, sum()) },
+		"Scan":               func() error { return mpi.Scan(c, in, out, sum()) },
+	}
+	for _, name := range sortedNames(calls) {
+		mallocs(t, c, name, 8*n, rounds, func([]byte) {
+			if err := calls[name](); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	ps := []*mpi.Persistent{
+		mpi.BarrierInit(c), mpi.BcastInit(c, in, 1), mpi.AllgatherInit(c, in, wide), mpi.AlltoallInit(c, wide, wide2),
+		mpi.AllreduceInit(c, in, out, mpi.Sum[float64]()), mpi.AlltoallvInit(c, wide, counts, nil, wide2, counts, nil),
+	}
+	reqs := make([]mpi.Request, 0, len(ps))
+	mallocs(t, c, "persistent collectives", 8*n, rounds, func([]byte) {
+		for _, p := range ps { // their buffers overlap, so one after the other
+			reqs = append(reqs[:0], p.Start())
+			if err := mpi.WaitAllInto(reqs, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	mallocs(t, c, "Iallreduce and Wait", 8*n, rounds, func([]byte) {
+		if _, err := mpi.Iallreduce(c, in, out, mpi.Sum[float64]()).Wait(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

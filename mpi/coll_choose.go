@@ -1,0 +1,153 @@
+package mpi
+
+// Which algorithm serves a call. Package coll knows the algorithms and what they
+// cost; here it is told what messages cost between the ranks of a communicator, on
+// which nodes they are, and what the user wants (Config.Collective, Config.Tuning).
+// All ranks must choose the same without asking each other, so only what all know
+// alike may be looked at.
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/muster-mpi/muster/internal/coll"
+)
+
+// What a byte costs where no message is involved, in seconds. Only the proportion
+// to the costs of messages matters.
+const (
+	copyByte   = 0.06e-9
+	reduceByte = 0.12e-9
+)
+
+// chooser is what a communicator knows for its choices.
+type chooser struct {
+	ready bool
+	nodes []int // of each rank, numbered in the order of their first rank; nil: all on one
+	model coll.Model
+}
+
+// nodesOf gives the node of each rank, nil if there is only one.
+func (h *chooser) nodesOf(c *Comm) []int {
+	h.prepare(c)
+	return h.nodes
+}
+
+// prepare looks at the ranks of a communicator, once.
+func (h *chooser) prepare(c *Comm) {
+	if h.ready {
+		return
+	}
+	h.ready = true
+	here, far, near := c.w.client.Node(c.world(c.rank)), -1, -1
+	numbers := map[int]int{}
+	nodes := make([]int, c.size)
+	for r := range nodes {
+		node := c.w.client.Node(c.world(r))
+		if _, seen := numbers[node]; !seen {
+			numbers[node] = len(numbers)
+		}
+		nodes[r] = numbers[node]
+		switch {
+		case r == c.rank:
+		case node == here:
+			near = r
+		default:
+			far = r
+		}
+	}
+	// A message between nodes is what algorithms spend their time with, if there
+	// are several.
+	peer := near
+	if len(numbers) > 1 {
+		h.nodes, peer = nodes, far
+	}
+	cost := c.e.Attr(c.worldOrAnyone(peer)).SendCost
+	h.model = coll.Model{Startup: cost.Fixed * 1e-9, PerByte: cost.PerByte * 1e-9, Copy: copyByte, Reduce: reduceByte, Ports: 1}
+}
+
+// chooseAlgorithm chooses for a call. In place does not matter: in Go one rank may
+// give the same slice twice where another gives two, and both must choose the same.
+// The lock is held.
+func (c *Comm) chooseAlgorithm(s *coll.Shape) (coll.Choice, error) {
+	h := &c.plans.choice
+	h.prepare(c)
+	asked := *s
+	asked.InPlace = false
+	return coll.Choose(&asked, &h.model, c.w.tuning)
+}
+
+// readTuning is the table of what the user wants: first what Config.Collective
+// forces, then the file that Config.Tuning names.
+func readTuning(cfg *Config) (*coll.Tuning, error) {
+	table, err := forced(cfg.Collective)
+	if err != nil {
+		return nil, fmt.Errorf("mpi: Config.Collective (MUSTER_COLLECTIVE) is %q: %w", cfg.Collective, err)
+	}
+	if cfg.Tuning == "" {
+		return table, nil
+	}
+	text, err := os.ReadFile(cfg.Tuning)
+	if err != nil {
+		return nil, fmt.Errorf("mpi: read the tuning table that Config.Tuning (MUSTER_TUNING) names: %w; muster tune writes one, and all hosts need it", err)
+	}
+	file, err := coll.ParseTuning(text)
+	if err != nil {
+		return nil, fmt.Errorf("mpi: the tuning table %s (MUSTER_TUNING): %w", cfg.Tuning, err)
+	}
+	if table == nil {
+		return file, nil
+	}
+	table.Rules = append(table.Rules, file.Rules...)
+	return table, nil
+}
+
+// forced reads "allreduce=ring,bcast=chain:segment=8192": the algorithm of a
+// collective, and its parameters if they should not have their defaults.
+func forced(s string) (*coll.Tuning, error) {
+	if s == "" {
+		return nil, nil
+	}
+	table := &coll.Tuning{About: "Config.Collective"}
+	for _, part := range strings.Split(s, ",") {
+		kind, rest, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not a collective and its algorithm; write allreduce=ring, several with commas", part)
+		}
+		if rest == inSegment {
+			if err := checkSegment(kind); err != nil {
+				return nil, err
+			}
+			continue // see coll_node.go
+		}
+		rule, err := forcedRule(kind, rest)
+		if err != nil {
+			return nil, err
+		}
+		table.Rules = append(table.Rules, rule)
+	}
+	return table, nil
+}
+
+func forcedRule(kind, rest string) (rule coll.Rule, err error) {
+	if rule.Kind, err = coll.ParseKind(kind); err != nil {
+		return rule, err
+	}
+	words := strings.Split(rest, ":")
+	if rule.Algorithm, err = coll.Find(rule.Kind, words[0]); err != nil {
+		return rule, err
+	}
+	values := map[string]int{}
+	for _, word := range words[1:] {
+		name, value, _ := strings.Cut(word, "=")
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			return rule, fmt.Errorf("%q of %s is not a parameter and its number; write segment=8192", word, words[0])
+		}
+		values[name] = n
+	}
+	rule.Params, err = rule.Algorithm.Named(values)
+	return rule, err
+}

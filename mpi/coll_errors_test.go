@@ -1,0 +1,184 @@
+package mpi_test
+
+// Collective calls that cannot be made, or that end badly.
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpitest"
+)
+
+// Started and persistent calls are refused like blocking ones, when they are waited
+// for, and the error bears their own name.
+func TestRefusedCollectives(t *testing.T) {
+	mpitest.Sizes(t, []int{1, 3}, func(t *testing.T, c *mpi.Comm) {
+		size := c.Size()
+		two, three := make([]int, 2), make([]int, 3)
+		sum := mpi.Sum[int]()
+		each := make([]int, size) // counts
+		for i := range each {
+			each[i] = 1
+		}
+		all, tooFew := make([]int, size), make([]int, size-1)
+		negative := append([]int{-1}, each[1:]...)
+		for _, tt := range []struct {
+			what  string
+			class mpi.Class
+			err   error
+			says  string
+		}{
+			{"Ibcast", mpi.ErrRoot, waitErr(mpi.Ibcast(c, two, size)), "ranks 0 to"},
+			{"BcastInit", mpi.ErrRoot, waitErr(mpi.BcastInit(c, two, -1).Start()), "no rank -1"},
+			{"Igather", mpi.ErrCount, waitErr(mpi.Igather(c, two, make([]int, 1), c.Rank())), "out has 1"},
+			{"Gatherv", mpi.ErrCount, mpi.Gatherv(c, two[:1], all, each[:size-1], nil, c.Rank()), "counts for out"},
+			{"Gatherv", mpi.ErrCount, mpi.Gatherv(c, two, all, each, nil, c.Rank()), "in has 2"},
+			{"Scatterv", mpi.ErrBuffer, mpi.Scatterv(c, tooFew, each, nil, two[:1], c.Rank()), "which has"},
+			{"Iscatterv", mpi.ErrArg, waitErr(mpi.Iscatterv(c, all, each, []int{}, two[:1], c.Rank())), "places"},
+			{"Allgatherv", mpi.ErrCount, mpi.Allgatherv(c, two[:1], all, negative, nil), "-1"},
+			{"Alltoallv", mpi.ErrBuffer, mpi.Alltoallv(c, all, each, nil, tooFew, each, nil), "out"},
+			{"Ialltoallv", mpi.ErrBuffer, waitErr(mpi.Ialltoallv(c, tooFew, each, nil, all, each, nil)), "in"},
+			{"Alltoallw", mpi.ErrArg, mpi.Alltoallw(c, all, nil, all, nil), "layouts"},
+			{"Iallreduce", mpi.ErrCount, waitErr(mpi.Iallreduce(c, two, three, sum)), "out 3"},
+			{"Iallreduce", mpi.ErrType, waitErr(mpi.Iallreduce(c, []string{""}, []string{""}, mpi.Op[string]{Combine: func(_, _ []string) {}})), "string"},
+			{"AllreduceInit", mpi.ErrOp, waitErr(mpi.AllreduceInit(c, two, two, mpi.Op[int]{}).Start()), "Combine"},
+			{"ReduceScatter", mpi.ErrBuffer, mpi.ReduceScatter(c, tooFew, two[:1], each, sum), "which has"},
+			{"ReduceScatter", mpi.ErrCount, mpi.ReduceScatter(c, all, two, each, sum), "out has 2"},
+			{"ReduceScatterBlock", mpi.ErrCount, mpi.ReduceScatterBlock(c, all, two, sum), "out has 2"},
+			{"Exscan", mpi.ErrCount, mpi.Exscan(c, two, three, sum), "in has 2"},
+		} {
+			if tt.err == nil && size == 1 && strings.Contains(tt.what, "v") {
+				continue // alone, nothing can be too few
+			}
+			e := wantClass(t, tt.err, tt.class, tt.what)
+			if e.Op != tt.what || !strings.Contains(e.Error(), tt.says) {
+				t.Errorf("error of %s does not say so, and %q: %v", tt.what, tt.says, tt.err)
+			}
+		}
+		barrier(t, c) // nothing was sent
+	})
+}
+
+// Ranks that give different lengths are told, each that sees it, and all go on: the
+// others must not wait for what a rank has still to send.
+func TestStartedCountsThatDiffer(t *testing.T) {
+	mpitest.Run(t, 3, func(t *testing.T, c *mpi.Comm) {
+		own := func(n int) []int { return make([]int, n+c.Rank()) } // each has one more
+		for _, tt := range []struct {
+			name string
+			seen bool // here
+			err  error
+		}{
+			{"Ibcast", c.Rank() != 0, waitErr(mpi.Ibcast(c, own(2), 0))},
+			{"Igather", c.Rank() == 0, waitErr(mpi.Igather(c, own(2), make([]int, 6), 0))},
+			{"Iallreduce", true, waitErr(mpi.Iallreduce(c, own(2), own(2), mpi.Sum[int]()))},
+			{"AllreduceInit", true, waitErr(mpi.AllreduceInit(c, own(2), own(2), mpi.Sum[int]()).Start())},
+		} {
+			if !tt.seen {
+				continue
+			}
+			e := wantClass(t, tt.err, mpi.ErrTruncate, tt.name)
+			if e.Op != tt.name || !strings.Contains(e.Error(), "counts differ") {
+				t.Errorf("error of %s: %v", tt.name, tt.err)
+			}
+		}
+		barrier(t, c)
+	})
+}
+
+func TestConfigCollective(t *testing.T) {
+	for value, says := range map[string]string{
+		"allreduce=rign":                  "recursive-doubling",
+		"alreduce=ring":                   "allreduce",
+		"ring":                            "allreduce=ring",
+		"bcast=chain:segment":             "segment=8192",
+		"bcast=chain:width=8192":          "segment",
+		"bcast=binomial,allgather=cobweb": "bruck",
+	} {
+		_, err := mpi.ConfigFromEnv([]string{"MUSTER_COLLECTIVE=" + value})
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "MUSTER_COLLECTIVE") {
+			t.Errorf("MUSTER_COLLECTIVE=%s: %v; want an error that suggests %s", value, err, says)
+		}
+	}
+	if mpitest.Launched() {
+		return // the job has its configuration
+	}
+	mpitest.RunConfig(t, 3, &mpi.Config{Collective: "allreduce=ring, alltoall=bruck"}, func(t *testing.T, c *mpi.Comm) {
+		for kind, want := range map[string]string{"allreduce": "ring", "alltoall": "bruck"} {
+			choice, err := mpi.ExplainCollective(c, kind, 8192, 0)
+			noError(t, err, "ExplainCollective")
+			if choice.Algorithm != want || len(choice.Others) == 0 || choice.Others[0].Algorithm == want {
+				t.Errorf("%s is forced to %s, and is done by %v", kind, want, choice)
+			}
+		}
+		for _, k := range collCases(c, 300, 3, 1) {
+			k.before()
+			noError(t, k.blocking(), k.name)
+			k.check(t, k.name)
+		}
+		_, err := mpi.ExplainCollective(c, "allreduces", 8, 0)
+		wantClass(t, err, mpi.ErrArg, "a collective that is not there")
+	})
+}
+
+func TestConfigTuning(t *testing.T) {
+	if mpitest.Launched() {
+		t.Skip("the job has its configuration")
+	}
+	file := filepath.Join(t.TempDir(), "tuning.json")
+	rules := `{"about": "a test", "rules": [{"kind": "allgather", "bytes": [0, 100], "algorithm": "ring"}, {"kind": "allgather", "algorithm": "direct"}]}`
+	noError(t, os.WriteFile(file, []byte(rules), 0o644), "WriteFile")
+	mpitest.RunConfig(t, 3, &mpi.Config{Tuning: file, Collective: "bcast=chain"}, func(t *testing.T, c *mpi.Comm) {
+		for _, tt := range []struct {
+			kind  string
+			bytes int
+			want  string
+		}{{"allgather", 100, "ring"}, {"allgather", 101, "direct"}, {"bcast", 8, "chain"}} {
+			choice, err := mpi.ExplainCollective(c, tt.kind, tt.bytes, 0)
+			noError(t, err, "ExplainCollective")
+			if choice.Algorithm != tt.want || choice.Why == "" {
+				t.Errorf("%s of %d bytes is done by %v, want %s", tt.kind, tt.bytes, choice, tt.want)
+			}
+		}
+	})
+	for _, text := range []string{"no file", `{"rules": [{"kind": "allgather", "algorithm": "rong"}]}`} {
+		name := filepath.Join(t.TempDir(), "other.json")
+		if text != "no file" {
+			noError(t, os.WriteFile(name, []byte(text), 0o644), "WriteFile")
+		}
+		if _, err := mpi.Local(1, &mpi.Config{Tuning: name}); err == nil || !strings.Contains(err.Error(), "MUSTER_TUNING") {
+			t.Errorf("a tuning table that cannot be used (%s): %v", text, err)
+		}
+	}
+}
+
+// A function of the user that panics is an error with its stack; the other ranks go
+// on, and so does this one.
+func TestOperationThatPanics(t *testing.T) {
+	for name, cfg := range map[string]*mpi.Config{"messages": {Collective: byMessages}, "default": nil} {
+		t.Run(name, func(t *testing.T) {
+			mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
+				broken := mpi.Op[int]{Name: "broken", Combine: func(inout, in []int) { panic("no such thing") }}
+				n := 1 << 14 // beyond what goes through shared memory
+				in, out := make([]int, n), make([]int, n)
+				p := mpi.AllreduceInit(c, in, out, broken)
+				for what, err := range map[string]error{
+					"Allreduce":     mpi.Allreduce(c, in, out, broken),
+					"Iallreduce":    waitErr(mpi.Iallreduce(c, in, out, broken)),
+					"AllreduceInit": waitErr(p.Start()),
+				} {
+					e := wantClass(t, err, mpi.ErrOp, what)
+					for _, says := range []string{"broken", "no such thing", "coll_errors_test.go"} {
+						if !strings.Contains(e.Error(), says) {
+							t.Errorf("%s: the error does not say %q: %v", what, says, err)
+						}
+					}
+				}
+				barrier(t, c)
+			})
+		})
+	}
+}

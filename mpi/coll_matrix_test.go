@@ -1,0 +1,272 @@
+package mpi_test
+
+// The matrix of the proofs (internal/coll/prove_test.go), executed: every algorithm
+// with every parameter, and the shared segment as one more, × numbers of ranks ×
+// counts × roots × blocks × in place or not × commuting or not, each as a blocking,
+// a started and a persistent call, over the real device. A call goes this way:
+//
+//	matrixCalls      which calls there are, the same list on all ranks
+//	 └ force         the way that is to serve them (export_test.go)
+//	    └ prepared   buffers and what must come (coll_matrix_calls_test.go)
+//	       └ execute make the call in its three forms, compare every byte, and see
+//	                 that it was served by what was forced
+//
+// An ordinary run takes a sample. The whole takes minutes: make coll-matrix.
+
+import (
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpitest"
+)
+
+var (
+	matrixFull  = flag.Bool("matrix.full", false, "execute the whole matrix of collectives, not a sample (minutes)")
+	matrixRanks = flag.String("matrix.ranks", "1,2,3,5,8", "with so many ranks")
+)
+
+// matrixWay is a way to make calls of one kind.
+type matrixWay struct {
+	kind      coll.Kind
+	algorithm *coll.Algorithm // nil: the segment
+	params    []int
+}
+
+func (w matrixWay) String() string {
+	if w.algorithm == nil {
+		return w.kind.String() + " in the segment"
+	}
+	return fmt.Sprintf("%s by %s %v", w.kind, w.algorithm.Name, w.params)
+}
+
+func TestCollectiveMatrix(t *testing.T) {
+	var ranks []int
+	for _, word := range strings.Split(*matrixRanks, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatalf("-matrix.ranks is %q; give numbers with commas between them: %v", *matrixRanks, err)
+		}
+		ranks = append(ranks, n)
+	}
+	var total matrixCount
+	for kind := range coll.Neighbours + 1 {
+		for _, a := range append(coll.Of(kind), nil) {
+			name := "segment"
+			if a != nil {
+				name = a.Name
+			} else if kind == coll.Neighbours {
+				continue // has no form there
+			}
+			t.Run(kind.String()+"/"+name, func(t *testing.T) {
+				mpitest.Sizes(t, ranks, func(t *testing.T, c *mpi.Comm) {
+					n := executeMatrix(t, c, kind, a)
+					if c.Rank() == 0 {
+						total.add(t, kind.String()+" by "+name, c.Size(), n)
+					}
+				})
+			})
+		}
+	}
+	if total.calls > 0 { // else this is not rank 0 of a job
+		t.Log(&total)
+		if *matrixFull && !t.Failed() {
+			fmt.Println(&total)
+		}
+	}
+}
+
+// matrixCount is what was executed.
+type matrixCount struct {
+	mu    sync.Mutex
+	calls int
+	ways  map[string]bool
+	ranks []int
+}
+
+func (m *matrixCount) add(t *testing.T, way string, ranks, calls int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if calls == 0 {
+		t.Logf("%s cannot serve any call among %d ranks", way, ranks)
+		return
+	}
+	if m.calls += calls; m.ways == nil {
+		m.ways = make(map[string]bool)
+	}
+	m.ways[way] = true
+	if !slices.Contains(m.ranks, ranks) {
+		m.ranks = append(m.ranks, ranks)
+	}
+}
+
+func (m *matrixCount) String() string {
+	return fmt.Sprintf("%d calls by %d algorithms, the segment counted for each kind, are right to the byte, among %v ranks", m.calls, len(m.ways), m.ranks)
+}
+
+// executeMatrix executes all calls of a kind by one algorithm, nil for the segment,
+// and counts them.
+func executeMatrix(t *testing.T, world *mpi.Comm, kind coll.Kind, a *coll.Algorithm) (executed int) {
+	c, err := world.Dup() // the barrier of the world itself has a way of its own
+	noError(t, err, "Dup")
+	c.SetName("matrix")
+	ways := []matrixWay{{kind: kind}}
+	if a == nil {
+		if !haveSegment(t, c) {
+			noError(t, c.Free(), "Free")
+			return 0
+		}
+	} else {
+		ways = nil
+		for _, params := range matrixParams(a) {
+			ways = append(ways, matrixWay{kind, a, params})
+		}
+	}
+	defer mpi.Unforce(c, kind)
+	for _, way := range ways {
+		way.force(c)
+		first := true
+		for i, k := range matrixCalls(kind, c.Size()) {
+			can := way.can(k, c.Size())
+			// The first is always taken, so that no way goes without a call.
+			if !*matrixFull && !(can && first) && !sampled(way, c.Size(), i) {
+				continue
+			}
+			n := execute(t, c, way, k, can)
+			if can {
+				first = false
+				executed += n
+			}
+		}
+	}
+	noError(t, c.Free(), "Free")
+	return executed
+}
+
+// haveSegment makes so many calls that the ranks of c share memory; where they
+// cannot have any, it says no.
+func haveSegment(t *testing.T, c *mpi.Comm) bool {
+	t.Helper()
+	one := []int64{1}
+	for range 6 {
+		noError(t, mpi.Allreduce(c, one, []int64{0}, mpi.Sum[int64]()), "Allreduce")
+	}
+	bytes, why := mpi.NodeSegment(c)
+	if bytes > 0 {
+		return true
+	}
+	for _, fair := range []string{"one rank", "different hosts", "MUSTER_NO_SHARED_MEMORY"} {
+		if strings.Contains(why, fair) {
+			return false
+		}
+	}
+	t.Fatalf("rank %d of %d has no segment: %s", c.Rank(), c.Size(), why)
+	return false
+}
+
+// matrixParams is every combination of the values worth trying, and segments that
+// are short enough for most calls to have several of them.
+func matrixParams(a *coll.Algorithm) (all [][]int) {
+	a.EachParams(func(params []int) {
+		all = append(all, slices.Clone(params))
+		for i, p := range a.Params {
+			if p.Name == "segment" && params[i] == p.Values[0] {
+				short := slices.Clone(params)
+				short[i] = 8
+				all = append(all, short)
+			}
+		}
+	})
+	return all
+}
+
+func (w matrixWay) force(c *mpi.Comm) {
+	if w.algorithm == nil {
+		mpi.ForceSegment(c, w.kind)
+	} else {
+		mpi.ForceAlgorithm(c, w.algorithm, w.params)
+	}
+}
+
+// can tells whether a way can serve a call. What it cannot serve, another way does.
+func (w matrixWay) can(k matrixCall, ranks int) bool {
+	if w.algorithm == nil {
+		return !k.irregular && (k.count > 0 || k.kind == coll.Barrier)
+	}
+	s := coll.Shape{Kind: k.kind, Size: ranks, Elem: oddBytes, Commutes: !k.ordered, Bytes: k.count * oddBytes}
+	s.Send.Irregular, s.Recv.Irregular = k.irregular, k.irregular
+	ok, _ := coll.Applicable(w.algorithm, &s)
+	return ok
+}
+
+// sampled tells whether a call is in the sample, alike on all ranks. The sample is
+// about the same for few ranks and for many.
+func sampled(w matrixWay, ranks, i int) bool {
+	h := fnv.New32a()
+	fmt.Fprint(h, w, ranks, i)
+	every := uint32(8)
+	if ranks > 5 {
+		every *= 3
+	}
+	if raceDetector { // under which calls take ten times as long
+		every *= 4
+	}
+	return h.Sum32()%every == 0
+}
+
+// execute makes a call in all forms that a way has, and counts them. If the way
+// cannot serve it, another must, which is checked as well.
+func execute(t *testing.T, c *mpi.Comm, way matrixWay, k matrixCall, can bool) int {
+	r := k.prepared(t, c)
+	what := fmt.Sprintf("%v, %v, on rank %d of %d", way, k, c.Rank(), c.Size())
+	on := c
+	if r.on != nil {
+		on = r.on
+	}
+	run := func(form string, call func() error) {
+		r.restore()
+		r.entered = time.Now()
+		noError(t, call(), what+", "+form)
+		r.left = time.Now()
+		r.check(t, c, what+", "+form)
+	}
+	forms := 1
+	mpi.ForgetPlans(on)
+	run("blocking", r.blocking)
+	way.wantServed(t, on, can, what+", blocking")
+	if way.algorithm != nil { // the other forms are served by messages alone
+		forms = 3
+		mpi.ForgetPlans(on)
+		run("started", func() error { _, err := r.start().Wait(); return err })
+		way.wantServed(t, on, can, what+", started")
+		mpi.ForgetPlans(on)
+		prepared := r.prepare()
+		way.wantServed(t, on, can, what+", prepared")
+		for range 2 {
+			run("prepared", func() error { _, err := prepared.Start().Wait(); return err })
+		}
+	}
+	if r.on != nil {
+		noError(t, r.on.Free(), "Free")
+	}
+	return forms
+}
+
+// wantServed checks that the last call was made in the way that was forced, or, if
+// that cannot be, by an algorithm that can.
+func (w matrixWay) wantServed(t *testing.T, c *mpi.Comm, can bool, what string) {
+	t.Helper()
+	by, params := mpi.ServedBy(c, w.kind)
+	forced := by == w.algorithm && slices.Equal(params, w.params)
+	if can != forced || !can && (by == nil || by == w.algorithm) {
+		t.Fatalf("%s: it was served by %v", what, matrixWay{w.kind, by, params})
+	}
+}

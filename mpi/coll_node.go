@@ -1,0 +1,328 @@
+package mpi
+
+// Collectives of ranks that share a node, in a segment of memory that they share
+// (package nodecoll, T2 4.3). Blocking calls up to a limit take this way, by a rule
+// that is the same on all ranks of the communicator:
+//
+//	inNode, reducedInNode   is it one of those calls? then make it in the team
+//	 └ nodeTeam             the communicator's team, formed at the nodeAfter-th such call
+//	    └ formTeam          rank 0 makes the segment, all map it, or all do without
+//
+// Calls that do not wait, and persistent ones, take the way of messages: they must
+// move on while the rank is elsewhere.
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/nodecoll"
+	"github.com/muster-mpi/muster/internal/p2p"
+)
+
+// Tags of the team's messages, above all that collectives count with.
+const (
+	teamTag = math.MaxInt32     // forms it
+	wakeTag = math.MaxInt32 - 1 // wakes a rank that sleeps in it
+)
+
+// nodeAfter is how many calls a communicator makes by messages before it gets a
+// segment. One that is made for a call or two does not pay for it.
+const nodeAfter = 4
+
+// nodeLimits are the largest calls that go through the segment, in bytes of the
+// data or of a block: beyond it, copying in and out costs more than messages, which
+// both sides move in one copy. In T2 4.3.2 shared memory wins up to 32 KB for
+// broadcast and 8 KB for gather, on other machines.
+var nodeLimits = [...]int{
+	coll.Barrier:       0,
+	coll.Bcast:         32 << 10,
+	coll.Gather:        16 << 10,
+	coll.Scatter:       16 << 10,
+	coll.Allgather:     32 << 10,
+	coll.Alltoall:      16 << 10,
+	coll.Reduce:        64 << 10,
+	coll.Allreduce:     64 << 10,
+	coll.ReduceScatter: 16 << 10,
+	coll.Scan:          16 << 10,
+	coll.Exscan:        16 << 10,
+	coll.Neighbours:    -1,
+}
+
+// inSegment is the name of this way in Config.Collective: a kind that is given it
+// takes it at any size, and a kind that is given another algorithm never does.
+const inSegment = "segment"
+
+// checkSegment says no to kinds that cannot be forced to it.
+func checkSegment(kind string) error {
+	k, err := coll.ParseKind(kind)
+	if err == nil && nodeLimits[k] < 0 {
+		err = fmt.Errorf("%s has no form in shared memory; name another algorithm", kind)
+	}
+	return err
+}
+
+// wantedLimits are nodeLimits, as changed by Config.Collective, which has been
+// checked.
+func wantedLimits(forced string) [len(nodeLimits)]int {
+	limits := nodeLimits
+	for _, part := range strings.Split(forced, ",") {
+		kind, algorithm, _ := strings.Cut(strings.TrimSpace(part), "=")
+		k, err := coll.ParseKind(kind)
+		switch {
+		case err != nil: // nothing is forced
+		case algorithm == inSegment:
+			limits[k] = math.MaxInt
+		default:
+			limits[k] = -1
+		}
+	}
+	return limits
+}
+
+// nodeColl is what a communicator has of its team.
+type nodeColl struct {
+	team   *nodecoll.Team
+	limits [len(nodeLimits)]int
+	calls  int // that could have used it
+	// why there is none; "" before that is known, or if there is one.
+	why string
+}
+
+// inNode makes a call that moves data, if it is one for the segment.
+func (c *Comm) inNode(k *collCall) (done bool, err error) {
+	t, err := c.nodeTeam(k)
+	if t == nil {
+		return err != nil, err
+	}
+	switch key := &k.key; key.kind {
+	case coll.Barrier:
+		err = t.Barrier(k.name)
+	case coll.Bcast:
+		err = t.Bcast(k.name, k.out, key.root)
+	case coll.Gather:
+		err = t.Gather(k.name, k.in, k.out, key.recv, key.root)
+	case coll.Scatter:
+		err = t.Scatter(k.name, k.in, k.out, key.bytes, key.root)
+	case coll.Allgather:
+		err = t.Allgather(k.name, k.in, k.out, key.recv)
+	case coll.Alltoall:
+		err = t.Alltoall(k.name, k.in, k.out, key.bytes)
+	default:
+		return false, nil
+	}
+	if err != nil {
+		err = c.nodeFailure(k.name, err)
+	}
+	return true, err
+}
+
+// reducedInNode makes a call that combines elements, if it is one for the segment.
+func reducedInNode[T Elem](c *Comm, k *collCall, op Op[T]) (done bool, err error) {
+	t, err := c.nodeTeam(k)
+	if t == nil {
+		return err != nil, err
+	}
+	in, out := elements[T](k.in), elements[T](k.out)
+	if k.key.inPlace {
+		in = out
+	}
+	switch k.key.kind {
+	case coll.Reduce:
+		err = nodecoll.Reduce(t, k.name, in, out, op.Apply, !op.NonCommutative, k.key.root)
+	case coll.Allreduce:
+		err = nodecoll.Allreduce(t, k.name, in, out, op.Apply, !op.NonCommutative)
+	case coll.ReduceScatter:
+		err = nodecoll.ReduceScatter(t, k.name, in, out[:k.key.bytes/k.key.elem], op.Apply)
+	case coll.Scan:
+		err = nodecoll.Scan(t, k.name, in, out, op.Apply)
+	case coll.Exscan:
+		err = nodecoll.Exscan(t, k.name, in, out, op.Apply)
+	default:
+		return false, nil
+	}
+	if err != nil {
+		err = c.nodeFailure(k.name, err)
+	}
+	return true, err
+}
+
+// nodeTeam is the team for a call, or nil if the call goes by messages.
+func (c *Comm) nodeTeam(k *collCall) (*nodecoll.Team, error) {
+	bytes := k.key.bytes
+	if k.key.kind == coll.Gather || k.key.kind == coll.Allgather {
+		bytes = k.key.recv
+	}
+	n := c.node
+	if n == nil {
+		n = &nodeColl{why: c.noTeam(), limits: wantedLimits(c.w.cfg.Collective)}
+		c.node = n
+	}
+	switch {
+	case k.key.irregular, bytes > n.limits[k.key.kind], bytes == 0 && k.key.kind != coll.Barrier, !nodecoll.Fits(c.size, k.key.elem):
+		return nil, nil
+	case n.team != nil || n.why != "":
+		return n.team, nil
+	}
+	if n.calls++; n.calls <= nodeAfter {
+		return nil, nil
+	}
+	err := c.formTeam(k.name)
+	return n.team, err
+}
+
+// noTeam says why the ranks of the communicator cannot have a team, as all of them
+// know without asking each other; "" if they may.
+func (c *Comm) noTeam() string {
+	switch {
+	case c.inter != nil:
+		return "it joins two groups"
+	case c.size == 1:
+		return "it has one rank"
+	case !nodecoll.Fits(c.size, 1):
+		return "it has too many ranks"
+	case c.w.cfg.NoSharedMemory:
+		return "MUSTER_NO_SHARED_MEMORY is set"
+	}
+	home := c.w.client.Node(c.world(0))
+	for r := 1; r < c.size; r++ {
+		if c.w.client.Node(c.world(r)) != home {
+			return fmt.Sprintf("ranks 0 and %d are on different hosts", r)
+		}
+	}
+	return ""
+}
+
+// formTeam makes the team. All ranks are here in the same call.
+func (c *Comm) formTeam(op string) error {
+	n := c.node
+	link := &teamLink{c: c, op: op}
+	team, err := nodecoll.Form(nodecoll.Config{Rank: c.rank, Size: c.size, Keeper: link, Exchange: link,
+		Host: c.w.nodes, Crowded: c.e.Crowded(), NoMemfd: c.w.cfg.NoMemfd})
+	var without *nodecoll.Unavailable
+	switch {
+	case err == nil:
+		n.team = team
+		c.w.teams.add(n)
+	case errors.As(err, &without):
+		n.why = err.Error()
+	default:
+		n.why = err.Error()
+		return c.failure(err, op, ProcNull, noTag, 0)
+	}
+	return nil
+}
+
+// nodeFailure turns an error of the team into one of this package.
+func (c *Comm) nodeFailure(op string, err error) error {
+	var differ *nodecoll.Mismatch
+	switch {
+	case !errors.As(err, &differ):
+		return c.failure(err, op, ProcNull, noTag, 0)
+	case differ.Kind != differ.Other:
+		return c.refuse(ErrOther, op, "%w", err)
+	}
+	return c.refuse(ErrTruncate, op, "%w", err)
+}
+
+// teamLink is the rank outside of its team: nodecoll's Keeper and Exchange.
+type teamLink struct {
+	c    *Comm
+	op   string      // that formed the team
+	name engine.Comm // in whose name it wakes
+}
+
+func (l *teamLink) Attend(n int) (sleepy bool, err error) { return l.c.e.Attend(n) }
+
+// Sleep receives the message that wakes. So the rank sleeps like one that waits for
+// a message: it serves others meanwhile, and whoever asks sees whom it waits for.
+func (l *teamLink) Sleep(op string, peer int) error {
+	_, err := l.c.e.Recv(&l.c.co, op, l.c.world(peer), int32(peer), wakeTag, nil)
+	return err
+}
+
+func (l *teamLink) Wake(op string, peer, name int) error {
+	l.name = l.c.co
+	l.name.Rank = int32(name)
+	return l.c.e.Send(&l.name, op, l.c.world(peer), wakeTag, nil, p2p.Standard)
+}
+
+func (l *teamLink) Send(to int, b []byte) error {
+	return l.c.e.Send(&l.c.co, l.op, l.c.world(to), teamTag, b, p2p.Standard)
+}
+
+func (l *teamLink) Recv(from int, b []byte) (int, error) {
+	st, err := l.c.e.Recv(&l.c.co, l.op, l.c.world(from), int32(from), teamTag, b)
+	return st.Bytes, err
+}
+
+// teamList is the teams of a rank, to be given back when it leaves.
+type teamList struct {
+	mu  sync.Mutex
+	all map[*nodeColl]bool
+}
+
+func (l *teamList) add(n *nodeColl) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = make(map[*nodeColl]bool)
+	}
+	l.all[n] = true
+}
+
+// leave gives a communicator's team back.
+func (l *teamList) leave(n *nodeColl, why string) error {
+	if n == nil || n.team == nil {
+		return nil
+	}
+	l.mu.Lock()
+	delete(l.all, n)
+	l.mu.Unlock()
+	team := n.team
+	n.team, n.why = nil, why
+	return team.Close()
+}
+
+// leaveAll gives all of them back.
+func (l *teamList) leaveAll(why string) error {
+	l.mu.Lock()
+	all := l.all
+	l.all = nil
+	l.mu.Unlock()
+	var errs []error
+	for n := range all {
+		errs = append(errs, l.leave(n, why))
+	}
+	return errors.Join(errs...)
+}
+
+// NodeSegment tells how many bytes of memory the ranks of a communicator share for
+// blocking collectives; if 0, why: they have not made enough calls yet, or cannot.
+func NodeSegment(c *Comm) (bytes int, why string) {
+	switch n := c.node; {
+	case n == nil:
+		return 0, fmt.Sprintf("no call yet; the segment is made at call %d", nodeAfter+1)
+	case n.team != nil:
+		return n.team.Bytes(), ""
+	case n.why != "":
+		return 0, n.why
+	default:
+		return 0, fmt.Sprintf("%d calls so far; the segment is made at call %d", n.calls, nodeAfter+1)
+	}
+}
+
+// NodeLimit is the largest call of a kind, by its name in muster explain, that
+// ranks of one host make in shared memory: in bytes of the data, or of a block.
+// Negative: none.
+func NodeLimit(kind string) (int, error) {
+	k, err := coll.ParseKind(kind)
+	if err != nil {
+		return 0, err
+	}
+	return nodeLimits[k], nil
+}

@@ -1,0 +1,108 @@
+package mpi
+
+// The schedules that a communicator keeps: found again, told apart, and bounded.
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/muster-mpi/muster/internal/coll"
+)
+
+// alone is a world of one rank, whose collectives send nothing.
+func alone(t *testing.T) *Comm {
+	t.Helper()
+	worlds, err := Local(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := worlds[0].Finalize(); err != nil {
+			t.Error(err)
+		}
+	})
+	return worlds[0].Comm()
+}
+
+// planFor looks a call up as the call itself does.
+func planFor(t *testing.T, c *Comm, k collCall) *plan {
+	t.Helper()
+	c.e.Lock()
+	defer c.e.Unlock()
+	p, err := c.plan(&k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestPlansAreFoundAgain(t *testing.T) {
+	c := alone(t)
+	calls := map[string]collCall{
+		"bcast of 8":           {key: planKey{kind: coll.Bcast, elem: 1, bytes: 8}},
+		"bcast of 9":           {key: planKey{kind: coll.Bcast, elem: 1, bytes: 9}},
+		"allreduce":            {key: planKey{kind: coll.Allreduce, elem: 8, bytes: 8}},
+		"allreduce in order":   {key: planKey{kind: coll.Allreduce, elem: 8, bytes: 8, ordered: true}},
+		"allreduce in place":   {key: planKey{kind: coll.Allreduce, elem: 8, bytes: 8, inPlace: true}},
+		"allgatherv of 1":      {key: planKey{kind: coll.Allgather, elem: 8, irregular: true}, recvCounts: []int{1}},
+		"allgatherv of 2":      {key: planKey{kind: coll.Allgather, elem: 8, irregular: true}, recvCounts: []int{2}},
+		"allgatherv of 2 at 3": {key: planKey{kind: coll.Allgather, elem: 8, irregular: true}, recvCounts: []int{2}, recvDispls: []int{3}},
+	}
+	first := map[string]*plan{}
+	for name, k := range calls {
+		first[name] = planFor(t, c, k)
+		for other, p := range first {
+			if other != name && p == first[name] {
+				t.Errorf("%s and %s have the same plan", name, other)
+			}
+		}
+	}
+	for range 3 {
+		for name, k := range calls {
+			if planFor(t, c, k) != first[name] {
+				t.Errorf("the plan of %s was not found again", name)
+			}
+		}
+	}
+	// The plan has counts of its own: a program may fill its slice anew.
+	mine := []int{5}
+	k := collCall{key: planKey{kind: coll.Allgather, elem: 8, irregular: true}, recvCounts: mine}
+	p := planFor(t, c, k)
+	mine[0] = 6
+	if planFor(t, c, k) == p {
+		t.Error("a plan for blocks of 5 was taken for blocks of 6")
+	}
+}
+
+// What is used stays, however many others come.
+func TestPlansAreBounded(t *testing.T) {
+	c := alone(t)
+	often := collCall{key: planKey{kind: coll.Allreduce, elem: 8, bytes: 8}}
+	p := planFor(t, c, often)
+	for n := range 5 * keepPlans {
+		planFor(t, c, collCall{key: planKey{kind: coll.Bcast, elem: 1, bytes: n}})
+		if n%10 == 0 {
+			// Another of its kind lies between, so that it is looked for among all.
+			planFor(t, c, collCall{key: planKey{kind: coll.Allreduce, elem: 8, bytes: 16}})
+			if planFor(t, c, often) != p {
+				t.Fatalf("after %d other shapes a plan in use is gone", n)
+			}
+		}
+	}
+	ps := c.plans
+	if len(ps.all) != keepPlans {
+		t.Errorf("%d plans are kept, want %d", len(ps.all), keepPlans)
+	}
+	ops := 0
+	for _, q := range ps.all {
+		ops += len(q.graph.Ops)
+	}
+	if ops != ps.ops {
+		t.Errorf("the plans have %d operations, counted are %d", ops, ps.ops)
+	}
+	for kind, q := range ps.last {
+		if q != nil && !slices.Contains(ps.all, q) {
+			t.Errorf("the last plan of %s is not among those that are kept", coll.Kind(kind))
+		}
+	}
+}

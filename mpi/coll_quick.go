@@ -1,0 +1,77 @@
+package mpi
+
+// The shortest way into the segment of a node, for the calls whose latency programs
+// feel most. A call of some bytes between two cores takes as long as a line needs
+// from one to the other and back; describing it for schedules would add a third to
+// that. What is not plain here takes the general way, which comes to the same team
+// by the same rule (coll_node.go).
+
+import (
+	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/internal/nodecoll"
+)
+
+// quickTeam is nodeTeam for a communicator that has one, with arguments that need
+// no further check.
+func quickTeam[T Elem](c *Comm, kind coll.Kind, bytes int) *nodecoll.Team {
+	n := c.node
+	if n == nil || n.team == nil || bytes == 0 || bytes > n.limits[kind] ||
+		!mayTravel[T](&c.w.types) || !nodecoll.Fits(c.size, sizeOf[T]()) {
+		return nil
+	}
+	return n.team
+}
+
+func quickBcast[T Elem](c *Comm, buf []T, root int) (done bool, err error) {
+	t := quickTeam[T](c, coll.Bcast, len(buf)*sizeOf[T]())
+	if t == nil || uint(root) >= uint(c.size) {
+		return false, nil
+	}
+	if err = t.Bcast("Bcast", rawBytes(buf), root); err != nil {
+		err = c.nodeFailure("Bcast", err)
+	}
+	return true, err
+}
+
+func quickAllgather[T Elem](c *Comm, in, out []T) (done bool, err error) {
+	block := len(in) * sizeOf[T]()
+	t := quickTeam[T](c, coll.Allgather, block)
+	if t == nil || len(out) != len(in)*c.size || same(in, out[c.rank*len(in):]) {
+		return false, nil
+	}
+	if err = t.Allgather("Allgather", rawBytes(in), rawBytes(out), block); err != nil {
+		err = c.nodeFailure("Allgather", err)
+	}
+	return true, err
+}
+
+func quickAlltoall[T Elem](c *Comm, in, out []T) (done bool, err error) {
+	n := len(in) / max(c.size, 1)
+	t := quickTeam[T](c, coll.Alltoall, n*sizeOf[T]())
+	if t == nil || len(out) != len(in) || len(in) != n*c.size || same(in, out) {
+		return false, nil
+	}
+	if err = t.Alltoall("Alltoall", rawBytes(in), rawBytes(out), n*sizeOf[T]()); err != nil {
+		err = c.nodeFailure("Alltoall", err)
+	}
+	return true, err
+}
+
+func quickAllreduce[T Elem](c *Comm, in, out []T, op *Op[T]) (done bool, err error) {
+	t := quickTeam[T](c, coll.Allreduce, len(in)*sizeOf[T]())
+	if t == nil || len(out) != len(in) {
+		return false, nil
+	}
+	switch {
+	case op.predefined != nil:
+		err = nodecoll.Allreduce(t, "Allreduce", in, out, op.predefined.combine, !op.NonCommutative)
+	case op.Combine != nil:
+		err = nodecoll.Allreduce(t, "Allreduce", in, out, op.Combine, !op.NonCommutative)
+	default:
+		return false, nil
+	}
+	if err != nil {
+		err = c.nodeFailure("Allreduce", err)
+	}
+	return true, err
+}

@@ -1,0 +1,64 @@
+package mpi
+
+// What tests outside of the package need of its inside: to have a collective made
+// in a certain way on one communicator, and to see that it was.
+
+import (
+	"math"
+
+	"github.com/muster-mpi/muster/internal/coll"
+)
+
+// ForceAlgorithm has the calls of its kind on c made by an algorithm, where it can,
+// as Config.Collective does from the beginning of a job; also with parameters that
+// Config.Collective would refuse as not worth trying. It holds for the whole rank
+// until Unforce. Plans made before are forgotten.
+func ForceAlgorithm(c *Comm, a *coll.Algorithm, params []int) {
+	forceCollective(c, a.Kind, -1, &coll.Tuning{About: "a test", Rules: []coll.Rule{{Kind: a.Kind, Algorithm: a, Params: params}}})
+}
+
+// ForceSegment has the calls of a kind on c made in shared memory, where they can.
+func ForceSegment(c *Comm, kind coll.Kind) { forceCollective(c, kind, math.MaxInt, nil) }
+
+// Unforce takes back what the two have set for a kind.
+func Unforce(c *Comm, kind coll.Kind) {
+	tuning, _ := readTuning(&c.w.cfg) // it could be read when the rank joined
+	forceCollective(c, kind, nodeLimits[kind], tuning)
+}
+
+func forceCollective(c *Comm, kind coll.Kind, limit int, tuning *coll.Tuning) {
+	c.e.Lock()
+	defer c.e.Unlock()
+	if c.node == nil {
+		c.node = &nodeColl{why: c.noTeam(), limits: nodeLimits}
+	}
+	c.node.limits[kind] = limit
+	c.w.tuning = tuning
+	c.plans.forget()
+}
+
+// ForgetPlans makes the next calls on c choose anew, so that ServedBy tells about
+// them.
+func ForgetPlans(c *Comm) {
+	c.e.Lock()
+	defer c.e.Unlock()
+	c.plans.forget()
+}
+
+func (ps *collPlans) forget() {
+	if ps != nil {
+		ps.last, ps.all, ps.ops = [len(ps.last)]*plan{}, nil, 0
+	}
+}
+
+// ServedBy tells what made the last call of a kind since the plans of c were
+// forgotten: an algorithm and its parameters, or, if no schedule was needed, nil.
+func ServedBy(c *Comm, kind coll.Kind) (*coll.Algorithm, []int) {
+	c.e.Lock()
+	defer c.e.Unlock()
+	if c.plans == nil || c.plans.last[kind] == nil {
+		return nil, nil
+	}
+	by := &c.plans.last[kind].by
+	return by.Algorithm, by.Params
+}

@@ -1,0 +1,224 @@
+package mpi
+
+// Cartesian topologies (MPI-4.1 sections 8.5.1, 8.5.5 to 8.5.7): ranks on a grid
+// of any number of dimensions, numbered row by row, the last dimension fastest.
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Cart is a communicator whose ranks lie on a grid. Each rank has coordinates,
+// and two neighbours in each dimension: one in the negative direction and one in
+// the positive. In a dimension that is periodic the grid is closed to a ring; in
+// others the ranks at the edge have [ProcNull] for a neighbour, with which every
+// message is sent and received at once and without effect, so that programs need
+// no special case there.
+type Cart struct {
+	*Comm
+	dims    []int
+	periods []bool
+	coords  []int
+	near    neighbourhood
+}
+
+// CartCreate puts the ranks of c onto a grid of dims[0] × dims[1] × … places.
+// periods says which dimensions are closed to a ring; nil: none. The grid may
+// have fewer places than c has ranks; ranks without a place get nil.
+//
+// With a nil reorder, the ranks take the places in their order. [Near] puts
+// neighbours onto the same node where it can. All ranks of c call it, with the
+// same arguments.
+func (c *Comm) CartCreate(dims []int, periods []bool, reorder Reorder) (*Cart, error) {
+	order, err := c.gridOrder("CartCreate", dims, periods, reorder)
+	if err != nil {
+		return nil, err
+	}
+	g, err := c.arrange("CartCreate", order, ".cart")
+	if g == nil || err != nil {
+		return nil, err
+	}
+	return newCart(g, dims, periods), nil
+}
+
+// CartMap gives the place that [Comm.CartCreate] would give the calling rank, or
+// Undefined if it would have none. All ranks of c call it, with the same
+// arguments.
+func (c *Comm) CartMap(dims []int, periods []bool, reorder Reorder) (int, error) {
+	order, err := c.gridOrder("CartMap", dims, periods, reorder)
+	if err != nil {
+		return Undefined, err
+	}
+	return placeOf(order, c.rank), nil
+}
+
+func placeOf(order []int, rank int) int {
+	if p := slices.Index(order, rank); p >= 0 {
+		return p
+	}
+	return Undefined
+}
+
+// gridOrder checks the arguments and finds who takes which place.
+func (c *Comm) gridOrder(op string, dims []int, periods []bool, reorder Reorder) ([]int, error) {
+	if err := c.intra(op); err != nil {
+		return nil, err
+	}
+	if periods != nil && len(periods) != len(dims) {
+		return nil, c.refuse(ErrArg, op, "there are %d dimensions, but periods has %d elements", len(dims), len(periods))
+	}
+	places := 1
+	for i, d := range dims {
+		if d < 1 {
+			return nil, c.refuse(ErrDims, op, "dimension %d has %d places; it needs at least 1 (DimsCreate fills in zeros)", i, d)
+		}
+		if places > c.size/d {
+			return nil, c.refuse(ErrDims, op, "a grid of %v has more places than the %d ranks of %s", dims, c.size, c.name)
+		}
+		places *= d
+	}
+	return c.order(op, places, reorder, func() *Arrangement {
+		return gridArrangement(dims, periods, c.nodes())
+	})
+}
+
+// newCart adds the grid to a communicator of as many ranks as it has places.
+func newCart(c *Comm, dims []int, periods []bool) *Cart {
+	g := &Cart{Comm: c, dims: slices.Clone(dims), periods: make([]bool, len(dims))}
+	copy(g.periods, periods)
+	g.coords = gridCoords(dims, c.rank)
+	g.near.c = c
+	// Neighbours are in the order of dimensions, in each the negative direction
+	// first (MPI-4.1 section 8.6). What is sent in the negative direction comes
+	// from the positive one. If both neighbours are the same rank, in a ring of two
+	// or one, only the order tells the two messages apart, so receives are paired
+	// with the positive direction first.
+	for i := range dims {
+		neg, pos := g.beside(i, -1), g.beside(i, +1)
+		g.near.sources = append(g.near.sources, neg, pos)
+		g.near.dests = append(g.near.dests, neg, pos)
+		g.near.paired = append(g.near.paired, 2*i+1, 2*i)
+	}
+	return g
+}
+
+// gridCoords are the coordinates of a place.
+func gridCoords(dims []int, place int) []int {
+	out := make([]int, len(dims))
+	for i := len(dims) - 1; i >= 0; i-- {
+		out[i] = place % dims[i]
+		place /= dims[i]
+	}
+	return out
+}
+
+// gridPlace is the place with some coordinates, ProcNull if they are outside of
+// the grid.
+func gridPlace(dims []int, periods []bool, coords []int) int {
+	place := 0
+	for i, x := range coords {
+		if x < 0 || x >= dims[i] {
+			if periods == nil || !periods[i] {
+				return ProcNull
+			}
+			x = (x%dims[i] + dims[i]) % dims[i]
+		}
+		place = place*dims[i] + x
+	}
+	return place
+}
+
+// beside is the rank some steps away in one dimension.
+func (g *Cart) beside(dim, steps int) int {
+	at := slices.Clone(g.coords)
+	at[dim] += steps % g.dims[dim] // as far as a ring goes; beyond an edge stays beyond
+	if !g.periods[dim] {
+		at[dim] = g.coords[dim] + steps
+	}
+	return gridPlace(g.dims, g.periods, at)
+}
+
+// Dims are the numbers of places in each dimension.
+func (g *Cart) Dims() []int { return slices.Clone(g.dims) }
+
+// Periods tells which dimensions are closed to a ring.
+func (g *Cart) Periods() []bool { return slices.Clone(g.periods) }
+
+// MyCoords are the coordinates of the calling rank.
+func (g *Cart) MyCoords() []int { return slices.Clone(g.coords) }
+
+// Coords are the coordinates of a rank.
+func (g *Cart) Coords(rank int) ([]int, error) {
+	if err := g.checkPeer("Coords", rank, 0); err != nil {
+		return nil, err
+	}
+	if rank == ProcNull {
+		return nil, g.refuse(ErrRank, "Coords", "ProcNull has no coordinates")
+	}
+	return gridCoords(g.dims, rank), nil
+}
+
+// RankOf is the rank with some coordinates. In periodic dimensions they may lie
+// beyond the grid and come round; in others that is an error.
+func (g *Cart) RankOf(coords ...int) (int, error) {
+	if len(coords) != len(g.dims) {
+		return ProcNull, g.refuse(ErrArg, "RankOf", "the grid has %d dimensions, not %d", len(g.dims), len(coords))
+	}
+	rank := gridPlace(g.dims, g.periods, coords)
+	if rank == ProcNull {
+		return ProcNull, g.refuse(ErrArg, "RankOf", "coordinates %v are outside of the grid %v, periodic %v", coords, g.dims, g.periods)
+	}
+	return rank, nil
+}
+
+// Shift says with whom to exchange when all ranks pass something on by so many
+// steps in one dimension, forward or, if steps is negative, backward: src is who
+// it comes from, dst who it goes to. Both fit Sendrecv; beyond an edge they are
+// ProcNull.
+func (g *Cart) Shift(dim, steps int) (src, dst int, err error) {
+	if dim < 0 || dim >= len(g.dims) {
+		return ProcNull, ProcNull, g.refuse(ErrDims, "Shift", "there is no dimension %d: the grid has dimensions 0 to %d", dim, len(g.dims)-1)
+	}
+	return g.beside(dim, -steps), g.beside(dim, steps), nil
+}
+
+// Sub cuts the grid into grids of fewer dimensions, those that keep says, and
+// gives the one that the calling rank is in: with the first of two dimensions
+// kept, its column. All ranks call it, with the same argument.
+func (g *Cart) Sub(keep []bool) (*Cart, error) {
+	if len(keep) != len(g.dims) {
+		return nil, g.refuse(ErrArg, "Sub", "the grid has %d dimensions, but keep has %d elements", len(g.dims), len(keep))
+	}
+	var dims []int
+	var periods []bool
+	colour, key := 0, 0
+	for i, k := range keep {
+		if !k {
+			colour = colour*g.dims[i] + g.coords[i]
+			continue
+		}
+		key = key*g.dims[i] + g.coords[i]
+		dims, periods = append(dims, g.dims[i]), append(periods, g.periods[i])
+	}
+	c, err := g.Split(colour, key)
+	if err != nil {
+		return nil, err
+	}
+	c.SetName(fmt.Sprintf("%s.sub(%d)", g.name, colour))
+	return newCart(c, dims, periods), nil
+}
+
+// Dup makes the same grid with a context of its own; see [Comm.Dup].
+func (g *Cart) Dup() (*Cart, error) {
+	c, err := g.Comm.Dup()
+	if err != nil {
+		return nil, err
+	}
+	return newCart(c, g.dims, g.periods), nil
+}
+
+// Neighbourhood gives the neighbours one step away, dimension by dimension, in
+// each the negative direction first. It makes a Cart a [Topology].
+func (g *Cart) Neighbourhood() (sources, dests []int) { return g.near.lists() }
+
+func (g *Cart) neighbours() *neighbourhood { return &g.near }

@@ -1,0 +1,143 @@
+package mpi
+
+// Graph topologies (MPI-4.1 section 8.5.3): every rank knows the whole graph. For
+// large jobs the distributed graphs of topo_dist.go are better.
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Graph is a communicator with the edges of a graph between its ranks, all of
+// which every rank knows.
+type Graph struct {
+	*Comm
+	edges [][]int
+	near  neighbourhood
+}
+
+// GraphCreate makes a graph: edges[p] are the neighbours of place p. A place may
+// be its own neighbour, and the neighbour of another several times. There may be
+// fewer places than c has ranks; ranks without a place get nil.
+//
+// With a nil reorder, the ranks take the places in their order. [Near] puts
+// neighbours onto the same node where it can. All ranks of c call it, with the
+// same arguments.
+func (c *Comm) GraphCreate(edges [][]int, reorder Reorder) (*Graph, error) {
+	order, err := c.graphOrder("GraphCreate", edges, reorder)
+	if err != nil {
+		return nil, err
+	}
+	g, err := c.arrange("GraphCreate", order, ".graph")
+	if g == nil || err != nil {
+		return nil, err
+	}
+	return newGraph(g, edges), nil
+}
+
+// GraphMap gives the place that [Comm.GraphCreate] would give the calling rank, or
+// Undefined if it would have none. All ranks of c call it, with the same
+// arguments.
+func (c *Comm) GraphMap(edges [][]int, reorder Reorder) (int, error) {
+	order, err := c.graphOrder("GraphMap", edges, reorder)
+	if err != nil {
+		return Undefined, err
+	}
+	return placeOf(order, c.rank), nil
+}
+
+func (c *Comm) graphOrder(op string, edges [][]int, reorder Reorder) ([]int, error) {
+	if err := c.intra(op); err != nil {
+		return nil, err
+	}
+	if len(edges) > c.size {
+		return nil, c.refuse(ErrArg, op, "the graph has %d places, more than the %d ranks of %s", len(edges), c.size, c.name)
+	}
+	for p, to := range edges {
+		for _, q := range to {
+			if q < 0 || q >= len(edges) {
+				return nil, c.refuse(ErrRank, op, "place %d has the neighbour %d; there are places 0 to %d", p, q, len(edges)-1)
+			}
+		}
+	}
+	return c.order(op, len(edges), reorder, func() *Arrangement {
+		a := &Arrangement{Places: len(edges), Nodes: c.nodes()}
+		for p, to := range edges {
+			for _, q := range to {
+				a.Edges = append(a.Edges, Edge{From: p, To: q, Weight: 1})
+			}
+		}
+		return a
+	})
+}
+
+// newGraph adds the edges to a communicator of as many ranks as there are places.
+func newGraph(c *Comm, edges [][]int) *Graph {
+	g := &Graph{Comm: c, edges: make([][]int, len(edges))}
+	for p, to := range edges {
+		g.edges[p] = slices.Clone(to)
+	}
+	mine := g.edges[c.rank]
+	g.near = neighbourhood{c: c, sources: mine, dests: mine}
+	if p, q := oneWay(edges); p >= 0 {
+		// MPI-4.1 section 8.6 wants symmetric graphs. All ranks find the same fault,
+		// so none waits for another.
+		g.near.refused = fmt.Errorf("the graph has more edges from %d to %d than back; "+
+			"use a distributed graph, whose edges have a direction", p, q)
+	}
+	return g
+}
+
+// oneWay finds two places with more edges one way than the other, or -1.
+func oneWay(edges [][]int) (p, q int) {
+	type pair struct{ p, q int }
+	count := map[pair]int{}
+	for p, to := range edges {
+		for _, q := range to {
+			count[pair{p, q}]++
+		}
+	}
+	for p, to := range edges { // in order, so that all ranks name the same
+		for _, q := range to {
+			if count[pair{p, q}] > count[pair{q, p}] {
+				return p, q
+			}
+		}
+	}
+	return -1, -1
+}
+
+// NeighboursOf are the neighbours of a rank.
+func (g *Graph) NeighboursOf(rank int) ([]int, error) {
+	if err := g.checkPeer("NeighboursOf", rank, 0); err != nil {
+		return nil, err
+	}
+	if rank == ProcNull {
+		return nil, g.refuse(ErrRank, "NeighboursOf", "ProcNull has no neighbours")
+	}
+	return slices.Clone(g.edges[rank]), nil
+}
+
+// Edges is the graph: the neighbours of each rank.
+func (g *Graph) Edges() [][]int {
+	out := make([][]int, len(g.edges))
+	for p, to := range g.edges {
+		out[p] = slices.Clone(to)
+	}
+	return out
+}
+
+// Dup makes the same graph with a context of its own; see [Comm.Dup].
+func (g *Graph) Dup() (*Graph, error) {
+	c, err := g.Comm.Dup()
+	if err != nil {
+		return nil, err
+	}
+	return newGraph(c, g.edges), nil
+}
+
+// Neighbourhood gives the neighbours of the calling rank, which it sends to and
+// receives from. It makes a Graph a [Topology].
+func (g *Graph) Neighbourhood() (sources, dests []int) { return g.near.lists() }
+
+func (g *Graph) neighbours() *neighbourhood { return &g.near }
