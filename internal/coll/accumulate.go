@@ -63,16 +63,16 @@ func (x *accumulator) meet(peer, off, n int, s side) {
 	}
 	if moves {
 		x.moves--
-		to := x.home()
+		to := x.home(x.acc)
 		x.f.recv(peer, to.At(off, n))
 		x.f.reduce(to.At(off, n), x.acc.At(off, n))
 		x.acc = to
 		return
 	}
-	other := x.scratch(n)
+	other := x.room.get(n, x.acc)
 	x.f.recv(peer, other)
 	if x.acc.Buf == sched.In {
-		to := x.home()
+		to := x.home(other)
 		x.f.copy(to.At(off, n), x.acc.At(off, n))
 		x.acc = to
 	}
@@ -87,16 +87,14 @@ func (x *accumulator) finish(off, n int) {
 	}
 }
 
-// home is a new place for the value: the last one, if it will not move again.
-func (x *accumulator) home() sched.Span {
+// home is a new place for the value, which is not in use: the last one, if it will
+// not move again.
+func (x *accumulator) home(used sched.Span) sched.Span {
 	if x.moves == 0 && !x.anywhere && x.acc != x.end {
 		return x.end
 	}
-	return x.scratch(x.acc.Len)
+	return x.room.get(x.acc.Len, used)
 }
-
-// scratch is room that the value is not in.
-func (x *accumulator) scratch(n int) sched.Span { return x.room.get(n, x.acc) }
 
 // room is scratch. Small receives have room of their own, to be posted early; large
 // ones take turns.
@@ -108,14 +106,14 @@ type room struct {
 	next   int
 }
 
-// get gives n bytes that are not those of the value.
-func (r *room) get(n int, value sched.Span) sched.Span {
+// get gives n bytes that are not those in use.
+func (r *room) get(n int, used sched.Span) sched.Span {
 	const plenty = 32 << 10
 	if r.took+n > max(plenty, r.most) {
 		for range r.places {
 			p := r.places[r.next]
 			r.next = (r.next + 1) % len(r.places)
-			if p.Len >= n && (value.Buf != sched.Tmp || p.Off != value.Off) {
+			if p.Len >= n && (used.Buf != sched.Tmp || p.Off != used.Off) {
 				return p.At(0, n)
 			}
 		}
