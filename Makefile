@@ -21,7 +21,7 @@ TESTS       ?=
 PEERS       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz lint cross explore bench-peers ofi test-hosts test-launchers test-verbs-vm ci clean
+.PHONY: help build test race multi multi-race fuzz lint cross explore prove bench-peers ofi test-hosts test-launchers test-verbs-vm ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -136,6 +136,9 @@ explore: ## run every order of every small program through the protocols (long)
 	@if grep -qs explore.full internal/p2p/*_test.go; then \
 		$(GO) test ./internal/p2p -run TestExplore -v -timeout 120m -explore.full; \
 	else echo "skipped: there is no explorer in internal/p2p yet"; fi
+
+prove: ## prove every algorithm of every collective for 1 to 33 ranks (minutes)
+	$(GO) test ./internal/coll -run TestMatrix -v -timeout 60m -prove.full
 
 bench-peers: ## measure against Open MPI, MPICH and bare libfabric, write docs/results.md (long)
 	@if [ -d bench/peers ]; then $(GO) run ./bench/peers $(PEERS); \

@@ -61,7 +61,7 @@ func ExplainCollective(c *Comm, collective string, bytes, ranks int) (*Collectiv
 	m := &c.plans.choice.model
 	x := &CollectiveExplained{CollectiveChoice: named(choice.Ranked), Why: choice.Why,
 		Startup: m.Startup, PerByte: m.PerByte, Copy: m.Copy, Reduce: m.Reduce,
-		Segment: wantedLimits(c.w.cfg.Collective)[kind], NoSegment: c.noTeam()}
+		Segment: wantedLimits(c.w.cfg.Collective, c.e.Crowded())[kind], NoSegment: c.noTeam()}
 	for _, r := range choice.Ranking {
 		if r.Algorithm != choice.Algorithm {
 			x.Others = append(x.Others, named(r))

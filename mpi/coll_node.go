@@ -34,22 +34,42 @@ const (
 // segment. One that is made for a call or two does not pay for it.
 const nodeAfter = 4
 
-// nodeLimits are the largest calls that go through the segment, in bytes of the
-// data or of a block: beyond it, copying in and out costs more than messages, which
-// both sides move in one copy. In T2 4.3.2 shared memory wins up to 32 KB for
-// broadcast and 8 KB for gather, on other machines.
-var nodeLimits = [...]int{
+// kindLimits is the largest call of each kind, in bytes of the data or of a block,
+// that goes through the segment; negative: none.
+type kindLimits [coll.Neighbours + 1]int
+
+// nodeLimits are for ranks that have a core each: beyond them, copying in and out
+// costs more than messages, which both sides move in one copy. In T2 4.3.2 shared
+// memory wins up to 32 KB for broadcast and 8 KB for gather, on other machines.
+var nodeLimits = kindLimits{
 	coll.Barrier:       0,
-	coll.Bcast:         32 << 10,
+	coll.Bcast:         16 << 10,
 	coll.Gather:        16 << 10,
 	coll.Scatter:       16 << 10,
-	coll.Allgather:     32 << 10,
+	coll.Allgather:     8 << 10,
 	coll.Alltoall:      16 << 10,
-	coll.Reduce:        64 << 10,
-	coll.Allreduce:     64 << 10,
+	coll.Reduce:        16 << 10,
+	coll.Allreduce:     16 << 10,
 	coll.ReduceScatter: 16 << 10,
 	coll.Scan:          16 << 10,
 	coll.Exscan:        16 << 10,
+	coll.Neighbours:    -1,
+}
+
+// crowdedLimits are for ranks that share cores. A message there costs a switch to
+// the rank that takes it, and what lies in the segment does not.
+var crowdedLimits = kindLimits{
+	coll.Barrier:       0,
+	coll.Bcast:         256 << 10,
+	coll.Gather:        64 << 10,
+	coll.Scatter:       64 << 10,
+	coll.Allgather:     64 << 10,
+	coll.Alltoall:      64 << 10,
+	coll.Reduce:        256 << 10,
+	coll.Allreduce:     256 << 10,
+	coll.ReduceScatter: 64 << 10,
+	coll.Scan:          64 << 10,
+	coll.Exscan:        64 << 10,
 	coll.Neighbours:    -1,
 }
 
@@ -66,10 +86,13 @@ func checkSegment(kind string) error {
 	return err
 }
 
-// wantedLimits are nodeLimits, as changed by Config.Collective, which has been
-// checked.
-func wantedLimits(forced string) [len(nodeLimits)]int {
+// wantedLimits are those for ranks that share cores or not, as changed by
+// Config.Collective, which has been checked.
+func wantedLimits(forced string, crowded bool) kindLimits {
 	limits := nodeLimits
+	if crowded {
+		limits = crowdedLimits
+	}
 	for _, part := range strings.Split(forced, ",") {
 		kind, algorithm, _ := strings.Cut(strings.TrimSpace(part), "=")
 		k, err := coll.ParseKind(kind)
@@ -87,7 +110,7 @@ func wantedLimits(forced string) [len(nodeLimits)]int {
 // nodeColl is what a communicator has of its team.
 type nodeColl struct {
 	team   *nodecoll.Team
-	limits [len(nodeLimits)]int
+	limits kindLimits
 	calls  int // that could have used it
 	// why there is none; "" before that is known, or if there is one.
 	why string
@@ -159,7 +182,7 @@ func (c *Comm) nodeTeam(k *collCall) (*nodecoll.Team, error) {
 	}
 	n := c.node
 	if n == nil {
-		n = &nodeColl{why: c.noTeam(), limits: wantedLimits(c.w.cfg.Collective)}
+		n = &nodeColl{why: c.noTeam(), limits: wantedLimits(c.w.cfg.Collective, false)}
 		c.node = n
 	}
 	switch {
@@ -206,7 +229,8 @@ func (c *Comm) formTeam(op string) error {
 	var without *nodecoll.Unavailable
 	switch {
 	case err == nil:
-		n.team = team
+		// Only now all ranks are sure to know the same about cores, from rank 0.
+		n.team, n.limits = team, wantedLimits(c.w.cfg.Collective, team.Crowded())
 		c.w.teams.add(n)
 	case errors.As(err, &without):
 		n.why = err.Error()
@@ -314,15 +338,4 @@ func NodeSegment(c *Comm) (bytes int, why string) {
 	default:
 		return 0, fmt.Sprintf("%d calls so far; the segment is made at call %d", n.calls, nodeAfter+1)
 	}
-}
-
-// NodeLimit is the largest call of a kind, by its name in muster explain, that
-// ranks of one host make in shared memory: in bytes of the data, or of a block.
-// Negative: none.
-func NodeLimit(kind string) (int, error) {
-	k, err := coll.ParseKind(kind)
-	if err != nil {
-		return 0, err
-	}
-	return nodeLimits[k], nil
 }

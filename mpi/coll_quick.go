@@ -75,3 +75,15 @@ func quickAllreduce[T Elem](c *Comm, in, out []T, op *Op[T]) (done bool, err err
 	}
 	return true, err
 }
+
+// quickBarrier leaves ranks that share cores to the gate (coll_barrier.go).
+func (c *Comm) quickBarrier() (done bool, err error) {
+	n := c.node
+	if n == nil || n.team == nil || n.limits[coll.Barrier] < 0 || n.team.Crowded() {
+		return false, nil
+	}
+	if err = n.team.Barrier("Barrier"); err != nil {
+		err = c.nodeFailure("Barrier", err)
+	}
+	return true, err
+}

@@ -75,8 +75,7 @@ func (d *draft) insert(i int, op sched.Op) {
 	}
 }
 
-// mutants gives every graph that differs from g by one fault. None has more than
-// the name of the fault in common with another.
+// mutants gives every graph that differs from g by one fault.
 func mutants(g *sched.Graph, elem int, try func(fault string, d *draft)) {
 	whole := draftOf(g)
 	change := func(fault string, do func(d *draft)) {

@@ -32,12 +32,17 @@ func matrixRanks() []int {
 }
 
 // matrixCounts is the numbers of elements, of a block or of the data: nothing, one,
-// fewer than ranks, more than ranks, and more than divides.
+// fewer than ranks, more than ranks, more than divides, and for a few numbers of
+// ranks so many that pipelines have several segments of any length worth trying.
 func matrixCounts(ranks int) []int {
+	counts := []int{0, 1, 2*ranks + 5}
 	if *proveFull {
-		return []int{0, 1, ranks - 1, 37, 2*ranks + 5}
+		counts = []int{0, 1, ranks - 1, 37, 2*ranks + 5}
 	}
-	return []int{0, 1, 2*ranks + 5}
+	if ranks == 3 || ranks == 8 {
+		counts = append(counts, 50021)
+	}
+	return counts
 }
 
 func TestMatrix(t *testing.T) {

@@ -62,37 +62,3 @@ func BenchmarkPack(b *testing.B) {
 		}
 	})
 }
-
-// Reductions against a copy that touches as many bytes: a sum of n elements
-// reads two and writes one, so the copy moves one and a half times n.
-func BenchmarkReduce(b *testing.B) {
-	for _, n := range []int{1 << 10, 1 << 15, 1 << 20} {
-		dst, src := make([]float64, n), make([]float64, n)
-		ints, more := make([]int64, n), make([]int64, n)
-		for _, c := range []struct {
-			name   string
-			reduce func()
-		}{
-			{"sum/float64", func() { Sum(dst, src) }},
-			{"min/float64", func() { Min(dst, src) }},
-			{"sum/int64", func() { Sum(ints, more) }},
-			{"max/int64", func() { Max(ints, more) }},
-			{"bitor/int64", func() { BitOr(ints, more) }},
-			{"logicaland/int64", func() { LogicalAnd(ints, more) }},
-		} {
-			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
-				b.SetBytes(int64(24 * n))
-				for b.Loop() {
-					c.reduce()
-				}
-			})
-		}
-		b.Run(fmt.Sprintf("copy/%d", n), func(b *testing.B) {
-			to, from := make([]float64, n*3/2), make([]float64, n*3/2)
-			b.SetBytes(int64(24 * n))
-			for b.Loop() {
-				copy(to, from)
-			}
-		})
-	}
-}

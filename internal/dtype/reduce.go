@@ -1,10 +1,14 @@
 package dtype
 
 // The reductions of MPI-4.1 section 6.9.2 on slices: dst[i] becomes
-// src[i] op dst[i], for as many elements as both have.
+// src[i] op dst[i], for as many elements as both have. The slices are the same or
+// do not overlap.
 //
-// The loops take eight elements at a time through array pointers: one length
-// check for eight, and loads and stores that do not wait for each other.
+// Long slices go through the processor's vector instructions where there are some
+// for the type (reduce_amd64.s). The loops here are for all others, and give the same
+// results to the bit, except that of two NaNs a sum or product may keep either. They
+// take eight elements at a time through array pointers: one length check for eight,
+// and loads and stores that do not wait for each other.
 
 // Integer are the whole numbers.
 type Integer interface {
@@ -23,6 +27,9 @@ type Number interface {
 
 // Sum adds. Integers wrap around.
 func Sum[T Number](dst, src []T) {
+	if len(dst) > fewElements && vectorized(OpSum, dst, src) {
+		return
+	}
 	for len(dst) >= 8 && len(src) >= 8 {
 		d, s := (*[8]T)(dst), (*[8]T)(src)
 		d[0] += s[0]
@@ -42,6 +49,9 @@ func Sum[T Number](dst, src []T) {
 
 // Prod multiplies. Integers wrap around.
 func Prod[T Number](dst, src []T) {
+	if len(dst) > fewElements && vectorized(OpProd, dst, src) {
+		return
+	}
 	for len(dst) >= 8 && len(src) >= 8 {
 		d, s := (*[8]T)(dst), (*[8]T)(src)
 		d[0] *= s[0]
@@ -63,6 +73,9 @@ func Prod[T Number](dst, src []T) {
 // 0, as with Go's min: so the result does not depend on the order in which the
 // ranks are combined, and a NaN anywhere is seen by all.
 func Min[T Real](dst, src []T) {
+	if len(dst) > fewElements && vectorized(OpMin, dst, src) {
+		return
+	}
 	for len(dst) >= 4 && len(src) >= 4 {
 		d, s := (*[4]T)(dst), (*[4]T)(src)
 		d[0] = min(d[0], s[0])
@@ -78,6 +91,9 @@ func Min[T Real](dst, src []T) {
 
 // Max keeps the larger. A NaN wins over every number, as in Min.
 func Max[T Real](dst, src []T) {
+	if len(dst) > fewElements && vectorized(OpMax, dst, src) {
+		return
+	}
 	for len(dst) >= 4 && len(src) >= 4 {
 		d, s := (*[4]T)(dst), (*[4]T)(src)
 		d[0] = max(d[0], s[0])
@@ -94,6 +110,9 @@ func Max[T Real](dst, src []T) {
 // LogicalAnd is 1 where both are not 0, else 0. A Go bool is a byte of 0 or 1
 // and reduces as a uint8.
 func LogicalAnd[T Integer](dst, src []T) {
+	if len(dst) > fewElements && vectorized(OpLogicalAnd, dst, src) {
+		return
+	}
 	for i := range min(len(dst), len(src)) {
 		dst[i] = truth[T](dst[i] != 0 && src[i] != 0)
 	}
@@ -101,6 +120,9 @@ func LogicalAnd[T Integer](dst, src []T) {
 
 // LogicalOr is 1 where at least one is not 0, else 0.
 func LogicalOr[T Integer](dst, src []T) {
+	if len(dst) > fewElements && vectorized(OpLogicalOr, dst, src) {
+		return
+	}
 	for i := range min(len(dst), len(src)) {
 		dst[i] = truth[T](dst[i]|src[i] != 0)
 	}
@@ -108,6 +130,9 @@ func LogicalOr[T Integer](dst, src []T) {
 
 // LogicalXor is 1 where exactly one is not 0, else 0.
 func LogicalXor[T Integer](dst, src []T) {
+	if len(dst) > fewElements && vectorized(OpLogicalXor, dst, src) {
+		return
+	}
 	for i := range min(len(dst), len(src)) {
 		dst[i] = truth[T]((dst[i] != 0) != (src[i] != 0))
 	}
@@ -122,6 +147,9 @@ func truth[T Integer](b bool) T {
 
 // BitAnd combines bit by bit.
 func BitAnd[T Integer](dst, src []T) {
+	if len(dst) > fewElements && vectorized(OpBitAnd, dst, src) {
+		return
+	}
 	for i := range min(len(dst), len(src)) {
 		dst[i] &= src[i]
 	}
@@ -129,6 +157,9 @@ func BitAnd[T Integer](dst, src []T) {
 
 // BitOr combines bit by bit.
 func BitOr[T Integer](dst, src []T) {
+	if len(dst) > fewElements && vectorized(OpBitOr, dst, src) {
+		return
+	}
 	for i := range min(len(dst), len(src)) {
 		dst[i] |= src[i]
 	}
@@ -136,6 +167,9 @@ func BitOr[T Integer](dst, src []T) {
 
 // BitXor combines bit by bit.
 func BitXor[T Integer](dst, src []T) {
+	if len(dst) > fewElements && vectorized(OpBitXor, dst, src) {
+		return
+	}
 	for i := range min(len(dst), len(src)) {
 		dst[i] ^= src[i]
 	}

@@ -6,26 +6,37 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 )
 
-// expect runs a reduction on random elements of every short length and compares
-// it with one element at a time.
+// expect runs a reduction on random elements of every length up to 100, some longer
+// ones and every alignment, and compares it with one element at a time. What lies
+// around the destination stays.
 func expect[T comparable](t *testing.T, name string, reduce func(dst, src []T), one func(d, s T) T, random func() T) {
 	t.Helper()
-	for n := range 37 {
-		dst, src, want := make([]T, n), make([]T, n+n%3), make([]T, n)
+	lengths := []int{255, 256, 257, 1000}
+	for n := range 101 {
+		lengths = append(lengths, n)
+	}
+	for _, n := range lengths {
+		shift := n % 33
+		around, src := make([]T, shift+n+3), make([]T, n+n%3)
 		for i := range src {
 			src[i] = random()
 		}
-		for i := range dst {
-			dst[i] = random()
-			want[i] = one(dst[i], src[i])
+		for i := range around {
+			around[i] = random()
 		}
-		reduce(dst, src)
-		for i := range dst {
-			if dst[i] != want[i] {
-				t.Errorf("%s of %T: element %d of %d is %v, want %v", name, dst, i, n, dst[i], want[i])
+		want := slices.Clone(around)
+		for i := range n {
+			want[shift+i] = one(want[shift+i], src[i])
+		}
+		reduce(around[shift:shift+n], src)
+		for i := range around {
+			if around[i] != want[i] {
+				t.Errorf("%s of %T: element %d of %d is %v, want %v", name, src, i-shift, n, around[i], want[i])
 				return
 			}
 		}
@@ -75,6 +86,9 @@ func TestReductions(t *testing.T) {
 	expectInteger[uint16](t)
 	expectInteger[uint32](t)
 	expectInteger[uint64](t)
+	expectInteger[uint](t)
+	expectInteger[uintptr](t)
+	expectInteger[time.Duration](t) // the name of a type makes no difference
 	expectReal(t, rand.Float32)
 	expectReal(t, rand.Float64)
 	// Small whole numbers: a fused multiply-add must not change a product.
@@ -95,7 +109,7 @@ func TestMinAndMaxDoNotDependOnOrder(t *testing.T) {
 		{"numbers", 3, -2, -2, 3},
 	} {
 		for _, p := range [][2]float64{{c.a, c.b}, {c.b, c.a}} {
-			for n := 1; n <= 5; n++ { // both the unrolled loop and the rest
+			for n := 1; n <= 50; n++ { // loops and vectors
 				low, high, src := make([]float64, n), make([]float64, n), make([]float64, n)
 				low[n-1], high[n-1], src[n-1] = p[0], p[0], p[1]
 				Min(low, src)

@@ -41,13 +41,15 @@ func (k *knowledge) check(w *world) *Fault {
 	if k == nil {
 		return nil
 	}
+	known := make([]uint64, k.words)
 	for r := range w.graphs {
+		clear(known)
+		known[r/64] |= 1 << (r % 64)
+		for i, bits := range k.bits[w.base[r]*k.words : w.base[r+1]*k.words] {
+			known[i%k.words] |= bits
+		}
 		for other := range w.graphs {
-			known := other == r
-			for id := w.base[r]; id < w.base[r+1] && !known; id++ {
-				known = k.bits[id*k.words+other/64]&(1<<(other%64)) != 0
-			}
-			if !known {
+			if known[other/64]&(1<<(other%64)) == 0 {
 				return &Fault{"sync", r, -1, fmt.Sprintf("it can end before rank %d has begun", other)}
 			}
 		}

@@ -263,3 +263,45 @@ func TestValidateAgreement(t *testing.T) {
 		wantFault(t, Validate(mixed, task), "")
 	}
 }
+
+// TestValidateSync lets ranks tell each other that they have begun.
+func TestValidateSync(t *testing.T) {
+	none := Span{Buf: Tmp}
+	both := func(peer int) func(b *Builder) {
+		return func(b *Builder) {
+			b.Send(peer, none)
+			b.Recv(peer, none)
+		}
+	}
+	for _, c := range []struct {
+		about string
+		build []func(b *Builder)
+		want  string
+	}{
+		{"one rank", []func(b *Builder){func(*Builder) {}}, ""},
+		{"two ranks", []func(b *Builder){both(1), both(0)}, ""},
+		{"one tells the other", []func(b *Builder){
+			func(b *Builder) { b.Send(1, none) },
+			func(b *Builder) { b.Recv(0, none) },
+		}, "sync: rank 0: it can end before rank 1 has begun"},
+		{"up a chain and down", []func(b *Builder){
+			func(b *Builder) { b.Recv(1, none, b.Send(1, none)) },
+			func(b *Builder) { b.Send(0, none, b.Recv(2, none, b.Send(2, none, b.Recv(0, none)))) },
+			func(b *Builder) { b.Send(1, none, b.Recv(1, none)) },
+		}, ""},
+		{"the same, and the middle does not wait for the end", []func(b *Builder){
+			func(b *Builder) { b.Recv(1, none, b.Send(1, none)) },
+			func(b *Builder) {
+				got := b.Recv(0, none)
+				b.Send(0, none, got)
+				b.Recv(2, none, b.Send(2, none, got))
+			},
+			func(b *Builder) { b.Send(1, none, b.Recv(1, none)) },
+		}, "sync: rank 0: it can end before rank 2 has begun"},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			task := &Task{Sync: true, Ranks: make([]Memory, len(c.build))}
+			wantFault(t, Validate(graphsBy(t, c.build...), task), c.want)
+		})
+	}
+}

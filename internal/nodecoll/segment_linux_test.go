@@ -1,0 +1,114 @@
+package nodecoll
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// formMapped makes the team of one rank on a mapped segment, as processes do.
+func (s seat) formMapped(dir string, noMemfd bool) (*Team, error) {
+	return Form(Config{Rank: s.rank, Size: s.size, Keeper: s, Exchange: s, NoMemfd: noMemfd, Dir: dir})
+}
+
+// Ranks that map the segment instead of sharing it, with little patience, so that
+// they sleep and wake by plain stores and membarrier where the kernel has it.
+func TestMappedSegment(t *testing.T) {
+	for name, noMemfd := range map[string]bool{"memfd": false, "file": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			g := newRig(3)
+			g.yields = 2
+			var wg sync.WaitGroup
+			for r := range g.size {
+				wg.Go(func() {
+					team, err := seat{g, r}.formMapped(dir, noMemfd)
+					if err != nil {
+						t.Errorf("rank %d: %v", r, err)
+						return
+					}
+					c := newCheck(t, team)
+					for i := range 300 {
+						v := []int64{int64(r)}
+						c.ok(Allreduce(team, "Allreduce", v, v, sum, true), "Allreduce")
+						if v[0] != 3 {
+							t.Errorf("rank %d, call %d: the sum is %d", r, i, v[0])
+						}
+						data := make([]byte, 100*i)
+						if r == i%3 {
+							copy(data, filled(len(data), i))
+						}
+						c.ok(team.Bcast("Bcast", data, i%3), "Bcast")
+						c.equal(data, filled(len(data), i), "Bcast %d", i)
+					}
+					c.ok(team.Close(), "Close")
+					if err := team.Barrier("Barrier"); !errors.Is(err, errClosed) {
+						t.Errorf("a call after Close returns %v", err)
+					}
+				})
+			}
+			wg.Wait()
+			if s, w := g.sleeps.Load(), g.woken.Load(); s != w || s == 0 {
+				t.Errorf("%d sleeps, %d wake-ups: they must be equal, and some", s, w)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != 0 {
+				t.Errorf("%v is left in the directory", left)
+			}
+		})
+	}
+}
+
+// A segment that cannot be made is no error for the job: all go without.
+func TestNoPlaceForASegment(t *testing.T) {
+	g := newRig(2)
+	told := make(chan error, 2)
+	for r := range 2 {
+		go func() {
+			_, err := seat{g, r}.formMapped("/nowhere/at/all", true)
+			told <- err
+		}()
+	}
+	for range 2 {
+		var u *Unavailable
+		if err := <-told; !errors.As(err, &u) || u.Rank != 0 || !strings.Contains(u.Why, "nowhere") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+// What another process number or an older build names is not taken for a segment.
+func TestWrongSegment(t *testing.T) {
+	cfg := &Config{Rank: 1, Size: 2, Dir: t.TempDir(), NoMemfd: true}
+	made, err := createShared(cfg, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer made.release()
+	defer made.forget()
+	short := cfg.Dir + "/short"
+	if err := os.WriteFile(short, []byte("not a segment"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]string{
+		made.address: "is not the segment", // rank 0 has not formatted it
+		"nonsense":   "not the address",
+		strings.Replace(made.address, " 7 ", " 8 ", 1): "is not the segment",
+		"1 1 7 " + short:           "need",
+		"1 1 7 " + cfg.Dir + "/no": "no such file",
+	} {
+		if m, err := attach(cfg, address); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: the error is %v, want something with %q", address, err, want)
+			m.release()
+		}
+	}
+	made.seg.head.format(7, 2)
+	m, err := attach(cfg, made.address)
+	if err != nil {
+		t.Fatalf("the segment itself: %v", err)
+	}
+	if err := m.release(); err != nil {
+		t.Error(err)
+	}
+}
