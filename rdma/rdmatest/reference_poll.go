@@ -135,6 +135,11 @@ func (c *refCQ) Wait(timeout time.Duration) error {
 func (c *refCQ) state() (closed, busy bool) {
 	c.dev.fab.mu.Lock()
 	defer c.dev.fab.mu.Unlock()
+	return c.stateHeld()
+}
+
+// stateHeld is state for who has the lock.
+func (c *refCQ) stateHeld() (closed, busy bool) {
 	busy = len(c.ready) > 0 || len(c.dev.chores) > 0
 	for _, q := range c.dev.qps {
 		busy = busy || q.recvCQ == c && q.receivable()

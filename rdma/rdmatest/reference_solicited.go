@@ -12,9 +12,9 @@ import (
 var _ rdma.SolicitedCQ = (*refCQ)(nil)
 
 func (c *refCQ) ArmSolicited() bool {
-	closed, busy := c.state()
 	c.dev.fab.mu.Lock()
 	defer c.dev.fab.mu.Unlock()
+	closed, busy := c.stateHeld() // a message that came between the look and the arming would wake nobody
 	c.armed = !closed && !busy
 	return c.armed
 }
