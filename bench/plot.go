@@ -35,6 +35,12 @@ type Point struct{ X, Y float64 }
 func ChartOf(b Benchmark, results []Result) Chart {
 	c := Chart{Title: b.Title, X: "message size", Y: b.Column, Bytes: true}
 	compared := slices.ContainsFunc(results, func(r Result) bool { return r.Against != "" && !r.Beside })
+	sizes := map[int]bool{} // over a ratio each size is a line of its own
+	for _, r := range results {
+		if r.Ratio != 0 {
+			sizes[r.Size] = true
+		}
+	}
 	for _, r := range results {
 		if r.Beside || compared && r.Against == "" {
 			continue
@@ -43,6 +49,9 @@ func ChartOf(b Benchmark, results []Result) Chart {
 		if r.Ratio != 0 {
 			name, _, _ = strings.Cut(r.Metric, "/")
 			x, c.X, c.Bytes = r.Ratio, "communication / computation", false
+			if len(sizes) > 1 {
+				name += ", " + Chart{Bytes: true}.label(float64(r.Size))
+			}
 		}
 		if r.Protocol != "" {
 			name += ", " + r.Protocol
