@@ -1,0 +1,10 @@
+// Package iwarp is RDMA over any network that carries TCP: RDMAP over DDP over
+// MPA, as RFC 5040, 5041, 5044, 6581 and 7306 have it. A device of this package
+// talks to another one, and to whatever else speaks iWARP.
+//
+// From the wire up:
+//
+//   - mpa_*.go: the request and reply with which a connection begins, and the
+//     framing of what follows. No I/O: bytes in, bytes out.
+//   - package rdma/internal/ddp: headers, steering tags and placement.
+package iwarp
