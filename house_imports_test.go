@@ -21,6 +21,7 @@ internal/pmix
 internal/lab
 
 rdma/internal/ddp   rdma
+rdma/internal/capture
 rdma/shm            rdma
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
