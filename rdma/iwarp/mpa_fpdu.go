@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
 // Framing (RFC 5044 section 4). A framer makes FPDUs of DDP segments for one
@@ -150,7 +152,7 @@ func (d *deframer) next(b []byte) (segment []byte, n, need int, err error) {
 	if d.crc {
 		got := binary.LittleEndian.Uint32(fpdu[n-fpduCRC:])
 		if want := crc32.Checksum(fpdu[:n-fpduCRC], castagnoli); got != want {
-			d.failed = &mpaError{mpaBadCRC, fmt.Sprintf("the CRC of an FPDU of %d bytes is %08x and should be %08x: the bytes were damaged on their way", n, got, want)}
+			d.failed = &mpaError{ddp.FaultMPACRC, fmt.Sprintf("the CRC of an FPDU of %d bytes is %08x and should be %08x: the bytes were damaged on their way", n, got, want)}
 			return nil, 0, 0, d.failed
 		}
 	}
@@ -188,7 +190,7 @@ func (d *deframer) unmark(fpdu []byte, start int) ([]byte, error) {
 	for ; at < len(fpdu); at += markerSpacing {
 		pointer := binary.BigEndian.Uint32(fpdu[at:])
 		if want := uint32(max(at-start, 0)); pointer&0xFFFF != want {
-			return nil, &mpaError{mpaBadMarker, fmt.Sprintf("a marker points %d bytes back, the lengths before it say %d: the stream has lost its frame",
+			return nil, &mpaError{ddp.FaultMPAMarker, fmt.Sprintf("a marker points %d bytes back, the lengths before it say %d: the stream has lost its frame",
 				pointer&0xFFFF, want)}
 		}
 		end := min(at+markerSpacing, len(fpdu))

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"testing"
+
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
 // sendSegment is a DDP segment of a Send with a body of zeros, as in the figures
@@ -158,7 +160,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 				t.Fatalf("markers %v: bit %d is flipped and the FPDU is taken", markers, bit)
 			case err == nil && need <= len(good):
 				t.Fatalf("markers %v: bit %d is flipped, no error, and %d bytes would do", markers, bit, need)
-			case err != nil && (!errors.As(err, &fault) || fault.code != mpaBadCRC):
+			case err != nil && (!errors.As(err, &fault) || fault.fault != ddp.FaultMPACRC):
 				t.Fatalf("markers %v: bit %d is flipped: %v", markers, bit, err)
 			case err != nil:
 				if _, n, _, again := d.next(good); n != 0 || again != err {
@@ -176,8 +178,8 @@ func TestAMarkerThatPointsElsewhereIsRefused(t *testing.T) {
 		stream[at+3] ^= 8
 		d := deframer{markers: true}
 		var fault *mpaError
-		if _, _, _, err := d.next(stream); !errors.As(err, &fault) || fault.code != mpaBadMarker {
-			t.Errorf("a wrong marker at %d gives %v, expected the code %d", at, err, mpaBadMarker)
+		if _, _, _, err := d.next(stream); !errors.As(err, &fault) || fault.fault != ddp.FaultMPAMarker {
+			t.Errorf("a wrong marker at %d gives %v, expected: %v", at, err, ddp.FaultMPAMarker)
 		}
 	}
 }

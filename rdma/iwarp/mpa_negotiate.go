@@ -1,6 +1,10 @@
 package iwarp
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
 
 // What a request and a reply agree on. The initiator calls request and, with the
 // reply, conclude; the responder calls answer. Both end with the same terms, seen
@@ -57,7 +61,7 @@ func (w *wishes) answer(req *startup, private []byte) (startup, terms, error) {
 	if req.p2p {
 		if t.ready = req.ready & w.ready; t.ready == 0 {
 			rep.reject = true
-			return rep, t, &mpaError{mpaNoMatchingRTR, fmt.Sprintf(
+			return rep, t, &mpaError{ddp.FaultMPAReady, fmt.Sprintf(
 				"the peer offers the first messages %03b of Send, Write and Read, of which we take %03b: no kind is in both", req.ready, w.ready)}
 		}
 		t.ready &= -t.ready // one of them
@@ -81,13 +85,13 @@ func (w *wishes) conclude(rep *startup) (terms, error) {
 	}
 	t.ord = shallower(w.ord, rep.ird)
 	if rep.ord != depthOpen && rep.ord > w.ird {
-		return t, &mpaError{mpaInsufficientIRD, fmt.Sprintf("the peer wants to ask %d Reads at a time, we answer %d", rep.ord, w.ird)}
+		return t, &mpaError{ddp.FaultMPADepth, fmt.Sprintf("the peer wants to ask %d Reads at a time, we answer %d", rep.ord, w.ird)}
 	}
 	if !w.p2p {
 		return t, nil
 	}
 	if t.ready = rep.ready & w.ready; !rep.p2p || t.ready == 0 {
-		return t, &mpaError{mpaNoMatchingRTR, fmt.Sprintf(
+		return t, &mpaError{ddp.FaultMPAReady, fmt.Sprintf(
 			"we offered the first messages %03b of Send, Write and Read, and the peer chose %03b", w.ready, rep.ready)}
 	}
 	t.ready &= -t.ready

@@ -3,6 +3,8 @@ package iwarp
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
 // The request and the reply with which an MPA connection begins (RFC 5044
@@ -186,5 +188,5 @@ func (s *startup) parseEnhanced() {
 }
 
 func startupFault(format string, args ...any) error {
-	return &mpaError{mpaBadStartup, fmt.Sprintf(format, args...)}
+	return &mpaError{ddp.FaultMPAFrame, fmt.Sprintf(format, args...)}
 }

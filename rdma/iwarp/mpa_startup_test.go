@@ -6,6 +6,8 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
 func TestStartupFramesAsSiwSendsThem(t *testing.T) {
@@ -67,7 +69,7 @@ func TestStartupFramesThatAreRefused(t *testing.T) {
 	} {
 		_, n, err := parseStartup(c.bytes, c.reply)
 		var fault *mpaError
-		if n != 0 || !errors.As(err, &fault) || fault.code != mpaBadStartup {
+		if n != 0 || !errors.As(err, &fault) || fault.fault != ddp.FaultMPAFrame {
 			t.Errorf("%s: %d bytes are taken, %v", c.name, n, err)
 		}
 	}
@@ -84,7 +86,7 @@ func TestBothSidesAgree(t *testing.T) {
 		name     string
 		a, b     wishes // initiator, responder
 		at, bt   terms
-		rejected mpaCode // the responder's reason
+		rejected ddp.Fault // the responder's reason
 	}{
 		{"markers are asked for by who receives them",
 			wishes{markers: true, ird: 4, ord: 4}, wishes{ird: 4, ord: 4},
@@ -103,14 +105,14 @@ func TestBothSidesAgree(t *testing.T) {
 			wishes{p2p: true, ready: all, ird: 1, ord: 1}, wishes{ready: readyWrite | readyRead, ird: 1, ord: 1},
 			terms{ready: readyWrite, ird: 1, ord: 1}, terms{ready: readyWrite, ird: 1, ord: 1}, 0},
 		{"no kind is in both",
-			wishes{p2p: true, ready: readySend, ird: 1, ord: 1}, wishes{ready: readyWrite, ird: 1, ord: 1}, terms{}, terms{}, mpaNoMatchingRTR},
+			wishes{p2p: true, ready: readySend, ird: 1, ord: 1}, wishes{ready: readyWrite, ird: 1, ord: 1}, terms{}, terms{}, ddp.FaultMPAReady},
 	} {
 		req := c.a.request([]byte("hello"))
 		req = overTheWire(t, req)
 		rep, bt, err := c.b.answer(&req, nil)
 		if c.rejected != 0 {
 			var fault *mpaError
-			if !errors.As(err, &fault) || fault.code != c.rejected || !rep.reject {
+			if !errors.As(err, &fault) || fault.fault != c.rejected || !rep.reject {
 				t.Errorf("%s: the responder says %v and replies %+v", c.name, err, rep)
 			}
 			rep = overTheWire(t, rep)
@@ -135,19 +137,19 @@ func TestRepliesThatTheInitiatorRefuses(t *testing.T) {
 		name string
 		w    wishes
 		rep  startup
-		code mpaCode
+		code ddp.Fault
 	}{
-		{"a rejection", wishes{}, startup{reply: true, reject: true, revision: 2, enhanced: true}, mpaBadStartup},
-		{"an old reply to a new request", wishes{}, startup{reply: true, revision: 1}, mpaBadStartup},
-		{"a new reply to an old request", wishes{plain: true}, startup{reply: true, revision: 2, enhanced: true}, mpaBadStartup},
-		{"more Reads than we answer", wishes{ird: 2}, startup{reply: true, revision: 2, enhanced: true, ord: 3}, mpaInsufficientIRD},
-		{"client-server for peer-to-peer", p2p, startup{reply: true, revision: 2, enhanced: true}, mpaNoMatchingRTR},
-		{"a first message that was not offered", p2p, startup{reply: true, revision: 2, enhanced: true, p2p: true, ready: readyRead}, mpaNoMatchingRTR},
+		{"a rejection", wishes{}, startup{reply: true, reject: true, revision: 2, enhanced: true}, ddp.FaultMPAFrame},
+		{"an old reply to a new request", wishes{}, startup{reply: true, revision: 1}, ddp.FaultMPAFrame},
+		{"a new reply to an old request", wishes{plain: true}, startup{reply: true, revision: 2, enhanced: true}, ddp.FaultMPAFrame},
+		{"more Reads than we answer", wishes{ird: 2}, startup{reply: true, revision: 2, enhanced: true, ord: 3}, ddp.FaultMPADepth},
+		{"client-server for peer-to-peer", p2p, startup{reply: true, revision: 2, enhanced: true}, ddp.FaultMPAReady},
+		{"a first message that was not offered", p2p, startup{reply: true, revision: 2, enhanced: true, p2p: true, ready: readyRead}, ddp.FaultMPAReady},
 	} {
 		_, err := c.w.conclude(&c.rep)
 		var fault *mpaError
-		if !errors.As(err, &fault) || fault.code != c.code {
-			t.Errorf("%s: %v, expected the code %d", c.name, err, c.code)
+		if !errors.As(err, &fault) || fault.fault != c.code {
+			t.Errorf("%s: %v, expected: %v", c.name, err, c.code)
 		}
 	}
 }
