@@ -57,7 +57,7 @@ cmd/muster          anything
 // they can be scripted, fuzzed, explored and simulated. They have no use for
 // these packages and functions; time comes in as an argument.
 var (
-	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll"}
+	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "rdma/internal/ddp"}
 	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
 	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )

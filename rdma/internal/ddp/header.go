@@ -183,7 +183,7 @@ func (h *Header) check(ddp, rdmap byte, payload int) Fault {
 	case h.Op >= opcodes:
 		return FaultOpcode
 	}
-	kind := &kinds[h.Op]
+	kind := kinds[h.Op]
 	switch {
 	case kind.tagged != isTagged:
 		return FaultOpcode
