@@ -27,14 +27,14 @@ type rpingPeer struct {
 	in     deframer
 	out    framer
 	unread []byte
-	room   int // payload of a segment
+	emss   int           // payload of a TCP segment
+	base   func() uint64 // the address of the next buffer that is offered
 	table  *ddp.Table
 	stream *ddp.Stream
 }
 
 const (
-	rpingOffer = 16   // address, tag and length
-	rpingEMSS  = 1448 // TCP on Ethernet, with time stamps
+	rpingOffer = 16 // address, tag and length
 	rpingLimit = 30 * time.Second
 )
 
@@ -47,23 +47,27 @@ func rpingWishes(crc, markers, p2p bool) wishes {
 // given before it hears more.
 func dialRping(conn net.Conn, w wishes, pause time.Duration) (*rpingPeer, error) {
 	p := newRpingPeer(conn)
+	return p, p.dial(w, pause)
+}
+
+func (p *rpingPeer) dial(w wishes, pause time.Duration) error {
 	req := w.request(nil)
 	if err := p.sendStartup(&req); err != nil {
-		return nil, err
+		return err
 	}
 	rep, err := p.readStartup(true)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if p.terms, err = w.conclude(&rep); err != nil {
-		return nil, err
+		return err
 	}
 	p.agree()
 	time.Sleep(pause)
 	if p.terms.ready == readyWrite { // RFC 6581 section 6: before anything else
-		return p, p.send(p.stream.Write(0, 0, 0), nil)
+		return p.send(p.stream.Write(1, 0, 0), nil) // any tag: none is looked at
 	}
-	return p, nil
+	return nil
 }
 
 // acceptRping is the responder's side.
@@ -91,14 +95,17 @@ func acceptRping(conn net.Conn, w wishes) (*rpingPeer, error) {
 
 func newRpingPeer(conn net.Conn) *rpingPeer {
 	conn.SetDeadline(time.Now().Add(rpingLimit))
-	return &rpingPeer{conn: conn, table: ddp.NewTable(rand.Reader, 100)}
+	return &rpingPeer{
+		conn: conn, table: ddp.NewTable(rand.Reader, 1),
+		emss: 1448, // of Ethernet, with time stamps
+		base: func() uint64 { return 0x5eed_0000 },
+	}
 }
 
 // agree sets up what follows from the terms.
 func (p *rpingPeer) agree() {
 	p.in = deframer{crc: p.terms.crc, markers: p.terms.markersIn}
 	p.out = framer{crc: p.terms.crc, markers: p.terms.markersOut}
-	p.room = segmentFor(rpingEMSS, p.terms.markersOut) - ddp.UntaggedLen
 	p.stream = ddp.NewStream(ddp.Config{Table: p.table, ID: 1, Buffers: p, Inbound: int(p.terms.ird), Outbound: int(p.terms.ord)})
 }
 
@@ -140,10 +147,13 @@ func (p *rpingPeer) read() error {
 	return err
 }
 
+// room is the payload of a segment with a header of so many octets.
+func (p *rpingPeer) room(header int) int { return segmentFor(p.emss, p.terms.markersOut) - header }
+
 // send cuts a message into segments and writes them.
 func (p *rpingPeer) send(m ddp.Message, data []byte) error {
 	for off, done := uint32(0), false; !done; {
-		h, n := m.Segment(off, p.room)
+		h, n := m.Segment(off, p.room(m.Header.Len()))
 		if err := p.write(h, data[off:off+uint32(n)]); err != nil {
 			return fmt.Errorf("%v: %w", h.Op, err)
 		}
@@ -193,7 +203,7 @@ func (p *rpingPeer) step() (h ddp.Header, e ddp.Event, err error) {
 	for f == ddp.NoFault && p.stream.Owed() {
 		var answer ddp.Header
 		var payload []byte
-		if answer, payload, f = p.stream.Respond(p.room); f == ddp.NoFault {
+		if answer, payload, f = p.stream.Respond(p.room(ddp.TaggedLen)); f == ddp.NoFault {
 			if err := p.write(answer, payload); err != nil {
 				return h, e, err
 			}
@@ -234,9 +244,9 @@ func (p *rpingPeer) tell(message [rpingOffer]byte) error {
 	return p.send(p.stream.Send(ddp.Send, rpingOffer, 0), message[:])
 }
 
-// offer registers a buffer and tells the peer where it is.
+// offer tells the peer where a buffer is, and waits until it has used it.
 func (p *rpingPeer) offer(buffer []byte, access rdma.Access) error {
-	const base = 0x5eed_0000
+	base := p.base()
 	tag, err := p.table.Register(ddp.Region{Mem: rdma.MemOf(buffer), Base: base, Access: access})
 	if err != nil {
 		return err
@@ -245,7 +255,14 @@ func (p *rpingPeer) offer(buffer []byte, access rdma.Access) error {
 	binary.BigEndian.PutUint64(message[0:], base)
 	binary.BigEndian.PutUint32(message[8:], uint32(tag))
 	binary.BigEndian.PutUint32(message[12:], uint32(len(buffer)))
-	return p.tell(message)
+	if err := p.tell(message); err != nil {
+		return err
+	}
+	if _, err := p.await(ddp.Received); err != nil {
+		return err
+	}
+	p.table.Deregister(tag)
+	return nil
 }
 
 // client does so many rounds: the peer reads the line and writes it back.
@@ -253,15 +270,9 @@ func (p *rpingPeer) client(rounds, size int) error {
 	for i := range rounds {
 		line, back := rpingData(i, size), make([]byte, size)
 		if err := p.offer(line, rdma.RemoteRead); err != nil {
-			return err
-		}
-		if _, err := p.await(ddp.Received); err != nil {
 			return fmt.Errorf("round %d, the peer reads: %w", i, err)
 		}
 		if err := p.offer(back, rdma.RemoteWrite); err != nil {
-			return err
-		}
-		if _, err := p.await(ddp.Received); err != nil {
 			return fmt.Errorf("round %d, the peer writes: %w", i, err)
 		}
 		if !bytes.Equal(line, back) {
