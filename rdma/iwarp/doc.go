@@ -7,4 +7,12 @@
 //   - mpa_*.go: the request and reply with which a connection begins, and the
 //     framing of what follows. No I/O: bytes in, bytes out.
 //   - package rdma/internal/ddp: headers, steering tags and placement.
+//   - door.go, connect.go: a listening socket for the device, and one TCP connection
+//     for each queue pair.
+//   - send.go, receive.go: what goes out and what comes in. Whoever polls a completion
+//     queue reads and writes the sockets of its queue pairs itself.
+//
+// A refused access ends its connection, as RFC 5040 section 5.4 has it. From then on
+// accesses of that queue pair complete with rdma.StatusRemoteAccess and messages with
+// rdma.StatusFault.
 package iwarp

@@ -1,0 +1,190 @@
+//go:build linux
+
+package iwarp
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Completion queues. Poll moves the sockets of the queue pairs that complete here,
+// then hands out what has come. Wait sleeps on those sockets and on an event that
+// Wake sets.
+
+type completionQueue struct {
+	dev    *device
+	pairs  []*queuePair
+	ring   []completion // a ring of count from head
+	head   int
+	count  int
+	lent   []lentBuffer // by the last Poll
+	epoll  int
+	closed bool
+
+	wakeMu  sync.Mutex // Wake may be called at any time
+	wake    int
+	wakeEnd bool
+}
+
+// completion is one that was not polled yet.
+type completion struct {
+	rdma.Completion
+	loan lentBuffer
+}
+
+// fewSockets is the number of sockets up to which looking at each is cheaper than
+// asking which of them has something.
+const fewSockets = 4
+
+func (d *device) NewCQ(depth int) (rdma.CQ, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, rdma.ErrClosed
+	}
+	c := &completionQueue{dev: d, ring: make([]completion, 64)}
+	var err error
+	if c.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("iwarp: make an epoll descriptor for a completion queue: %w", err)
+	}
+	if c.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		_ = unix.Close(c.epoll)
+		return nil, fmt.Errorf("iwarp: make an event descriptor for a completion queue: %w", err)
+	}
+	if err := unix.EpollCtl(c.epoll, unix.EPOLL_CTL_ADD, c.wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.wake)}); err != nil {
+		_, _ = unix.Close(c.epoll), unix.Close(c.wake)
+		return nil, fmt.Errorf("iwarp: watch the event descriptor of a completion queue: %w", err)
+	}
+	d.cqs = append(d.cqs, c)
+	return c, nil
+}
+
+func (c *completionQueue) Poll(out []rdma.Completion) int {
+	c.dev.mu.Lock()
+	defer c.dev.mu.Unlock()
+	if c.closed {
+		return 0
+	}
+	for _, loan := range c.lent {
+		loan.end()
+	}
+	c.lent = c.lent[:0]
+	if c.count < len(out) || c.count == 0 {
+		c.progress()
+	}
+	n := min(len(out), c.count)
+	for i := range n {
+		one := &c.ring[c.head]
+		out[i] = one.Completion
+		if one.loan.queue != nil {
+			c.lent = append(c.lent, one.loan)
+		}
+		*one = completion{}
+		c.head = (c.head + 1) & (len(c.ring) - 1)
+	}
+	c.count -= n
+	return n
+}
+
+// progress moves the sockets.
+func (c *completionQueue) progress() {
+	if len(c.pairs) <= fewSockets {
+		for _, q := range c.pairs {
+			q.progress()
+		}
+		return
+	}
+	var ready [16]unix.EpollEvent
+	n, _ := unix.EpollWait(c.epoll, ready[:], 0) // an error is one of the next Wait
+	for _, e := range ready[:max(n, 0)] {
+		for _, q := range c.pairs {
+			if q.fd == int(e.Fd) {
+				q.progress()
+				break
+			}
+		}
+	}
+	for _, q := range c.pairs {
+		if q.runnable() {
+			q.progress()
+		}
+	}
+}
+
+// push adds a completion.
+func (c *completionQueue) push(one completion) {
+	if c.closed {
+		one.loan.end()
+		return
+	}
+	if c.count == len(c.ring) {
+		larger := make([]completion, 2*len(c.ring))
+		for i := range c.count {
+			larger[i] = c.ring[(c.head+i)&(len(c.ring)-1)]
+		}
+		c.ring, c.head = larger, 0
+	}
+	c.ring[(c.head+c.count)&(len(c.ring)-1)] = one
+	c.count++
+}
+
+func (c *completionQueue) Wait(timeout time.Duration) error {
+	c.dev.mu.Lock()
+	closed := c.closed
+	busy := c.count > 0 || slices.ContainsFunc(c.pairs, (*queuePair).runnable)
+	c.dev.mu.Unlock()
+	if closed {
+		return rdma.ErrClosed
+	}
+	if busy || timeout <= 0 {
+		return nil
+	}
+	var ready [4]unix.EpollEvent
+	ms := int(min((timeout+time.Millisecond-1)/time.Millisecond, 1<<30))
+	n, err := unix.EpollWait(c.epoll, ready[:], ms)
+	if err != nil && err != unix.EINTR {
+		return fmt.Errorf("iwarp: wait for the sockets of a completion queue: %w", err)
+	}
+	for _, e := range ready[:max(n, 0)] {
+		if int(e.Fd) == c.wake {
+			var count [8]byte
+			_, _ = unix.Read(c.wake, count[:]) // it only has to be 0 again
+		}
+	}
+	return nil
+}
+
+func (c *completionQueue) Wake() {
+	c.wakeMu.Lock()
+	defer c.wakeMu.Unlock()
+	if !c.wakeEnd {
+		one := [8]byte{1}
+		_, _ = unix.Write(c.wake, one[:]) // full means that a wake-up is due anyway
+	}
+}
+
+func (c *completionQueue) Close() error {
+	c.dev.mu.Lock()
+	defer c.dev.mu.Unlock()
+	c.close()
+	return nil
+}
+
+func (c *completionQueue) close() {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	c.count = 0
+	c.wakeMu.Lock()
+	c.wakeEnd = true
+	_, _ = unix.Close(c.wake), unix.Close(c.epoll)
+	c.wakeMu.Unlock()
+	c.dev.cqs = slices.DeleteFunc(c.dev.cqs, func(other *completionQueue) bool { return other == c })
+}

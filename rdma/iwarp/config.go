@@ -1,0 +1,19 @@
+package iwarp
+
+// Config says how a device is opened. The zero value is a device on the loopback
+// interface that lets everybody in.
+type Config struct {
+	// Address is the IP address on which peers reach this device. "": 127.0.0.1.
+	Address string
+	// Key is the secret of the job. Who does not know it is not connected. Empty:
+	// anybody may connect who knows the address of a queue pair.
+	Key []byte
+	// NoCRC asks for frames without a CRC. There is one all the same if the peer
+	// wants it.
+	NoCRC bool
+	// Markers asks the peer to put markers into what it sends to us.
+	Markers bool
+	// Segment is the longest DDP segment to send. 0: as much as fits a TCP segment,
+	// so that a frame begins where a TCP segment does.
+	Segment int
+}
