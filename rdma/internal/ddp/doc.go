@@ -34,5 +34,6 @@
 //
 // Every check ends in a [Fault], which is the layer, type and code that a Terminate
 // carries. It is a number, so that the good case costs nothing. After a fault the
-// stream is over: TerminateFor makes the message that says so.
+// stream is over: Stream.Terminate makes the message that says so, or Stream.Refuse if
+// it was Respond that met the fault.
 package ddp

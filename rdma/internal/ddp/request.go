@@ -1,8 +1,6 @@
 package ddp
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // Queue 1, at the side that is asked: reads (RFC 5040 section 5.2) and atomics (RFC
 // 7306 section 5). A request waits in a queue of the depth that was agreed, and
@@ -12,6 +10,7 @@ import (
 // request is one that is owed an answer.
 type request struct {
 	op     Opcode
+	number uint32
 	read   ReadRequest
 	atomic AtomicRequest
 	sent   uint32 // octets of the answer that have left
@@ -33,7 +32,7 @@ func (q *requests) deliver(h *Header, body []byte) Fault {
 	if q.owed.full() {
 		return FaultNoBuffer
 	}
-	r := request{op: h.Op}
+	r := request{op: h.Op, number: h.MSN}
 	ok := false
 	switch h.Op {
 	case ReadRequestOp:
@@ -100,4 +99,19 @@ func (q *requests) atomic(s *Stream, a *AtomicRequest) (h Header, payload []byte
 	(&AtomicResponse{ID: a.ID, Original: old}).Put(q.result[:])
 	q.answer++
 	return h, q.result[:], NoFault
+}
+
+// refusal is the Terminate for a fault of the oldest request, whose segment has long
+// gone and is made again.
+func (q *requests) refusal(f Fault) Terminate {
+	r := q.owed.at(0)
+	h := Header{Op: r.op, Last: true, QN: QueueRequest, MSN: r.number}
+	var raw [UntaggedLen + ControlMax]byte
+	n := h.Put(raw[:])
+	if r.op == ReadRequestOp {
+		n += r.read.Put(raw[n:])
+	} else {
+		n += r.atomic.Put(raw[n:])
+	}
+	return TerminateFor(f, raw[:n], n)
 }

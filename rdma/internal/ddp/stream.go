@@ -173,11 +173,19 @@ func (s *Stream) Respond(room int) (Header, []byte, Fault) {
 // caused that begins with raw and has size octets. It is false if one was made before:
 // there is only one, and nothing follows it (RFC 5040 section 5.4).
 func (s *Stream) Terminate(f Fault, raw []byte, size int) (m Message, t Terminate, ok bool) {
+	return s.end(TerminateFor(f, raw, size))
+}
+
+// Refuse is Terminate for a fault that Respond gave: the request is to blame.
+func (s *Stream) Refuse(f Fault) (m Message, t Terminate, ok bool) {
+	return s.end(s.requests.refusal(f))
+}
+
+func (s *Stream) end(t Terminate) (Message, Terminate, bool) {
 	if s.finished {
-		return m, t, false
+		return Message{}, Terminate{}, false
 	}
 	s.finished = true
-	t = TerminateFor(f, raw, size)
 	return Message{Header{Op: TerminateOp, QN: QueueTerminate, MSN: 1}, uint32(t.Len())}, t, true
 }
 

@@ -3,7 +3,9 @@ package ddp
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -312,6 +314,51 @@ func TestTerminateEndsAStream(t *testing.T) {
 	}
 }
 
+// TestRefusalShowsTheRequest meets the fault when the segment of the request has gone.
+func TestRefusalShowsTheRequest(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		ask    func(a *side) (Event, Fault)
+		want   Fault
+		shown  Opcode
+		source Tag // of the read that is shown; 0: none is
+	}{
+		{"read", func(a *side) (Event, Fault) { return a.read(1, make([]byte, 8), 0xabcd, 5) }, FaultSourceTag, ReadRequestOp, 0xabcd},
+		{"atomic", func(a *side) (Event, Fault) { return a.fetch(1, AtomicRequest{Target: 0xabcd}) }, FaultSourceTag, AtomicRequestOp, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := newPair(t, nil)
+			if _, f := a.read(1, nil, 0, 0); f != NoFault { // so that it is request 2
+				t.Fatal(f)
+			}
+			if _, f := c.ask(a); f != NoFault {
+				t.Fatal(f)
+			}
+			_, f := b.answer()
+			wantFault(t, "Respond", f, c.want)
+			m, terminate, ok := b.stream.Refuse(f)
+			if !ok {
+				t.Fatal("no Terminate")
+			}
+			var h Header
+			if _, f := h.Decode(terminate.DDP(), int(terminate.Size)); f != NoFault || h.Op != c.shown || h.MSN != 2 {
+				t.Fatalf("shown: %+v, %v", h, f)
+			}
+			if r, ok := terminate.Request(); ok != (c.source != 0) || r.Source != c.source {
+				t.Fatalf("shown: %+v, %v", r, ok)
+			}
+			body := make([]byte, terminate.Len())
+			terminate.Put(body)
+			if e, f := b.send(m, body); f != NoFault || e.Kind != Terminated || e.Fault != c.want {
+				t.Fatalf("%+v, %v", e, f)
+			}
+			if _, _, ok := b.stream.Refuse(f); ok {
+				t.Fatal("a second Terminate on one stream")
+			}
+		})
+	}
+}
+
 func TestFlushGivesBackWhatIsOpen(t *testing.T) {
 	a, b := newPair(t, nil)
 	_, tag := b.region(64, rdma.RemoteRead, nil)
@@ -337,5 +384,108 @@ func TestFlushGivesBackWhatIsOpen(t *testing.T) {
 	}
 	if b.stream.Owed() {
 		t.Fatal("an answer is owed after the end")
+	}
+}
+
+func TestRequestFaults(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		request AtomicRequest
+		asked   Fault // when the request comes
+		done    Fault // when it is its turn
+	}{
+		{"aligned", AtomicRequest{Code: FetchAdd, TO: 0x1008}, NoFault, NoFault},
+		{"not aligned", AtomicRequest{Code: FetchAdd, TO: 0x1004}, NoFault, FaultAlignment},
+		{"over the end", AtomicRequest{Code: FetchAdd, TO: 0x103c}, NoFault, FaultSourceBounds},
+		{"code 1", AtomicRequest{Code: 1, TO: 0x1008}, FaultUnspecified, NoFault},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := newPair(t, nil)
+			_, c.request.Target = b.region(64, bothWays, nil)
+			_, f := a.fetch(1, c.request)
+			wantFault(t, "request", f, c.asked)
+			_, f = b.answer()
+			wantFault(t, "answer", f, c.done)
+		})
+	}
+}
+
+// TestReadsAnsweredOutOfTurn takes the answer to the second read first: it may be
+// placed, as datagrams come, but not delivered.
+func TestReadsAnsweredOutOfTurn(t *testing.T) {
+	a, _ := newPair(t, nil)
+	var requests [2]ReadRequest
+	var sinks [2][]byte
+	for i := range requests {
+		sinks[i] = make([]byte, 8)
+		var err error
+		if _, requests[i], err = a.stream.Read(uint64(i), rdma.MemOf(sinks[i]), 1, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := Header{Op: ReadResponse, Last: true, Tag: requests[1].Sink}
+	to, f := a.stream.Place(&second, 0, 8)
+	if f != NoFault || &to[0] != &sinks[1][0] {
+		t.Fatalf("Place: %v", f)
+	}
+	var e Event
+	wantFault(t, "Deliver out of turn", a.stream.Deliver(&second, 8, nil, &e), FaultTag)
+	first := Header{Op: ReadResponse, Last: true, Tag: requests[0].Sink}
+	for i, h := range []Header{first, second} {
+		if f := a.stream.Deliver(&h, 8, nil, &e); f != NoFault || e.ID != uint64(i) {
+			t.Fatalf("answer %d: %+v, %v", i, e, f)
+		}
+	}
+}
+
+// TestDeliverWithoutPlace is a device that forgets a step: it is refused, not trusted.
+func TestDeliverWithoutPlace(t *testing.T) {
+	_, b := newPair(t, nil)
+	var e Event
+	h := Header{Op: Send, Last: true, MSN: 1}
+	wantFault(t, "no receive", b.stream.Deliver(&h, 8, nil, &e), FaultNoBuffer)
+	b.buffers.post(1, make([]byte, 4))
+	wantFault(t, "too long", b.stream.Deliver(&h, 8, nil, &e), FaultTooLong)
+	if e.Kind != Nothing {
+		t.Fatalf("%+v after a fault", e)
+	}
+}
+
+func TestPlaceWrapsNowhere(t *testing.T) {
+	_, b := newPair(t, nil)
+	_, tag := b.region(64, bothWays, nil)
+	h := Header{Op: Write, Tag: tag, TO: 1<<64 - 4}
+	_, f := b.stream.Place(&h, 0x1004, 4) // 0x1000 behind the end of all addresses
+	wantFault(t, "Place", f, FaultTagWrap)
+}
+
+func TestReadNeedsATag(t *testing.T) {
+	s := NewStream(Config{Table: NewTable(strings.NewReader(""), 1), ID: 1, Outbound: 1})
+	for range 2 { // and takes no place in the queue
+		if _, _, err := s.Read(1, rdma.Mem{}, 1, 0); !errors.Is(err, io.EOF) {
+			t.Fatalf("%v, want the fault of the random source", err)
+		}
+	}
+}
+
+func TestRingAgainstSlice(t *testing.T) {
+	r := newRing[int](3)
+	var model []int
+	for step := range 100 {
+		if step%7 < 4 && !r.full() {
+			*r.push() = step
+			model = append(model, step)
+		} else if len(model) > 0 {
+			r.pop()
+			model = model[1:]
+		}
+		if int(r.n) != len(model) || r.full() != (len(model) == 3) {
+			t.Fatalf("step %d: %d items, want %d", step, r.n, len(model))
+		}
+		for i, want := range model {
+			if got := *r.at(int32(i)); got != want {
+				t.Fatalf("step %d: item %d is %d, want %d", step, i, got, want)
+			}
+		}
 	}
 }

@@ -60,6 +60,7 @@ func TestTerminateOfSoftIWARP(t *testing.T) {
 		{"11000300" + "000e" + "c140" + "000000010000000000000000", FaultTag, TaggedLen},
 		{"1000c000" + "0000" + "c140" + "000000010000000000000000", FaultDDP, TaggedLen},
 		{"10000700" + "002e" + "4141" + "00000000000000010000000100000000" + strings.Repeat("00", 28), FaultSourceTag, UntaggedLen},
+		{"1100c000" + "000e" + "c140" + "0000", FaultTag, 0},
 		{"0205c000", FaultVersion, 0}, // says that a header follows, and none does
 	} {
 		b, err := hex.DecodeString(c.octets)
