@@ -3,6 +3,9 @@ package dgram
 import (
 	"math"
 	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
 // The sending half of RD, for one peer: push queues a message, next cuts it into
@@ -23,6 +26,15 @@ type message struct {
 	length    int      // octets in all
 	cut       int      // octets that have become segments
 	id        uint64   // the user's name for it
+
+	// What the device knows of it.
+	number  uint32 // MSN
+	opcode  ddp.Opcode
+	inline  bool
+	headLen int
+	head    [rdma.HeadMax]byte
+	body    rdma.Mem
+	kept    []byte // the body of one that was posted inline
 }
 
 // segment is one datagram to transmit.

@@ -51,6 +51,9 @@ const (
 	flagReceipt = 0x02
 	wordsShift  = 2
 	wordsMask   = 0x1C
+
+	// longestHeader is the room to leave before the segment.
+	longestHeader = headerLen + numberedLen + receiptLen + 8*len(sightings{})
 )
 
 // life names one opening of a device: 48 random bits, never 0.
