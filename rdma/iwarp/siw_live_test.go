@@ -135,17 +135,17 @@ func TestSiwTerminatesWhatIsForbidden(t *testing.T) {
 
 // Our responder against rping -c: RDMA Read asked and RDMA Write sent.
 func TestSiwClientIsServed(t *testing.T) {
+	address := *siwListen
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
 	for _, crc := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crc=%v", crc), func(t *testing.T) {
-			address := *siwListen
-			if address == "" {
-				address = "127.0.0.1:0"
-			}
-			l, err := net.Listen("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
 			if *siwListen == "" {
 				client := make(chan error, 1)
 				go func() { client <- ownClient(l.Addr().String(), *siwRounds) }()

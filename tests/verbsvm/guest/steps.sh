@@ -37,6 +37,32 @@ step_device() {
 	wait $!
 }
 
+# Our own iWARP (rdma/iwarp), which is no device of the kernel's, is the other side of
+# rping in both roles.
+step_iwarp() {
+	if [ $kind != siw ]; then
+		note "only siw speaks iWARP"
+		return $not_run
+	fi
+	cd /muster
+	timeout 200 rping -s -P -a $address -p 7174 -S 65535 &
+	# rping does not try again, so the clients wait until somebody listens.
+	(
+		until netstat -ltn | grep -q ":7175 "; do sleep 0.2; done
+		for round in 1 2; do timeout 60 rping -c -a $address -p 7175 -C 4 -S 4000 -v; done
+	) >/tmp/clients 2>&1 &
+	sleep 2
+	timeout -k 5 200 ./iwarp.test -test.v -test.timeout 190s -test.run '^TestSiw|^TestMarkersAre' \
+		-siw.server $address:7174 -siw.listen $address:7175 -siw.rounds 4 >/tmp/iwarp 2>&1 || {
+		cat /tmp/iwarp
+		tail -n 20 /tmp/clients
+		return 1
+	}
+	grep -E -- '--- ' /tmp/iwarp
+	[ $(grep -c 'ping data: rdma-ping-' /tmp/clients) = 8 ] # each line came back, says rping itself
+	note "$(grep -c '^ *--- PASS' /tmp/iwarp) tests of iWARP passed against the kernel"
+}
+
 # libfabric's provider works without us: what it offers, and its own ping-pong.
 step_provider() {
 	timeout 60 fi_info -p 'verbs;ofi_rxm' -v >/tmp/info
