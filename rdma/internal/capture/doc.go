@@ -5,6 +5,7 @@
 //     recorder on a cable would have seen it: no network and no rights are needed.
 //   - [Ask] gives such a file to tshark, Wireshark's command, and returns what it
 //     made of it as a [Verdict]: frames, opcodes, checksums, markers.
+//   - [Record] listens on an interface of this host, for traffic of a real device.
 //   - [Read] and [Conversations] go the other way: they turn a recording of real
 //     peers into the bytes that each of them sent, for replay through a decoder.
 //

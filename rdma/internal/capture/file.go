@@ -11,6 +11,10 @@ import (
 // The capture file: a head that says the byte order and the kind of link, then
 // frames, each with its time and its length.
 
+// ErrNoRights says that this process may not record what is on an interface; tests
+// skip then.
+var ErrNoRights = errors.New("recording needs Linux and the right CAP_NET_RAW")
+
 // Frame is what was on the link at one moment, from the Ethernet header on.
 type Frame struct {
 	At   time.Time
