@@ -12,7 +12,8 @@ import (
 )
 
 // What comes in: receive reads the socket, MPA's deframer finds the segments, arrive
-// places each and tells what it means.
+// places each, happened tells what it means. Long segments take the shorter way of
+// direct.go.
 
 // inbound is the receiving side of a queue pair.
 type inbound struct {
@@ -25,6 +26,7 @@ type inbound struct {
 	starved bool   // for a receive buffer
 	hint    int    // length of the segment for which a buffer is taken
 	whole   bool   // and whether its message has no other
+	direct  direct
 	asked   askedRing
 	event   ddp.Event
 }
@@ -51,29 +53,7 @@ func (q *queuePair) receive() {
 		return
 	}
 	q.segments()
-	for reads := 0; reads < mostReads && !q.in.starved && q.state == connected; reads++ {
-		in := &q.in
-		if in.lo == in.hi {
-			in.lo, in.hi = 0, 0
-		}
-		if len(in.buf)-in.lo < in.need {
-			in.hi = copy(in.buf, in.buf[in.lo:in.hi])
-			in.lo = 0
-		}
-		room := len(in.buf) - in.hi
-		n, err := read(q.fd, in.buf[in.hi:])
-		switch {
-		case err == unix.EAGAIN || err == unix.EINTR:
-			return
-		case err != nil || n == 0: // reset, or the peer has closed
-			q.lose(rdma.StatusPeerGone)
-			return
-		}
-		in.hi += n
-		q.segments()
-		if n < room {
-			return // there was no more: another read would only say so
-		}
+	for reads := 0; reads < mostReads && !q.in.starved && q.state == connected && q.more(); reads++ {
 	}
 }
 
@@ -81,9 +61,18 @@ func (q *queuePair) receive() {
 func (q *queuePair) segments() {
 	in := &q.in
 	for q.state == connected {
+		if in.direct.on {
+			if !q.end() {
+				return
+			}
+			continue
+		}
 		if in.segment == nil {
 			if in.hi-in.lo < in.need {
-				return
+				if !q.begin() {
+					return
+				}
+				continue
 			}
 			segment, n, need, err := in.mpa.next(in.buf[in.lo:in.hi])
 			if err != nil {
@@ -94,7 +83,7 @@ func (q *queuePair) segments() {
 				return
 			}
 			if in.need = need; n == 0 {
-				return
+				continue
 			}
 			in.segment, in.wire = segment, n
 		}
@@ -132,6 +121,12 @@ func (q *queuePair) arrive(segment []byte) bool {
 		q.fault(f, segment, len(segment))
 		return true
 	}
+	q.happened(segment)
+	return true
+}
+
+// happened tells what a segment that was delivered means.
+func (q *queuePair) happened(segment []byte) {
 	q.out.mute = false
 	switch e := &q.in.event; e.Kind {
 	case ddp.Received:
@@ -145,7 +140,6 @@ func (q *queuePair) arrive(segment []byte) bool {
 	case ddp.Terminated:
 		q.terminated(e.Fault)
 	}
-	return true
 }
 
 // Take gives the stream a buffer for the message that comes.

@@ -46,3 +46,12 @@ func read(fd int, b []byte) (int, error) {
 	}
 	return int(n), nil
 }
+
+// scatter reads what the socket has into several pieces of memory.
+func scatter(fd int, pieces []unix.Iovec) (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(pieces))), uintptr(len(pieces)))
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
