@@ -21,7 +21,7 @@
 // and gives it to Deliver.
 //
 // What Place gives is good until the caller gives up the device's lock: a tag may be
-// invalidated at any time, and then no byte may follow (RFC 5042 section 6.3.3).
+// invalidated at any time, and then no byte may follow (RFC 5042 section 6.2.2).
 // A device that has placed half of a segment asks again before it places the rest.
 //
 // # The road of a segment out
@@ -34,6 +34,7 @@
 //
 // Every check ends in a [Fault], which is the layer, type and code that a Terminate
 // carries. It is a number, so that the good case costs nothing. After a fault the
-// stream is over: Stream.Terminate makes the message that says so, or Stream.Refuse if
+// stream is over: the device drops what still comes (RFC 5041 section 7.1), and
+// Stream.Terminate makes the message that says so, or Stream.Refuse if
 // it was Respond that met the fault.
 package ddp

@@ -116,7 +116,7 @@ func FuzzStream(f *testing.F) {
 		a := newArena()
 		table := NewTable(new(fuzzTags), 3)
 		for i, acc := range []rdma.Access{rdma.RemoteWrite, rdma.RemoteRead, bothWays} {
-			if _, err := table.Register(Region{Mem: a.piece(i, acc), Base: 0x1000, Access: acc, Invalidable: i == 2}); err != nil {
+			if _, err := table.Register(Region{Mem: a.piece(i, acc), Base: 0x1000, Access: acc, Stream: 1, Invalidable: i == 2}); err != nil {
 				t.Fatal(err)
 			}
 		}

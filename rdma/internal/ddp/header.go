@@ -26,7 +26,7 @@ const (
 	opcodes
 )
 
-// The queues of the untagged model: RFC 5040 section 5.1, RFC 7306 section 4.
+// The queues of the untagged model: RFC 5040 section 4.2, RFC 7306 section 10.2.
 const (
 	QueueSend      = 0
 	QueueRequest   = 1
@@ -193,7 +193,7 @@ func (h *Header) check(ddp, rdmap byte, payload int) Fault {
 		return FaultQueue
 	case h.QN != uint32(kind.queue):
 		return FaultOpcode
-	case uint64(h.MO)+uint64(payload) > 1<<32-1: // RFC 5041 section 5.1: below 2^32
+	case uint64(h.MO)+uint64(payload) > 1<<32-1: // RFC 5041 section 5.2: below 2^32
 		return FaultTooLong
 	case !kind.control && kind.payload < 0:
 		return NoFault

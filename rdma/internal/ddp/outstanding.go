@@ -51,13 +51,17 @@ func (s *Stream) Read(id uint64, sink rdma.Mem, source Tag, to uint64) (Message,
 	return m, ReadRequest{Sink: tag, Size: uint32(sink.Len()), Source: source, SourceTO: to}, nil
 }
 
-// Fetch asks for an atomic. The ID of the request is filled in.
+// Fetch asks for an atomic. The ID of the request is filled in, and what a FetchAdd
+// has no use for is set as RFC 7306 section 5.2.1 wants it.
 func (s *Stream) Fetch(id uint64, r AtomicRequest) (Message, AtomicRequest, error) {
 	if s.asks.open.full() {
 		return Message{}, AtomicRequest{}, rdma.ErrAgain
 	}
 	m := s.ask(AtomicRequestOp, AtomicRequestLen, ask{id: id, atomic: true})
 	r.ID = m.MSN
+	if r.Code == FetchAdd {
+		r.Compare, r.CompareMask = 0, 1<<64-1
+	}
 	return m, r, nil
 }
 
@@ -91,7 +95,7 @@ func (a *asks) place(h *Header, off, n int) ([]byte, Fault) {
 }
 
 // deliverRead counts a piece of the oldest read and tells whether it is complete. The
-// tag and address of an empty answer are not looked at (RFC 5040 section 5.2.1).
+// tag and address of an empty answer are not looked at (RFC 5041 section 5.2).
 func (a *asks) deliverRead(h *Header, n int) (done bool, f Fault) {
 	if a.open.n == 0 || a.open.at(0).atomic {
 		return false, FaultOpcode

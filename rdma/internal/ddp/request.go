@@ -101,15 +101,19 @@ func (q *requests) atomic(s *Stream, a *AtomicRequest) (h Header, payload []byte
 	return h, q.result[:], NoFault
 }
 
-// refusal is the Terminate for a fault of the oldest request, whose segment has long
-// gone and is made again.
+// refusal is the Terminate for a fault of the oldest request. Its segment is made again
+// and shows what was left to read (RFC 5040 section 4.8).
 func (q *requests) refusal(f Fault) Terminate {
 	r := q.owed.at(0)
 	h := Header{Op: r.op, Last: true, QN: QueueRequest, MSN: r.number}
 	var raw [UntaggedLen + ControlMax]byte
 	n := h.Put(raw[:])
 	if r.op == ReadRequestOp {
-		n += r.read.Put(raw[n:])
+		left := r.read
+		left.SinkTO += uint64(r.sent)
+		left.SourceTO += uint64(r.sent)
+		left.Size -= r.sent
+		n += left.Put(raw[n:])
 	} else {
 		n += r.atomic.Put(raw[n:])
 	}

@@ -44,13 +44,13 @@ func wantRefused(t *testing.T, owner *side, mem []byte, tag Tag, to uint64, plac
 
 func (s *side) flush() { s.stream.Flush(func(rdma.RecvWR) {}, func(uint64, bool) {}) }
 
-func TestRFC5042_2_2_4_TagIsGoodOnlyInItsDomain(t *testing.T) {
+func TestRFC5042_6_1_1_TagOfAnotherDomain(t *testing.T) {
 	_, b := newPair(t, nil)
 	mem, tag := b.region(64, bothWays, func(r *Region) { r.Domain = testDomain + 1 })
 	wantRefused(t, b, mem, tag, 0x1000, FaultTagStream, FaultSourceStream)
 }
 
-func TestRFC5042_2_2_5_TagsAreNotPredictable(t *testing.T) {
+func TestRFC5042_6_1_1_TagsAreNotPredictable(t *testing.T) {
 	table := NewTable(seeded(9), 4096)
 	var ones [32]int
 	differences := map[Tag]bool{}
@@ -134,13 +134,13 @@ func TestRFC5042_6_2_1_ReadResponseOverrun(t *testing.T) {
 func TestRFC5042_6_2_2_BufferIsClosedWhenIndicated(t *testing.T) {
 	for _, op := range []Opcode{SendInvalidate, SendSolicitedInvalidate} {
 		a, b := newPair(t, nil)
-		mem, tag := b.region(64, bothWays, func(r *Region) { r.Invalidable = true })
+		mem, tag := b.region(64, bothWays, func(r *Region) { r.Invalidable, r.Stream = true, b.stream.id })
 		b.buffers.post(1, make([]byte, 300))
 		a.room = 100
 		m := a.stream.Send(op, 150, tag)
 		for off := uint32(0); off < m.Len; {
 			h, n := m.Segment(off, a.room)
-			if _, f := b.table.Place(testDomain, 0, tag, 0x1000, 1); f != NoFault {
+			if _, f := b.table.Place(testDomain, b.stream.id, tag, 0x1000, 1); f != NoFault {
 				t.Fatalf("closed before the message was complete: %v", f)
 			}
 			e, f := b.take(encode(h, make([]byte, n)))
@@ -178,7 +178,7 @@ func TestRFC5042_6_3_1_ProbingOutsideTheBounds(t *testing.T) {
 	wantRefused(t, b, mem, tag, 1<<64-2, FaultTagWrap, FaultSourceWrap)
 }
 
-func TestRFC5042_6_3_3_NothingAfterDeregister(t *testing.T) {
+func TestRFC5042_6_2_2_NothingAfterDeregister(t *testing.T) {
 	t.Run("within a segment", func(t *testing.T) {
 		_, b := newPair(t, nil)
 		mem, tag := b.region(64, bothWays, nil)
@@ -209,23 +209,24 @@ func TestRFC5042_6_3_3_NothingAfterDeregister(t *testing.T) {
 			t.Fatalf("second half: %d octets, %v", len(payload), f)
 		}
 	})
-	t.Run("into the sink of a finished read", func(t *testing.T) {
-		a, b := newPair(t, nil)
-		mem, tag := b.region(16, rdma.RemoteRead, nil)
-		sink := make([]byte, 16)
-		if _, f := a.read(1, sink, tag, 0x1000); f != NoFault {
-			t.Fatal(f)
-		}
-		h, payload, _ := b.stream.Respond(100)
-		segment := encode(h, payload)
-		if e, f := a.take(segment); f != NoFault || e.Kind != Fetched {
-			t.Fatalf("%+v, %v", e, f)
-		}
-		clear(segment[TaggedLen:])
-		_, f := a.take(segment)
-		wantFault(t, "the answer again", f, FaultTag)
-		wantBytes(t, "sink", sink, mem)
-	})
+}
+
+func TestRFC5042_6_3_3_SinkIsClosedAfterTheTransfer(t *testing.T) {
+	a, b := newPair(t, nil)
+	mem, tag := b.region(16, rdma.RemoteRead, nil)
+	sink := make([]byte, 16)
+	if _, f := a.read(1, sink, tag, 0x1000); f != NoFault {
+		t.Fatal(f)
+	}
+	h, payload, _ := b.stream.Respond(100)
+	segment := encode(h, payload)
+	if e, f := a.take(segment); f != NoFault || e.Kind != Fetched {
+		t.Fatalf("%+v, %v", e, f)
+	}
+	clear(segment[TaggedLen:])
+	_, f := a.take(segment)
+	wantFault(t, "the answer again", f, FaultTag)
+	wantBytes(t, "sink", sink, mem)
 }
 
 func TestRFC5042_6_3_5_WriteBufferIsNotReadable(t *testing.T) {
@@ -306,9 +307,10 @@ func TestRFC5042_6_4_5_RemoteInvalidate(t *testing.T) {
 		want   Fault
 	}{
 		{"not allowed", nil, FaultInvalidate},
-		{"of another domain", func(r *Region) { r.Invalidable, r.Domain = true, testDomain+1 }, FaultSourceStream},
-		{"of another stream", func(r *Region) { r.Invalidable, r.Stream = true, 99 }, FaultSourceStream},
-		{"allowed", func(r *Region) { r.Invalidable = true }, NoFault},
+		{"not allowed on its own stream", func(r *Region) { r.Stream = 2 }, FaultInvalidate},
+		{"of another domain", func(r *Region) { r.Invalidable, r.Stream, r.Domain = true, 2, testDomain+1 }, FaultInvalidate},
+		{"of another stream", func(r *Region) { r.Invalidable, r.Stream = true, 99 }, FaultInvalidate},
+		{"allowed", func(r *Region) { r.Invalidable, r.Stream = true, 2 }, NoFault},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newPair(t, nil)

@@ -5,7 +5,7 @@ import "github.com/muster-mpi/muster/rdma"
 // One stream: a connection, or one peer of a reliable datagram socket. The functions
 // stand in the order of doc.go: what goes out, what comes in, what is answered, the end.
 
-// MaxMessage is the longest message: RFC 5041 section 5.1.
+// MaxMessage is the longest message: RFC 5041 section 5.2.
 const MaxMessage = 1<<32 - 1
 
 // Config says what a stream is made of.
@@ -34,7 +34,7 @@ type Stream struct {
 	asks     asks
 }
 
-// NewStream makes a stream whose numbers all begin with 1: RFC 5041 section 5.1.2.
+// NewStream makes a stream whose numbers all begin with 1: RFC 5041 section 4.3.
 func NewStream(c Config) *Stream {
 	return &Stream{
 		table: c.Table, domain: c.Domain, id: c.ID, sent: 1,
@@ -61,7 +61,7 @@ func (s *Stream) Write(tag Tag, to uint64, n uint32) Message {
 // device may end the stream, or let the peer wait and ask again.
 func (s *Stream) Place(h *Header, off, n int) ([]byte, Fault) {
 	switch {
-	case h.Op == Write && n == 0: // RFC 5040 section 5.1: tag and address are not checked
+	case h.Op == Write && n == 0: // RFC 5041 section 5.2: tag and address are not checked
 		return nil, NoFault
 	case h.Op == Write:
 		to := h.TO + uint64(off)

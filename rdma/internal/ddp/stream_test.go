@@ -360,6 +360,27 @@ func TestRefusalShowsTheRequest(t *testing.T) {
 	}
 }
 
+// TestRefusalShowsWhatIsLeft: RFC 5040 section 4.8 wants the place where a read that
+// had begun was stopped.
+func TestRefusalShowsWhatIsLeft(t *testing.T) {
+	a, b := newPair(t, nil)
+	_, tag := b.region(64, rdma.RemoteRead, nil)
+	if _, f := a.read(1, make([]byte, 50), tag, 0x1002); f != NoFault {
+		t.Fatal(f)
+	}
+	if _, payload, f := b.stream.Respond(20); f != NoFault || len(payload) != 20 {
+		t.Fatalf("%d octets, %v", len(payload), f)
+	}
+	b.table.Deregister(tag)
+	_, _, f := b.stream.Respond(20)
+	wantFault(t, "Respond", f, FaultSourceTag)
+	_, terminate, _ := b.stream.Refuse(f)
+	r, ok := terminate.Request()
+	if !ok || r.SinkTO != 20 || r.SourceTO != 0x1016 || r.Size != 30 || r.Source != tag {
+		t.Fatalf("%+v, %v; want the last 30 octets", r, ok)
+	}
+}
+
 func TestFlushGivesBackWhatIsOpen(t *testing.T) {
 	a, b := newPair(t, nil)
 	_, tag := b.region(64, rdma.RemoteRead, nil)
@@ -408,6 +429,29 @@ func TestRequestFaults(t *testing.T) {
 			_, f = b.answer()
 			wantFault(t, "answer", f, c.done)
 		})
+	}
+}
+
+// TestAtomicAlignment: it is the memory that is aligned, not what peers call it.
+func TestAtomicAlignment(t *testing.T) {
+	a, b := newPair(t, nil)
+	mem := make([]byte, 64) // aligned, as Go aligns this size
+	tag, err := b.table.Register(Region{Mem: rdma.MemOf(mem), Base: 0x1003, Access: bothWays, Domain: testDomain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		to   uint64
+		want Fault
+	}{{0x100b, NoFault}, {0x1008, FaultAlignment}} {
+		if _, f := a.fetch(1, AtomicRequest{Code: FetchAdd, Target: tag, TO: c.to, Data: 1}); f != NoFault {
+			t.Fatal(f)
+		}
+		_, f := b.answer()
+		wantFault(t, "atomic", f, c.want)
+	}
+	if binary.NativeEndian.Uint64(mem[8:]) != 1 || binary.NativeEndian.Uint64(mem) != 0 {
+		t.Fatalf("memory is % x", mem[:16])
 	}
 }
 

@@ -1,6 +1,7 @@
 package ddp
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -12,8 +13,8 @@ import (
 // only way to the memory behind a tag, Deregister and Invalidate end it.
 //
 // A tag is 32 random bits and no part of it counts up: a peer that knows some tags
-// learns nothing about the others (RFC 5042 section 2.2.5; the predictable keys of
-// hardware are how ReDMArk gets in). The table is open-addressed: the tag is its own
+// learns nothing about the others (RFC 5042 section 6.1.1, RFC 5040 section 8.1; the
+// predictable keys of hardware are how ReDMArk gets in). The table is open-addressed: the tag is its own
 // hash, because it is random.
 
 // Tag is a steering tag (STag). 0 names nothing.
@@ -33,8 +34,9 @@ type Region struct {
 	Domain Domain
 	// Stream, when not 0, is the only stream that may use the tag.
 	Stream StreamID
-	// Invalidable says that a peer may end the registration, with a Send with
-	// Invalidate.
+	// Invalidable says that the peer of Stream may end the registration, with a
+	// Send with Invalidate. What several streams may use, none may take from the
+	// others (RFC 5042 section 6.4.5), so Stream is not 0.
 	Invalidable bool
 }
 
@@ -92,6 +94,9 @@ func (t *Table) Len() int { return t.used }
 func (t *Table) Register(r Region) (Tag, error) {
 	if r.Base+uint64(r.Mem.Len()) < r.Base {
 		return 0, fmt.Errorf("ddp: a region of %d bytes at %#x leaves the 64-bit address space; give it a lower base", r.Mem.Len(), r.Base)
+	}
+	if r.Invalidable && r.Stream == 0 {
+		return 0, errors.New("ddp: a region that all streams may use cannot be invalidated by one of them; name its stream")
 	}
 	if t.used >= t.maximum {
 		return 0, fmt.Errorf("ddp: all %d steering tags are in use; deregister something first: %w", t.maximum, rdma.ErrNoResources)
@@ -175,7 +180,7 @@ func (t *Table) remove(i int) {
 // reach is the memory that a peer of a stream names by a tag, an address and a
 // length, if it has all the rights in need. Every placement and every source of a
 // read comes through here (RFC 5042 section 6.2.1 and 6.3.1). n is at least 1: an access of
-// nothing is not to be checked (RFC 5040 section 5.2).
+// nothing is not to be checked (RFC 5041 section 5.2).
 func (t *Table) reach(d Domain, s StreamID, tag Tag, to, n uint64, need rdma.Access) ([]byte, refusal) {
 	i := t.find(tag)
 	if i < 0 {
@@ -197,22 +202,23 @@ func (t *Table) reach(d Domain, s StreamID, tag Tag, to, n uint64, need rdma.Acc
 	return r.Mem.Bytes()[off : off+n : off+n], granted
 }
 
-// Place is the memory for n octets that a peer writes: RFC 5041 section 5.
+// Place is the memory for n octets that a peer writes: RFC 5041 section 7.1.
 func (t *Table) Place(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fault) {
 	mem, r := t.reach(d, s, tag, to, n, rdma.RemoteWrite)
 	return mem, refusedPlacement[r]
 }
 
-// Source is the memory of n octets that a peer reads: RFC 5040 section 5.2.
+// Source is the memory of n octets that a peer reads: RFC 5040 section 7.2.
 func (t *Table) Source(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fault) {
 	mem, r := t.reach(d, s, tag, to, n, rdma.RemoteRead)
 	return mem, refusedSource[r]
 }
 
-// Target is the 8 octets that a peer changes by an atomic: RFC 7306 section 5.
+// Target is the 8 octets that a peer changes by an atomic: RFC 7306 section
+// 8.2. It is the memory that must be aligned, whatever its address is to peers.
 func (t *Table) Target(d Domain, s StreamID, tag Tag, to uint64) ([]byte, Fault) {
 	mem, r := t.reach(d, s, tag, to, 8, rdma.RemoteRead|rdma.RemoteWrite)
-	if r == granted && to%8 != 0 {
+	if r == granted && rdma.MemOf(mem).Addr()%8 != 0 {
 		return nil, FaultAlignment
 	}
 	return mem, refusedSource[r]
@@ -236,10 +242,7 @@ func (t *Table) Invalidate(d Domain, s StreamID, tag Tag) Fault {
 		return FaultSourceTag
 	}
 	r := &t.slots[i].region
-	switch {
-	case r.Domain != d || r.Stream != 0 && r.Stream != s:
-		return FaultSourceStream
-	case !r.Invalidable:
+	if !r.Invalidable || r.Domain != d || r.Stream != s {
 		return FaultInvalidate
 	}
 	t.remove(i)

@@ -82,6 +82,12 @@ func TestRegisterRefuses(t *testing.T) {
 			t.Fatalf("%v, want a word on the address space", err)
 		}
 	})
+	t.Run("invalidable by all", func(t *testing.T) {
+		_, err := NewTable(seeded(1), 2).Register(Region{Mem: mem, Invalidable: true})
+		if err == nil || !strings.Contains(err.Error(), "name its stream") {
+			t.Fatalf("%v, want to be told to name a stream", err)
+		}
+	})
 	t.Run("no random", func(t *testing.T) {
 		table := NewTable(bytes.NewReader([]byte{1, 2}), 2)
 		if _, err := table.Register(Region{Mem: mem}); !errors.Is(err, io.ErrUnexpectedEOF) {
