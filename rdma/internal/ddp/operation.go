@@ -128,8 +128,8 @@ type AtomicResponse struct {
 	Original uint64
 }
 
-// Put writes the 12 octets. The prose of RFC 7306 section 5.2.2 says 32; its figure,
-// and every implementation, has 12.
+// Put writes the 12 octets of figure 6 of RFC 7306. Section 4 speaks of 32, which
+// nobody sends.
 func (r *AtomicResponse) Put(b []byte) int {
 	binary.BigEndian.PutUint32(b[0:], r.ID)
 	binary.BigEndian.PutUint64(b[4:], r.Original)

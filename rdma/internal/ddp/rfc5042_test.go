@@ -7,8 +7,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What RFC 5042 demands of whoever places data for others. The section is in the name.
-// Every test also sees that no octet moved.
+// What RFC 5042 demands of whoever places data for others; RFC 5040 section 8.1.1 has
+// the list. The section is in the name. What it demands of completion queues (6.4.3.2,
+// 6.4.6) is for the devices, which have them.
 
 const bothWays = rdma.RemoteRead | rdma.RemoteWrite
 

@@ -13,7 +13,7 @@ import (
 // only way to the memory behind a tag, Deregister and Invalidate end it.
 //
 // A tag is 32 random bits and no part of it counts up: a peer that knows some tags
-// learns nothing about the others (RFC 5042 section 6.1.1, RFC 5040 section 8.1; the
+// learns nothing about the others (RFC 5042 section 6.1.1, RFC 5040 section 8.1.1; the
 // predictable keys of hardware are how ReDMArk gets in). The table is open-addressed: the tag is its own
 // hash, because it is random.
 
