@@ -30,8 +30,8 @@ const (
 	maxFrame     = 256 << 10 // what recorders write at most
 )
 
-// writeFile writes frames as a capture, little-endian and in microseconds.
-func writeFile(w io.Writer, frames []Frame) error {
+// Write writes frames as a capture, little-endian and in microseconds.
+func Write(w io.Writer, frames []Frame) error {
 	le := binary.LittleEndian
 	out := le.AppendUint32(nil, magicMicro)
 	out = le.AppendUint16(out, 2) // version 2.4

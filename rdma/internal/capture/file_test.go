@@ -17,7 +17,7 @@ func TestFileRoundTrip(t *testing.T) {
 		{At: time.Unix(2, 999_999_000), Data: bytes.Repeat([]byte{7}, 1514)},
 	}
 	var file bytes.Buffer
-	if err := writeFile(&file, frames); err != nil {
+	if err := Write(&file, frames); err != nil {
 		t.Fatal(err)
 	}
 	got, err := Read(&file)
@@ -59,7 +59,7 @@ func TestFilesOfOtherMachinesAreRead(t *testing.T) {
 
 func TestWhatIsNoCaptureIsRefused(t *testing.T) {
 	var whole bytes.Buffer
-	if err := writeFile(&whole, []Frame{{At: time.Unix(1, 0), Data: []byte("frame")}}); err != nil {
+	if err := Write(&whole, []Frame{{At: time.Unix(1, 0), Data: []byte("frame")}}); err != nil {
 		t.Fatal(err)
 	}
 	with := func(at int, b byte) []byte {
@@ -111,6 +111,6 @@ func FuzzRead(f *testing.F) {
 		if total > len(b) {
 			t.Errorf("%d bytes were said in a file of %d", total, len(b))
 		}
-		_ = writeFile(io.Discard, frames)
+		_ = Write(io.Discard, frames)
 	})
 }

@@ -31,13 +31,15 @@ type Verdict struct {
 	GoodCRC, BadCRC   int // of those, if the connection uses the checksum
 	Markers           int // in both directions
 	Headers           []Header
+	Datagrams         []Header // of rdma/dgram, if its plugin was given
 
 	Malformed []int // numbers of frames that it could not make sense of
 	Undecoded []int // numbers of frames with data that it took for plain TCP
 }
 
-// Header is what it read in the DDP and RDMAP headers of one segment, by the names
-// of its display filters, such as iwarp_ddp.qn or iwarp_rdma.opcode.
+// Header is what it read in the DDP and RDMAP headers of one segment, or in the
+// header of one datagram, by the names of its display filters, such as iwarp_ddp.qn or
+// iwarp_rdma.opcode.
 type Header map[string]string
 
 // Number is the value of a field, and whether the field is there and a number.
@@ -82,20 +84,24 @@ func (v *Verdict) Err() error {
 	return fmt.Errorf("tshark: %s", strings.Join(wrong, "; "))
 }
 
-// Ask lets tshark judge the capture in a file. The error is [ErrNoJudge] if there
-// is no tshark.
-func Ask(ctx context.Context, path string) (*Verdict, error) {
+// Ask lets tshark judge the capture in a file, with plugins in Lua for what it does
+// not know. The error is [ErrNoJudge] if there is no tshark.
+func Ask(ctx context.Context, path string, plugins ...string) (*Verdict, error) {
 	tshark, err := exec.LookPath("tshark")
 	if err != nil {
 		return nil, ErrNoJudge
 	}
-	cmd := exec.CommandContext(ctx, tshark,
+	args := []string{
 		"-r", path, "-n", "-T", "pdml",
 		"-2",                                 // twice, so that what spans segments is found
 		"-o", "tcp.try_heuristic_first:TRUE", // iWARP has no port of its own
 		"--disable-protocol", "rpcordma", // these take what a Send carries
 		"--disable-protocol", "smb_direct", // for their own
-	)
+	}
+	for _, plugin := range plugins {
+		args = append(args, "-X", "lua_script:"+plugin)
+	}
+	cmd := exec.CommandContext(ctx, tshark, args...)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
@@ -190,9 +196,14 @@ func (v *Verdict) note(seen *frame, e xml.StartElement) error {
 		}
 	case "iwarp_ddp_rdmap":
 		v.Headers = append(v.Headers, Header{})
+	case "muster_dgram":
+		v.Datagrams = append(v.Datagrams, Header{})
 	}
 	if n := len(v.Headers); n > 0 && show != "" && (strings.HasPrefix(name, "iwarp_ddp.") || strings.HasPrefix(name, "iwarp_rdma.")) {
 		v.Headers[n-1][name] = show
+	}
+	if n := len(v.Datagrams); n > 0 && strings.HasPrefix(name, "muster_dgram.") {
+		v.Datagrams[n-1][name] = show
 	}
 	return nil
 }

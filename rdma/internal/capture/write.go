@@ -67,7 +67,7 @@ func WriteTCP(w io.Writer, segments []Segment) error {
 	c.send(Client, flagFIN|flagACK, nil)
 	c.send(Server, flagFIN|flagACK, nil)
 	c.send(Client, flagACK, nil)
-	return writeFile(w, c.frames)
+	return Write(w, c.frames)
 }
 
 // wire is a connection being written down.
