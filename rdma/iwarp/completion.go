@@ -25,6 +25,7 @@ type completionQueue struct {
 	count  int
 	lent   []lentBuffer // by the last Poll
 	epoll  int
+	moved  bool // by the attendant, since the last Poll
 	closed bool
 
 	wakeMu  sync.Mutex // Wake may be called at any time
@@ -50,16 +51,8 @@ func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	}
 	c := &completionQueue{dev: d, ring: make([]completion, 64)}
 	var err error
-	if c.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("iwarp: make an epoll descriptor for a completion queue: %w", err)
-	}
-	if c.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-		_ = unix.Close(c.epoll)
-		return nil, fmt.Errorf("iwarp: make an event descriptor for a completion queue: %w", err)
-	}
-	if err := unix.EpollCtl(c.epoll, unix.EPOLL_CTL_ADD, c.wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.wake)}); err != nil {
-		_, _ = unix.Close(c.epoll), unix.Close(c.wake)
-		return nil, fmt.Errorf("iwarp: watch the event descriptor of a completion queue: %w", err)
+	if c.epoll, c.wake, err = newSleep(); err != nil {
+		return nil, fmt.Errorf("iwarp: make what a completion queue sleeps on: %w", err)
 	}
 	d.cqs = append(d.cqs, c)
 	return c, nil
@@ -75,6 +68,8 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 		loan.end()
 	}
 	c.lent = c.lent[:0]
+	c.moved = false
+	c.dev.attendant.polls++
 	if c.count < len(out) || c.count == 0 {
 		c.progress()
 	}
@@ -137,17 +132,26 @@ func (c *completionQueue) push(one completion) {
 func (c *completionQueue) Wait(timeout time.Duration) error {
 	c.dev.mu.Lock()
 	closed := c.closed
-	busy := c.count > 0 || slices.ContainsFunc(c.pairs, (*queuePair).runnable)
+	busy := c.count > 0 || c.moved || slices.ContainsFunc(c.pairs, (*queuePair).runnable)
+	sleeps := !closed && !busy && timeout > 0
+	c.dev.attendant.polls++
+	if sleeps {
+		c.dev.attendant.waiting++
+	}
 	c.dev.mu.Unlock()
 	if closed {
 		return rdma.ErrClosed
 	}
-	if busy || timeout <= 0 {
+	if !sleeps {
 		return nil
 	}
 	var ready [4]unix.EpollEvent
 	ms := int(min((timeout+time.Millisecond-1)/time.Millisecond, 1<<30))
 	n, err := unix.EpollWait(c.epoll, ready[:], ms)
+	c.dev.mu.Lock()
+	c.dev.attendant.waiting--
+	c.dev.attendant.polls++
+	c.dev.mu.Unlock()
 	if err != nil && err != unix.EINTR {
 		return fmt.Errorf("iwarp: wait for the sockets of a completion queue: %w", err)
 	}
@@ -164,8 +168,7 @@ func (c *completionQueue) Wake() {
 	c.wakeMu.Lock()
 	defer c.wakeMu.Unlock()
 	if !c.wakeEnd {
-		one := [8]byte{1}
-		_, _ = unix.Write(c.wake, one[:]) // full means that a wake-up is due anyway
+		stir(c.wake)
 	}
 }
 

@@ -13,6 +13,9 @@ type Config struct {
 	NoCRC bool
 	// Markers asks the peer to put markers into what it sends to us.
 	Markers bool
+	// NoThread leaves the sockets alone while nobody polls: peers then reach this
+	// memory only while the program is in the library.
+	NoThread bool
 	// Segment is the longest DDP segment to send. 0: as much as fits a TCP segment,
 	// so that a frame begins where a TCP segment does.
 	Segment int

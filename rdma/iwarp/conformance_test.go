@@ -18,6 +18,7 @@ func TestConformance(t *testing.T) {
 		{"crc", Config{}},
 		{"bare", Config{NoCRC: true}},
 		{"markers", Config{Markers: true}},
+		{"without a thread", Config{NoThread: true}},
 		{"ethernet", Config{Segment: segmentFor(1448, false)}},
 	} {
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Open: func(t testing.TB, n int) []rdma.Device {

@@ -178,7 +178,9 @@ func (d *dial) step() (bool, error) {
 	if n != d.n { // RFC 6581: the responder waits for our first message
 		return false, errors.New("the peer sends frames before it may")
 	}
-	d.q.attach(d.fd, t, true)
+	if err := d.q.attach(d.fd, t, true); err != nil {
+		return false, err
+	}
 	d.q.transmit()
 	return true, nil
 }

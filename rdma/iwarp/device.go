@@ -30,15 +30,16 @@ const (
 )
 
 type device struct {
-	mu     sync.Mutex
-	cfg    Config
-	attr   rdma.Attr
-	table  *ddp.Table
-	door   door
-	queues []*queuePair
-	cqs    []*completionQueue
-	last   ddp.StreamID
-	closed bool
+	mu        sync.Mutex
+	cfg       Config
+	attr      rdma.Attr
+	table     *ddp.Table
+	door      door
+	attendant attendant
+	queues    []*queuePair
+	cqs       []*completionQueue
+	last      ddp.StreamID
+	closed    bool
 }
 
 // Open opens a device.
@@ -54,7 +55,7 @@ func Open(cfg Config) (rdma.Device, error) {
 	d.attr = rdma.Attr{
 		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		MaxSend: maxSend, MaxInline: maxInline,
-		RemoteCPU: true,
+		RemoteCPU: cfg.NoThread,
 		SendCost:  rdma.Cost{Fixed: 8000, PerByte: 0.4},
 		ReadCost:  rdma.Cost{Fixed: 16000, PerByte: 0.4},
 		PutCost:   rdma.Cost{Fixed: 16000, PerByte: 0.4},
@@ -111,5 +112,8 @@ func (d *device) Close() error {
 	}
 	d.door.close()
 	d.closed = true
+	if d.attendant.started {
+		stir(d.attendant.wake)
+	}
 	return nil
 }

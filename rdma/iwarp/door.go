@@ -161,8 +161,7 @@ func (d *device) admit(fd int, req *startup) bool {
 			return false
 		}
 		q.peer = from
-		q.attach(fd, t, false)
-		return true
+		return q.attach(fd, t, false) == nil
 	}
 	return false
 }

@@ -51,6 +51,8 @@ const (
 	closed
 )
 
+var _ rdma.DrainQP = (*queuePair)(nil)
+
 func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +99,18 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 
 func (q *queuePair) Addr() rdma.Addr { return q.addr }
 
+// Pending is the work whose bytes the socket has not all taken.
+func (q *queuePair) Pending() int {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	return int(q.works.first + uint64(q.works.count) - max(q.out.freed, q.works.first))
+}
+
 // attach makes the connection that was agreed on the one of this queue pair.
-func (q *queuePair) attach(fd int, t terms, initiator bool) {
+func (q *queuePair) attach(fd int, t terms, initiator bool) error {
+	if err := q.dev.attend(); err != nil {
+		return err
+	}
 	q.fd, q.terms, q.state = fd, t, connected
 	q.stream = ddp.NewStream(ddp.Config{Table: q.dev.table, Domain: domain, ID: q.id, Buffers: q,
 		Inbound: int(t.ird), Outbound: int(t.ord)})
@@ -112,6 +124,7 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) {
 	q.out.ready = initiator && t.ready != 0
 	q.in.start(t)
 	q.watchFor(unix.EPOLLIN)
+	return nil
 }
 
 // progress moves what can be moved now.
@@ -133,7 +146,7 @@ func (q *queuePair) rewatch() {
 		return
 	}
 	var want uint32
-	if !q.in.starved {
+	if !q.in.starved && q.state != terminating { // else nobody would read
 		want |= unix.EPOLLIN
 	}
 	if q.out.blocked {
@@ -154,15 +167,16 @@ func (q *queuePair) watchFor(want uint32) {
 		op = unix.EPOLL_CTL_DEL
 	}
 	q.watch = want
-	for _, c := range []*completionQueue{q.sendCQ, q.recvCQ} {
-		if !c.closed {
-			// It fails only for a descriptor that is none, or, for a queue that is
-			// both, that is there already.
-			_ = unix.EpollCtl(c.epoll, op, q.fd, &unix.EpollEvent{Events: want, Fd: int32(q.fd)})
-		}
-		if q.sendCQ == q.recvCQ {
-			break
-		}
+	// EpollCtl fails only for a descriptor that is none.
+	event := &unix.EpollEvent{Events: want, Fd: int32(q.fd)}
+	if !q.sendCQ.closed {
+		_ = unix.EpollCtl(q.sendCQ.epoll, op, q.fd, event)
+	}
+	if q.recvCQ != q.sendCQ && !q.recvCQ.closed {
+		_ = unix.EpollCtl(q.recvCQ.epoll, op, q.fd, event)
+	}
+	if q.dev.attendant.started {
+		_ = unix.EpollCtl(q.dev.attendant.epoll, op, q.fd, event)
 	}
 }
 
