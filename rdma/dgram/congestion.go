@@ -23,11 +23,12 @@ const (
 	burst        = 8        // datagrams that may leave back to back
 	paceGain     = 1.25     // faster than the window asks for, so that it is used
 	chanceLoss   = 0.02     // a share of loss that says nothing of queues
-	heavyLoss    = 0.125    // one that says everything
+	heavyLoss    = 0.125    // one that says much
+	lossFloor    = 4        // datagrams: loss below half does not shrink the window further
 	delayedCut   = 0.8      // how strongly excess delay shrinks the window
 	deepestCut   = 0.5      // the most that one round trip can take away
 	firstTimeout = 20 * time.Millisecond
-	leastTimeout = 4 * time.Millisecond
+	leastTimeout = 2 * time.Millisecond
 )
 
 // cost is what a segment of n octets counts in the window.
@@ -139,31 +140,32 @@ func (c *congestion) settled(now time.Duration, came, gone, before int) {
 
 // endRound judges a round trip and begins the next.
 func (c *congestion) endRound(now time.Duration) {
-	factor := 1.0
+	factor, floor := 1.0, c.unit*leastShare
 	if c.delayed > 0 && c.delayed != never {
 		factor = max(1-delayedCut*float64(c.delayed)/float64(c.smoothed), deepestCut)
 	}
 	if c.lostCost > 0 {
-		switch share := c.lostCost / (c.lostCost + c.arrivedCost); {
+		cut, share := 1.0, c.lostCost/(c.lostCost+c.arrivedCost)
+		switch {
 		case share > heavyLoss:
-			factor = min(factor, max(1-share, deepestCut))
+			cut = max(1-share, deepestCut)
 		case share > chanceLoss:
-			factor = min(factor, 1-share/2)
+			cut = 1 - share/2
 		}
+		if share < 0.5 && factor == 1 {
+			floor = min(lossFloor*c.unit, c.window)
+		}
+		factor = min(factor, cut)
 		if factor == 1 && c.full { // chance: the round grows like one without it
 			c.window += c.unit * min(1, c.arrivedCost/max(c.window, c.unit))
 		}
 	}
 	if factor < 1 {
-		c.shrink(factor)
+		c.window = max(c.window*factor, floor)
+		c.threshold = c.window
 	}
 	c.arrivedCost, c.lostCost, c.delayed, c.full = 0, 0, never, false
 	c.roundEnd = now + c.smoothed
-}
-
-func (c *congestion) shrink(factor float64) {
-	c.window = max(c.window*factor, c.unit*leastShare)
-	c.threshold = c.window
 }
 
 // silent is for a peer of whom nothing was heard for two timeouts in a row: what

@@ -206,7 +206,7 @@ func (s *sender) patience() time.Duration {
 
 const (
 	// longestSilence is the most that passes between two attempts.
-	longestSilence = 250 * time.Millisecond
+	longestSilence = 32 * time.Millisecond
 	// hopeless is how long a peer may be silent before it counts as gone. It is
 	// longer than a process computes without looking at its network.
 	hopeless = 30 * time.Second
