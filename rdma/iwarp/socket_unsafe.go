@@ -11,6 +11,7 @@ import (
 // gather sends pieces of memory as one stretch of the stream, as far as the socket
 // takes them. A peer that is gone is an error here, never a signal.
 func gather(fd int, msg *unix.Msghdr, pieces []unix.Iovec) (int, error) {
+	orderBeforeSending()
 	msg.Iov = unsafe.SliceData(pieces)
 	msg.SetIovlen(len(pieces))
 	n, _, errno := unix.Syscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(msg)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
@@ -44,6 +45,7 @@ func read(fd int, b []byte) (int, error) {
 	if errno != 0 {
 		return 0, errno
 	}
+	orderAfterReceiving()
 	return int(n), nil
 }
 
@@ -53,5 +55,6 @@ func scatter(fd int, pieces []unix.Iovec) (int, error) {
 	if errno != 0 {
 		return 0, errno
 	}
+	orderAfterReceiving()
 	return int(n), nil
 }
