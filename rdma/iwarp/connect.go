@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +21,8 @@ import (
 // MPA's initiator, the other waits at its door. The private data of request and reply
 // is a greeting: which queue pair is meant, who asks, and a proof that both know the
 // job's key. A queue pair is connected once and its token is random, so a greeting that
-// was overheard opens nothing.
+// was overheard opens nothing. A peer of another make is not greeted: it is dialled by
+// its address alone, or taken as it comes (Anybody).
 
 const (
 	greetingMagic = "muster/1"
@@ -52,42 +54,21 @@ func (cfg *Config) readGreeting(b []byte) (token uint64, from rdma.Addr, ok bool
 }
 
 func (q *queuePair) Connect(ctx context.Context, peer rdma.Addr) error {
-	at, token, err := parseAddr(peer)
-	if err != nil {
+	d := dial{q: q, peer: peer, fd: -1}
+	if peer != Anybody {
+		var err error
+		if d.at, d.token, d.ours, err = parseAddr(peer); err != nil {
+			return err
+		}
+	}
+	if done, err := q.bind(peer, d.ours); done || err != nil {
 		return err
 	}
-	q.dev.mu.Lock()
-	switch {
-	case q.state == closed:
-		err = rdma.ErrClosed
-	case q.peer == peer && q.state != unconnected: // it has called in the meantime
-		q.dev.mu.Unlock()
-		return nil
-	case q.peer != "":
-		err = fmt.Errorf("iwarp: connect %s to %s: it is bound to %s already", q.addr, peer, q.peer)
-	case peer == q.addr:
-		err = fmt.Errorf("iwarp: connect %s to itself: an RC queue pair needs another one", peer)
-	}
-	if err == nil {
-		q.peer = peer
-	}
-	q.dev.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	if q.addr < peer {
-		d := dial{q: q, peer: peer, token: token, fd: -1}
-		if d.fd, err = newSocket(at.Addr()); err == nil {
-			err = unix.Connect(d.fd, sockaddr(at))
-		}
-		if err == nil || err == unix.EINPROGRESS {
-			err = q.await(ctx, d.step, d.fd)
-		}
-		if err != nil && d.fd >= 0 {
-			_ = unix.Close(d.fd)
-		}
-	} else {
+	var err error
+	if peer == Anybody || d.ours && peer < q.addr {
 		err = q.await(ctx, func() (bool, error) { return q.state != unconnected, nil }, -1)
+	} else {
+		err = d.call(ctx)
 	}
 	if err == nil {
 		return nil
@@ -96,6 +77,27 @@ func (q *queuePair) Connect(ctx context.Context, peer rdma.Addr) error {
 	q.peer = ""
 	q.dev.mu.Unlock()
 	return fmt.Errorf("iwarp: connect %s to %s: %w; see that the peer calls Connect too and has the same key", q.addr, peer, err)
+}
+
+// bind notes whom the queue pair belongs to. It is done if that peer has called
+// already.
+func (q *queuePair) bind(peer rdma.Addr, ours bool) (done bool, err error) {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	switch {
+	case q.state == closed:
+		return false, rdma.ErrClosed
+	case q.peer == peer && q.state != unconnected:
+		return true, nil
+	case q.peer != "":
+		return false, fmt.Errorf("iwarp: connect %s to %s: it is bound to %s already; make another queue pair", q.addr, peer, q.peer)
+	case peer == q.addr:
+		return false, fmt.Errorf("iwarp: connect %s to itself: an RC queue pair needs another one", peer)
+	case !ours && len(q.dev.cfg.Key) > 0:
+		return false, fmt.Errorf("iwarp: connect %s to %s: a peer of another make cannot prove that it knows the key; open a device without one for it", q.addr, peer)
+	}
+	q.peer = peer
+	return false, nil
 }
 
 // await repeats a step, with the device's lock held and the door tended, until it is
@@ -127,11 +129,27 @@ func (q *queuePair) await(ctx context.Context, step func() (bool, error), fd int
 type dial struct {
 	q     *queuePair
 	peer  rdma.Addr
+	at    netip.AddrPort
 	token uint64
+	ours  bool // the peer is one of this package, and is greeted
 	fd    int
 	asked bool
 	buf   [startupMax]byte
 	n     int
+}
+
+// call brings the connection up.
+func (d *dial) call(ctx context.Context) (err error) {
+	if d.fd, err = newSocket(d.at.Addr()); err == nil {
+		err = unix.Connect(d.fd, sockaddr(d.at))
+	}
+	if err == nil || err == unix.EINPROGRESS {
+		err = d.q.await(ctx, d.step, d.fd)
+	}
+	if err != nil && d.fd >= 0 {
+		_ = unix.Close(d.fd)
+	}
+	return err
 }
 
 // step goes on as far as it can: send the request when TCP is connected, read the
@@ -143,7 +161,11 @@ func (d *dial) step() (bool, error) {
 		if ready, err := writable(d.fd); !ready || err != nil {
 			return false, err
 		}
-		req := w.request(dev.cfg.greeting(greetRequest, d.token, d.peer, d.q.addr))
+		var private []byte
+		if d.ours {
+			private = dev.cfg.greeting(greetRequest, d.token, d.peer, d.q.addr)
+		}
+		req := w.request(private)
 		frame, err := req.append(nil)
 		if err != nil {
 			return false, err
@@ -153,7 +175,6 @@ func (d *dial) step() (bool, error) {
 		}
 		d.asked = true
 	}
-	// Exactly the reply is read: what follows belongs to the stream.
 	n, err := read(d.fd, d.buf[d.n:])
 	switch {
 	case err == unix.EAGAIN || err == unix.EINTR:
@@ -172,7 +193,7 @@ func (d *dial) step() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !hmac.Equal(rep.private, dev.cfg.greeting(greetReply, d.token, d.peer, d.q.addr)) {
+	if d.ours && !hmac.Equal(rep.private, dev.cfg.greeting(greetReply, d.token, d.peer, d.q.addr)) {
 		return false, errors.New("the peer does not prove that it knows the job's key")
 	}
 	if n != d.n { // RFC 6581: the responder waits for our first message

@@ -51,6 +51,9 @@ func Open(cfg Config) (rdma.Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("iwarp: Config.Address %q is no IP address: %w", cfg.Address, err)
 	}
+	if cfg.Port < 0 || cfg.Port > 1<<16-1 {
+		return nil, fmt.Errorf("iwarp: Config.Port %d is no port: give one below 65536, or 0", cfg.Port)
+	}
 	d := &device{cfg: cfg, table: ddp.NewTable(rand.Reader, maxRegions)}
 	d.attr = rdma.Attr{
 		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
@@ -61,7 +64,7 @@ func Open(cfg Config) (rdma.Device, error) {
 		PutCost:   rdma.Cost{Fixed: 16000, PerByte: 0.4},
 		RegCost:   rdma.Cost{Fixed: 150},
 	}
-	if err := d.door.open(ip); err != nil {
+	if err := d.door.open(netip.AddrPortFrom(ip, uint16(cfg.Port))); err != nil {
 		return nil, err
 	}
 	return d, nil

@@ -3,9 +3,11 @@
 package iwarp
 
 import (
-	"bytes"
+	"crypto/hmac"
 	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,18 +41,19 @@ const (
 	callerPatience = 5 * time.Second
 )
 
-// open listens on a port of the kernel's choice.
-func (d *door) open(ip netip.Addr) error {
+// open listens, on a port of the kernel's choice if it is 0.
+func (d *door) open(at netip.AddrPort) error {
+	ip := at.Addr()
 	fail := func(what string, err error) error {
 		d.close()
-		return fmt.Errorf("iwarp: %s on %v: %w; Config.Address must be an address of this host", what, ip, err)
+		return fmt.Errorf("iwarp: %s on %v: %w; Config.Address must be an address of this host, and Config.Port free", what, at, err)
 	}
 	var err error
 	if d.fd, err = newSocket(ip); err != nil {
 		d.closed = true
 		return fail("make a socket", err)
 	}
-	if err = unix.Bind(d.fd, sockaddr(netip.AddrPortFrom(ip, 0))); err != nil {
+	if err = unix.Bind(d.fd, sockaddr(at)); err != nil {
 		return fail("bind a socket", err)
 	}
 	if err = unix.Listen(d.fd, 1024); err != nil {
@@ -79,7 +82,11 @@ func newSocket(ip netip.Addr) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	return fd, unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 func sockaddr(a netip.AddrPort) unix.Sockaddr {
@@ -137,33 +144,38 @@ func (d *device) hear(c *caller) bool {
 
 // admit gives a caller the queue pair it asks for, if it may have it.
 func (d *device) admit(fd int, req *startup) bool {
-	token, from, ok := d.cfg.readGreeting(req.private)
-	if !ok {
-		return false
-	}
+	token, from, ours := d.cfg.readGreeting(req.private)
 	for _, q := range d.queues {
-		if q.token != token || q.state != unconnected || q.peer != "" && q.peer != from {
-			continue
+		switch {
+		case q.state != unconnected:
+		case !ours && q.peer == Anybody && len(d.cfg.Key) == 0:
+			return q.accept(fd, req, nil)
+		case ours && q.token == token && (q.peer == "" || q.peer == from):
+			if !hmac.Equal(req.private, d.cfg.greeting(greetRequest, token, q.addr, from)) {
+				return false // it does not know the key
+			}
+			q.peer = from
+			return q.accept(fd, req, d.cfg.greeting(greetReply, token, q.addr, from))
 		}
-		if !bytes.Equal(req.private, d.cfg.greeting(greetRequest, token, q.addr, from)) {
-			return false // it does not know the key
-		}
-		w := d.wishes()
-		rep, t, err := w.answer(req, d.cfg.greeting(greetReply, token, q.addr, from))
-		frame, tooLong := rep.append(nil)
-		if tooLong != nil {
-			return false
-		}
-		if k, sendErr := unix.Write(fd, frame); err != nil || sendErr != nil || k != len(frame) {
-			return false
-		}
-		if unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) != nil {
-			return false
-		}
-		q.peer = from
-		return q.attach(fd, t, false) == nil
 	}
 	return false
+}
+
+// accept replies to a request and begins.
+func (q *queuePair) accept(fd int, req *startup, private []byte) bool {
+	w := q.dev.wishes()
+	rep, t, err := w.answer(req, private)
+	frame, tooLong := rep.append(nil)
+	if tooLong != nil {
+		return false
+	}
+	if n, sendErr := unix.Write(fd, frame); err != nil || sendErr != nil || n != len(frame) {
+		return false
+	}
+	if unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) != nil {
+		return false
+	}
+	return q.attach(fd, t, false) == nil
 }
 
 // wishes are what this device wants of every connection. The first message is a Write
@@ -184,16 +196,17 @@ func (d *door) close() {
 	_ = unix.Close(d.fd)
 }
 
-// parseAddr takes the address of a queue pair apart.
-func parseAddr(a rdma.Addr) (at netip.AddrPort, token uint64, err error) {
-	host, name, ok := bytes.Cut([]byte(a), []byte("/"))
-	if ok && len(name) == 16 {
-		if at, err = netip.ParseAddrPort(string(host)); err == nil {
-			_, err = fmt.Sscanf(string(name), "%016x", &token)
+// parseAddr takes the address of a peer apart. Without a token it is one of another
+// make.
+func parseAddr(a rdma.Addr) (at netip.AddrPort, token uint64, ours bool, err error) {
+	host, name, ours := strings.Cut(string(a), "/")
+	if at, err = netip.ParseAddrPort(host); err == nil && ours {
+		if token, err = strconv.ParseUint(name, 16, 64); len(name) != 16 {
+			err = strconv.ErrSyntax
 		}
 	}
-	if !ok || len(name) != 16 || err != nil {
-		return at, 0, fmt.Errorf("iwarp: %q is not the address of a queue pair, which looks like 10.0.0.1:4000/0123456789abcdef", a)
+	if err != nil {
+		err = fmt.Errorf("iwarp: %q is no address of a queue pair, which looks like 10.0.0.1:4000/0123456789abcdef: %w", a, err)
 	}
-	return at, token, nil
+	return at, token, ours, err
 }

@@ -188,7 +188,7 @@ func TestStrangersAtTheDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range []*end{a, b} {
-		at, _, err := parseAddr(e.qp.Addr())
+		at, _, _, err := parseAddr(e.qp.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +284,7 @@ func TestADamagedFrameEndsTheStreamWithATerminate(t *testing.T) {
 func rawPeer(t *testing.T) (*end, net.Conn, *framer) {
 	t.Helper()
 	e := newEnd(t, Config{})
-	at, token, err := parseAddr(e.qp.Addr())
+	at, token, _, err := parseAddr(e.qp.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,5 +354,51 @@ func TestAPeerInSmallPieces(t *testing.T) {
 	}
 	if binary.BigEndian.Uint16(stream) != 5018 {
 		t.Errorf("the test's frames have segments of %d bytes", binary.BigEndian.Uint16(stream))
+	}
+}
+
+// TestPeersOfAnotherMake connects two devices as if each did not know the other.
+func TestPeersOfAnotherMake(t *testing.T) {
+	a, b := newEnd(t, Config{}), newEnd(t, Config{})
+	at, _, _, err := parseAddr(b.qp.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	var errA, errB error
+	wg.Go(func() { errA = a.qp.Connect(ctx, rdma.Addr(at.String())) })
+	wg.Go(func() { errB = b.qp.Connect(ctx, Anybody) })
+	wg.Wait()
+	if err := errors.Join(errA, errB); err != nil {
+		t.Fatal(err)
+	}
+	for _, way := range [][2]*end{{a, b}, {b, a}} { // the responder may send too
+		if n, err := way[0].qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 3}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		pollUntil(t, "the message has come", func() bool { return len(way[1].got) == 1 }, a, b)
+	}
+	keyed := newEnd(t, Config{Key: []byte("k")})
+	for _, peer := range []rdma.Addr{Anybody, rdma.Addr(at.String())} {
+		if err := keyed.qp.Connect(ctx, peer); err == nil {
+			t.Errorf("a device with a key connects to %q", peer)
+		}
+	}
+}
+
+func TestAddressesThatAreNone(t *testing.T) {
+	e := newEnd(t, Config{})
+	for _, addr := range []rdma.Addr{"", "nonsense", "127.0.0.1", "127.0.0.1:70000", "127.0.0.1:5/12", "127.0.0.1:5/012345678901234g", e.qp.Addr()} {
+		if err := e.qp.Connect(context.Background(), addr); err == nil {
+			t.Errorf("Connect to %q succeeds", addr)
+		}
+	}
+	for _, cfg := range []Config{{Address: "nowhere"}, {Address: "192.0.2.1"}, {Port: 70000}} {
+		if d, err := Open(cfg); err == nil {
+			t.Errorf("Open(%+v) succeeds", cfg)
+			_ = d.Close()
+		}
 	}
 }
