@@ -68,10 +68,14 @@ func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicit
 func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 	now := q.dev.now
 	q.occupy(p)
+	p.heard, p.rejected = now, false
 	if h.hasReceipt {
 		q.finish(p.acknowledge(now, &h.receipt), p, rdma.StatusOK)
 	}
-	if h.kind != kindSegment {
+	if h.kind == kindReceipt {
+		if h.urgent { // it asks whether we live
+			p.refuse(now, p.receiver.stamp)
+		}
 		return false
 	}
 	switch p.judge(h.number) {
@@ -125,11 +129,14 @@ func (q *pair) unstash(p *peer) {
 func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 	var h ddp.Header
 	n, fault := h.Decode(s.data[s.lo:s.hi], s.hi-s.lo)
+	if fault == ddp.NoFault && !isSend(h.Op) {
+		return q.deliverAccess(p, &h, s.data[s.lo+n:s.hi]), false
+	}
 	got := 0
 	if p.join != nil {
 		got = p.join.got
 	}
-	if fault != ddp.NoFault || !isSend(h.Op) || h.MSN != p.recvNumber || int(h.MO) != got {
+	if fault != ddp.NoFault || h.MSN != p.recvNumber || int(h.MO) != got {
 		q.dev.drops.Malformed++
 		return true, false
 	}

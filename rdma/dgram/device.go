@@ -61,6 +61,7 @@ type Device struct {
 	outbox  outbox
 	hangar  hangar
 	stashes []*stash
+	asking  []*asks
 	joins   [][]byte // memory in which messages of several datagrams are joined
 	joined  []*joining
 	spare   []*message
@@ -118,9 +119,10 @@ func Open(c Config) (*Device, error) {
 	}
 	return &Device{
 		attr: rdma.Attr{
-			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend),
+			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 			MaxSend: maxSend, MaxInline: maxInline, CopyAbove: maxInline, RemoteCPU: true,
-			SendCost: rdma.Cost{Fixed: 10_000, PerByte: 0.5}, RegCost: rdma.Cost{Fixed: 100},
+			SendCost: rdma.Cost{Fixed: 10_000, PerByte: 0.5}, ReadCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5}, PutCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5},
+			RegCost: rdma.Cost{Fixed: 100},
 		},
 		socket: s, keys: keys, start: time.Now(),
 		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
@@ -186,8 +188,24 @@ func (d *Device) progress() {
 			break
 		}
 	}
+	d.socket.refusals(d.reject)
 	d.tend()
 	d.flush()
+}
+
+// reject notes that the network says nobody is at an address. It may be a forgery, so
+// it only makes us less patient with peers there that are silent (peer.go).
+func (d *Device) reject(at netip.AddrPort) {
+	for id := range d.peers {
+		if d.peers[id].at.addrPort != at {
+			continue
+		}
+		for _, q := range d.pairs {
+			if q != nil && id < len(q.peers) && q.peers[id] != nil {
+				q.peers[id].rejected = true
+			}
+		}
+	}
 }
 
 // receive takes in one batch of datagrams.
@@ -233,7 +251,7 @@ func (d *Device) wake() time.Duration {
 			continue
 		}
 		for _, p := range q.busy {
-			at = min(at, p.sender.wake(), p.receiver.wake(d.now))
+			at = min(at, p.sender.wake(), p.receiver.wake(d.now), p.probeAt())
 		}
 	}
 	return at

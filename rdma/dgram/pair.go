@@ -98,10 +98,13 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		if err = q.check(&wrs[i]); err != nil {
 			break
 		}
-		if q.kind == rdma.UD {
+		switch {
+		case q.kind == rdma.UD:
 			err = q.throw(&wrs[i])
-		} else {
+		case wrs[i].Op == rdma.OpSend:
 			err = q.take(&wrs[i])
+		default:
+			err = q.ask(&wrs[i])
 		}
 		if err != nil {
 			break
@@ -119,13 +122,15 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 func (q *pair) check(wr *rdma.SendWR) error {
 	length := int(wr.HeadLen) + wr.Body.Len()
 	switch {
-	case !q.dev.attr.Ops.Has(wr.Op):
+	case !q.dev.attr.Ops.Has(wr.Op) || q.kind == rdma.UD && wr.Op != rdma.OpSend:
 		return fmt.Errorf("dgram: operation %v: %w", wr.Op, rdma.ErrUnsupported)
 	case int(wr.Peer) >= len(q.dev.peers):
 		return fmt.Errorf("dgram: no peer has the handle %d; use one that Resolve or a completion gave out", wr.Peer)
 	case wr.HeadLen > rdma.HeadMax:
 		return fmt.Errorf("dgram: a head of %d octets for %v is longer than %d", wr.HeadLen, &q.dev.peers[wr.Peer], rdma.HeadMax)
-	case length > maxSend:
+	case wr.Op != rdma.OpSend && wr.Body.Len() > ddp.MaxMessage:
+		return fmt.Errorf("dgram: a %v of %d octets at %v is longer than a message may be, %d; cut it", wr.Op, wr.Body.Len(), &q.dev.peers[wr.Peer], uint32(ddp.MaxMessage))
+	case wr.Op == rdma.OpSend && length > maxSend:
 		return fmt.Errorf("dgram: a message of %d octets for %v is longer than Attr.MaxSend, %d; cut it", length, &q.dev.peers[wr.Peer], maxSend)
 	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > maxInline:
 		return fmt.Errorf("dgram: an inline body of %d octets for %v is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), &q.dev.peers[wr.Peer], maxInline)
@@ -162,20 +167,25 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	p := q.peer(wr.Peer)
 	m := d.newMessage()
 	m.id, m.length = wr.ID, int(wr.HeadLen)+wr.Body.Len()
-	m.opcode = sendOpcode(wr.Flags)
+	m.role, m.opcode = roleSend, sendOpcode(wr.Flags)
 	m.number = p.sendNumber
 	p.sendNumber++
 	m.headLen = copy(m.head[:wr.HeadLen], wr.Head[:])
-	m.body = wr.Body
-	if m.inline = wr.Flags&rdma.Inline != 0; m.inline {
-		m.kept = append(m.kept[:0], wr.Body.Bytes()...)
-		m.body = rdma.MemOf(m.kept)
-	}
+	m.carry(wr)
 	q.pending++
 	p.push(m)
 	q.occupy(p)
 	q.pump(p)
 	return nil
+}
+
+// carry takes the body of a request, or a copy of an inline one.
+func (m *message) carry(wr *rdma.SendWR) {
+	m.body = wr.Body
+	if m.inline = wr.Flags&rdma.Inline != 0; m.inline {
+		m.kept = append(m.kept[:0], wr.Body.Bytes()...)
+		m.body = rdma.MemOf(m.kept)
+	}
 }
 
 func sendOpcode(f rdma.Flags) ddp.Opcode {
@@ -212,13 +222,16 @@ func (q *pair) tend() {
 	for i := 0; i < len(q.busy); {
 		p := q.busy[i]
 		p.expire(now)
-		if p.gone(now) {
-			q.finish(p.abandon(), p, rdma.StatusPeerGone)
+		if p.lostSight(now) {
+			q.abandon(p, rdma.StatusPeerGone)
 		}
 		q.unstash(p)
 		q.pump(p)
 		if p.due(now) {
-			q.writeReceipt(p)
+			q.writeReceipt(p, false)
+		} else if now >= p.probeAt() {
+			p.probed = now
+			q.writeReceipt(p, true)
 		}
 		if !p.resting() {
 			i++
@@ -255,17 +268,33 @@ func (q *pair) write(l *letter, p *peer, seg *segment) {
 		p.receiver.write(d.now, &h.receipt)
 	}
 	b := d.begin(l, &h, q.number, p.id)
-	b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, QN: ddp.QueueSend, MSN: m.number, MO: uint32(seg.offset)})
-	l.data = d.keys.seal(m.appendTo(b, seg.offset, seg.length))
+	switch {
+	case m.role == roleAnswer:
+		b = d.appendAnswer(b, p, m, seg)
+	case m.opcode == ddp.Write:
+		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, Tag: m.tag, TO: m.address + uint64(seg.offset)})
+		b = m.appendTo(b, seg.offset, seg.length)
+	default:
+		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, QN: queueOf(m.opcode), MSN: m.number, MO: uint32(seg.offset)})
+		b = m.appendTo(b, seg.offset, seg.length)
+	}
+	l.data = d.keys.seal(b)
 }
 
-// writeReceipt makes a datagram of a receipt alone.
-func (q *pair) writeReceipt(p *peer) {
+func queueOf(op ddp.Opcode) uint32 {
+	if op == ddp.ReadRequestOp {
+		return ddp.QueueRequest
+	}
+	return ddp.QueueSend
+}
+
+// writeReceipt makes a datagram of a receipt alone. An urgent one asks for another.
+func (q *pair) writeReceipt(p *peer, urgent bool) {
 	l := q.dev.nextLetter()
 	if l == nil {
 		return // it stays owed
 	}
-	h := header{kind: kindReceipt, hasReceipt: true}
+	h := header{kind: kindReceipt, hasReceipt: true, urgent: urgent}
 	p.receiver.write(q.dev.now, &h.receipt)
 	l.data = q.dev.keys.seal(q.dev.begin(l, &h, q.number, p.id))
 }
@@ -274,12 +303,30 @@ func (q *pair) writeReceipt(p *peer) {
 func (q *pair) finish(m *message, p *peer, status rdma.Status) {
 	for m != nil {
 		following := m.following
-		q.pending--
-		if !m.inline || status != rdma.StatusOK {
-			q.sendCQ.push(rdma.Completion{ID: m.id, Op: rdma.OpSend, Peer: p.id, Len: uint64(m.length), Status: status}, loan{})
+		switch m.role {
+		case roleSend:
+			q.complete(p, m.id, rdma.OpSend, m.length, m.inline, status)
+		case roleAnswer:
+			p.answers--
 		}
 		q.dev.forget(m)
 		m = following
+	}
+}
+
+// complete tells the user of the end of a request. A success of an inline one is silent.
+func (q *pair) complete(p *peer, id uint64, op rdma.Op, n int, inline bool, status rdma.Status) {
+	q.pending--
+	if !inline || status != rdma.StatusOK {
+		q.sendCQ.push(rdma.Completion{ID: id, Op: op, Peer: p.id, Len: uint64(n), Status: status}, loan{})
+	}
+}
+
+// abandon completes everything that is under way to a peer.
+func (q *pair) abandon(p *peer, status rdma.Status) {
+	q.finish(p.sender.abandon(), p, status)
+	for p.asks != nil {
+		q.answered(p, status)
 	}
 }
 
@@ -302,9 +349,9 @@ func (q *pair) Close() error {
 			continue
 		}
 		if p.owed > 0 {
-			q.writeReceipt(p)
+			q.writeReceipt(p, false)
 		}
-		q.finish(p.abandon(), p, rdma.StatusFlushed)
+		q.abandon(p, rdma.StatusFlushed)
 		q.clear(p)
 	}
 	d.flush()

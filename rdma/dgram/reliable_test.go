@@ -140,7 +140,7 @@ func TestSilentPeerIsGone(t *testing.T) {
 	died := n.now
 	n.nodes[0].post(1, 10)
 	n.nodes[0].post(1, 5*mss)
-	n.run("the peer counts as gone", died+hopeless+time.Second, func() bool { return p.gone(n.now) })
+	n.run("the peer counts as gone", died+hopeless+time.Second, func() bool { return p.gone(n.now, hopeless) })
 	if n.now-died < hopeless {
 		t.Errorf("the peer counts as gone after %v, before %v have passed", n.now-died, hopeless)
 	}
@@ -168,7 +168,7 @@ func TestWaitsForAPeerWithoutRoom(t *testing.T) {
 	p := n.nodes[0].peers[1]
 	n.after(2*hopeless, func() { n.nodes[1].deaf = false })
 	n.run("the message has come", 3*hopeless, func() bool {
-		if p.gone(n.now) {
+		if p.gone(n.now, hopeless) {
 			t.Fatalf("at %v a peer that answers counts as gone", n.now)
 		}
 		return p.finished == 1

@@ -28,14 +28,30 @@ type message struct {
 	id        uint64   // the user's name for it
 
 	// What the device knows of it.
+	role    role
 	number  uint32 // MSN
 	opcode  ddp.Opcode
+	tag     ddp.Tag // of a tagged one, and the address of its first octet there
+	address uint64
+	fault   ddp.Fault // of an answer that refuses
+	source  ddp.Tag   // of an answer to a read: where the octets are
+	from    uint64
 	inline  bool
 	headLen int
 	head    [rdma.HeadMax]byte
 	body    rdma.Mem
 	kept    []byte // the body of one that was posted inline
 }
+
+// role is what the end of a message means.
+type role uint8
+
+const (
+	roleSend   role = iota // a completion
+	roleWrite              // nothing: the answer to the request behind it tells
+	roleAsk                // nothing: the answer tells
+	roleAnswer             // room for another answer
+)
 
 // segment is one datagram to transmit.
 type segment struct {
@@ -223,9 +239,9 @@ func (s *sender) wake() time.Duration {
 	return at
 }
 
-// gone tells whether the peer has been silent for so long that it must be dead.
-func (s *sender) gone(now time.Duration) bool {
-	return s.expireAt != never && now-s.heardAt >= hopeless
+// gone tells whether we have waited for a receipt for so long.
+func (s *sender) gone(now, limit time.Duration) bool {
+	return s.expireAt != never && now-s.heardAt >= limit
 }
 
 // abandon gives back every unfinished message, oldest first, and leaves the sender

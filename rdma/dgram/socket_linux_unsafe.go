@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -63,6 +64,7 @@ type socket struct {
 	inVec     [batchSize]unix.Iovec
 	outVec    [batchSize]unix.Iovec
 	polled    [2]unix.PollFd
+	troubled  atomic.Bool // the kernel has errors to tell
 
 	mu     sync.Mutex // wake may come from anywhere, even when the socket is closed
 	closed bool
@@ -98,6 +100,13 @@ func (s *socket) prepare(to unix.Sockaddr, buffer int) error {
 			return fmt.Errorf("ask for a socket buffer of %d octets: %w", buffer, err)
 		}
 	}
+	level, option := unix.SOL_IP, unix.IP_RECVERR
+	if _, six := to.(*unix.SockaddrInet6); six {
+		level, option = unix.SOL_IPV6, unix.IPV6_RECVERR
+	}
+	if err := unix.SetsockoptInt(s.fd, level, option, 1); err != nil {
+		return fmt.Errorf("ask for what ICMP tells: %w", err)
+	}
 	if err := unix.Bind(s.fd, to); err != nil {
 		return fmt.Errorf("bind: %w", err)
 	}
@@ -105,17 +114,22 @@ func (s *socket) prepare(to unix.Sockaddr, buffer int) error {
 	if err != nil {
 		return fmt.Errorf("getsockname: %w", err)
 	}
-	switch a := bound.(type) {
-	case *unix.SockaddrInet4:
-		s.local = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
-	case *unix.SockaddrInet6:
-		s.local = netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port))
-	}
+	s.local = addrPortOf(bound)
 	if s.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
 		return fmt.Errorf("eventfd: %w", err)
 	}
 	s.polled = [2]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(s.event), Events: unix.POLLIN}}
 	return nil
+}
+
+func addrPortOf(a unix.Sockaddr) netip.AddrPort {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port))
+	}
+	return netip.AddrPort{}
 }
 
 // reaches tells whether the socket can send there.
@@ -137,6 +151,9 @@ func (s *socket) receive(slots []*slot) int {
 	// Raw: the call does not block, and telling the scheduler costs more than it.
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.in[0])), uintptr(len(slots)), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
+		if errno != unix.EAGAIN && errno != unix.EINTR {
+			s.troubled.Store(true)
+		}
 		return 0
 	}
 	for i, t := range slots[:n] {
@@ -156,16 +173,45 @@ func (s *socket) send(letters []letter) (n int, full bool) {
 		s.out[i].header.Name, s.out[i].header.Namelen = &l.to.octets[0], uint32(l.to.length)
 	}
 	r, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out[0])), uintptr(len(letters)), unix.MSG_DONTWAIT, 0, 0)
-	if errno != 0 {
-		return 0, errno == unix.EAGAIN || errno == unix.ENOBUFS || errno == unix.EINTR
+	switch errno {
+	case 0:
+		return int(r), false
+	case unix.EAGAIN, unix.ENOBUFS, unix.EINTR:
+		return 0, true
+	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH:
+		// It tells of an earlier datagram, and only once; nothing was sent. The rest
+		// waits for the next call.
+		s.troubled.Store(true)
+		return 0, true
 	}
-	return int(r), false
+	return 0, false
+}
+
+// refusals tells where the network says nobody takes our datagrams. It is rare.
+func (s *socket) refusals(tell func(netip.AddrPort)) {
+	if !s.troubled.Load() {
+		return
+	}
+	s.troubled.Store(false)
+	var octets [1]byte
+	var about [512]byte
+	for range 4 * batchSize {
+		_, _, _, to, err := unix.Recvmsg(s.fd, octets[:], about[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+		if err != nil {
+			return
+		}
+		tell(addrPortOf(to))
+	}
+	s.troubled.Store(true) // there may be more
 }
 
 // wait parks until a datagram has come, wake was called, or the time is over.
 func (s *socket) wait(timeout time.Duration) error {
 	limit := unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
 	_, err := unix.Ppoll(s.polled[:], &limit, nil)
+	if s.polled[0].Revents&unix.POLLERR != 0 {
+		s.troubled.Store(true)
+	}
 	if s.polled[1].Revents != 0 {
 		var count [8]byte
 		_, _ = unix.Read(s.event, count[:]) // it does not block; another may have read it

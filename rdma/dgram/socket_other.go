@@ -30,5 +30,6 @@ func (*socket) reaches(netip.AddrPort) bool      { return false }
 func (*socket) receive([]*slot) int              { return 0 }
 func (*socket) send([]letter) (n int, full bool) { return 0, true }
 func (*socket) wait(time.Duration) error         { return rdma.ErrUnsupported }
+func (*socket) refusals(func(netip.AddrPort))    {}
 func (*socket) wake()                            {}
 func (*socket) close() error                     { return nil }
