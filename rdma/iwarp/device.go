@@ -38,9 +38,28 @@ type device struct {
 	attendant attendant
 	queues    []*queuePair
 	cqs       []*completionQueue
+	buffers   [][]byte // that no queue pair uses now
 	last      ddp.StreamID
 	closed    bool
 }
+
+// ioBuffer is the size of a buffer between frames and a socket: it has room for a whole
+// frame behind the rest of another.
+const ioBuffer = 2 * fpduMax
+
+// takeBuffer lends a buffer to a queue pair that has bytes to move. Only such a one has
+// any: a thousand idle connections share a few.
+func (d *device) takeBuffer() []byte {
+	n := len(d.buffers)
+	if n == 0 {
+		return make([]byte, ioBuffer)
+	}
+	b := d.buffers[n-1]
+	d.buffers = d.buffers[:n-1]
+	return b
+}
+
+func (d *device) giveBuffer(b []byte) { d.buffers = append(d.buffers, b[:ioBuffer]) }
 
 // Open opens a device.
 func Open(cfg Config) (rdma.Device, error) {

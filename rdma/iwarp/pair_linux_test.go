@@ -402,3 +402,24 @@ func TestAddressesThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// TestAnIdleConnectionHoldsNoBuffer, so that a thousand of them can be open.
+func TestAnIdleConnectionHoldsNoBuffer(t *testing.T) {
+	a, b := newPair(t, Config{NoThread: true})
+	for _, size := range []int{10, 50000} {
+		a.got, b.got = nil, nil
+		if n, err := a.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Body: rdma.MemOf(make([]byte, size))}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		pollUntil(t, "the message has come and was sent", func() bool { return len(b.got) == 1 && len(a.got) == 1 }, a, b)
+		for _, e := range []*end{a, b} {
+			if q := e.qp.(*queuePair); q.in.buf != nil || q.out.copied != nil {
+				t.Errorf("after a message of %d bytes the queue pair keeps %d bytes to read into and %d to send from",
+					size, len(q.in.buf), cap(q.out.copied))
+			}
+			if n := e.qp.(rdma.DrainQP).Pending(); n != 0 {
+				t.Errorf("%d messages are pending when all have come", n)
+			}
+		}
+	}
+}

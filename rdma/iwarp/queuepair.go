@@ -80,7 +80,7 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if depth <= 0 {
 		depth = defaultDepth
 	}
-	q.works.list = make([]work, depth)
+	q.works.depth = depth
 	var token [8]byte
 	if _, err := rand.Read(token[:]); err != nil {
 		return nil, fmt.Errorf("iwarp: no random number for the address of a queue pair: %w", err)

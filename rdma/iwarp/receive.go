@@ -18,7 +18,7 @@ import (
 // inbound is the receiving side of a queue pair.
 type inbound struct {
 	mpa     deframer
-	buf     []byte // bytes [lo, hi) were read and not used
+	buf     []byte // bytes [lo, hi) were read and not used; nil if there are none
 	lo, hi  int
 	need    int    // bytes without which there is no whole FPDU at lo
 	segment []byte // was deframed, and could not be placed yet
@@ -31,19 +31,13 @@ type inbound struct {
 	event   ddp.Event
 }
 
-const (
-	readBuffer = 2 * fpduMax
-	// mostReads bounds what one progress takes in, so that a busy peer cannot keep
-	// others waiting.
-	mostReads = 8
-)
+// mostReads bounds what one progress takes in, so that a busy peer cannot keep others
+// waiting.
+const mostReads = 8
 
 func (in *inbound) start(t terms) {
 	in.mpa = deframer{crc: t.crc, markers: t.markersIn}
-	if in.buf == nil {
-		in.buf = make([]byte, readBuffer)
-	}
-	in.asked.list = make([][readRequestSegment]byte, max(int(t.ird), 1))
+	in.asked.depth = int(t.ird)
 }
 
 // receive takes in what the socket has.
@@ -52,8 +46,15 @@ func (q *queuePair) receive() {
 		q.discard()
 		return
 	}
+	if q.in.buf == nil {
+		q.in.buf = q.dev.takeBuffer()
+	}
 	q.segments()
 	for reads := 0; reads < mostReads && !q.in.starved && q.state == connected && q.more(); reads++ {
+	}
+	if in := &q.in; in.lo == in.hi && in.segment == nil {
+		q.dev.giveBuffer(in.buf)
+		in.buf, in.lo, in.hi = nil, 0, 0
 	}
 }
 
@@ -169,8 +170,10 @@ func (q *queuePair) terminated(f ddp.Fault) {
 // discard throws away what still comes, until the peer has read our Terminate and
 // ends: closing earlier would let TCP reset the connection and lose it.
 func (q *queuePair) discard() {
+	waste := q.dev.takeBuffer()
+	defer q.dev.giveBuffer(waste)
 	for range mostReads {
-		n, err := read(q.fd, q.in.buf)
+		n, err := read(q.fd, waste)
 		if err == unix.EAGAIN || err == unix.EINTR {
 			return
 		}
@@ -187,16 +190,20 @@ const readRequestSegment = ddp.UntaggedLen + ddp.ReadRequestLen
 // askedRing keeps the segments of the Reads that are owed an answer, because a
 // Terminate must show the one that it refuses (RFC 5040 section 4.8).
 type askedRing struct {
-	list        [][readRequestSegment]byte
+	list        [][readRequestSegment]byte // made with the first
+	depth       int
 	first, next int
 }
 
 func (a *askedRing) push(segment []byte) {
-	copy(a.list[a.next%len(a.list)][:], segment)
+	if a.list == nil {
+		a.list = make([][readRequestSegment]byte, a.depth)
+	}
+	copy(a.list[a.next%a.depth][:], segment)
 	a.next++
 }
 
 // oldest is the request whose answer is under way.
-func (a *askedRing) oldest() []byte { return a.list[a.first%len(a.list)][:] }
+func (a *askedRing) oldest() []byte { return a.list[a.first%a.depth][:] }
 
 func (a *askedRing) pop() { a.first++ }

@@ -36,12 +36,13 @@ type work struct {
 
 // workRing holds work in the order of posting. Places are numbered without end.
 type workRing struct {
-	list  []work
+	list  []work // made with the first
+	depth int
 	first uint64 // the oldest
 	count int
 }
 
-func (r *workRing) at(i uint64) *work { return &r.list[i%uint64(len(r.list))] }
+func (r *workRing) at(i uint64) *work { return &r.list[i%uint64(r.depth)] }
 
 // retire gives back the places of the oldest that are done.
 func (r *workRing) retire() {
@@ -78,10 +79,7 @@ type outbound struct {
 	freed  uint64 // work before this one is out
 }
 
-const (
-	copyBuffer = 2 * fpduMax
-	mostPieces = 48
-)
+const mostPieces = 48
 
 func (o *outbound) start(t terms, segment, limit int) {
 	o.mpa = framer{crc: t.crc, markers: t.markersOut}
@@ -89,7 +87,6 @@ func (o *outbound) start(t terms, segment, limit int) {
 	if limit > 0 {
 		o.segment = max(min(limit, o.segment), segmentMin)
 	}
-	o.copied = make([]byte, 0, copyBuffer)
 	o.pieces = make([]unix.Iovec, 0, mostPieces)
 }
 
@@ -132,8 +129,11 @@ func (q *queuePair) post(wr *rdma.SendWR) error {
 		return fmt.Errorf("iwarp: an inline body of %d bytes is too long: MaxInline is %d", wr.Body.Len(), maxInline)
 	case uint64(wr.Body.Len()) > ddp.MaxMessage:
 		return fmt.Errorf("iwarp: a %v of %d bytes is longer than a message can be: cut it at %d", wr.Op, wr.Body.Len(), uint32(ddp.MaxMessage))
-	case q.works.count == len(q.works.list):
+	case q.works.count == q.works.depth:
 		return rdma.ErrAgain
+	}
+	if q.works.list == nil {
+		q.works.list = make([]work, q.works.depth)
 	}
 	w := q.works.at(q.works.first + uint64(q.works.count))
 	w.id, w.op, w.flags, w.body, w.remote, w.done = wr.ID, wr.Op, wr.Flags, wr.Body, wr.Remote, false
@@ -161,9 +161,13 @@ func (q *queuePair) transmit() {
 	o := &q.out
 	for q.fd >= 0 && q.state <= terminating {
 		if o.at == len(o.pieces) {
+			if o.copied == nil {
+				o.copied = q.dev.takeBuffer()
+			}
 			o.copied, o.sealed, o.pieces, o.at = o.copied[:0], 0, o.pieces[:0], 0
 			if q.build(); len(o.pieces) == 0 {
-				o.blocked = false
+				q.dev.giveBuffer(o.copied)
+				o.copied, o.blocked = nil, false
 				return
 			}
 		}
