@@ -17,6 +17,8 @@ import (
 // then hands out what has come. Wait sleeps on those sockets and on an event that
 // Wake sets.
 
+var _ rdma.ArmedCQ = (*completionQueue)(nil)
+
 type completionQueue struct {
 	dev    *device
 	pairs  []*queuePair
@@ -131,26 +133,56 @@ func (c *completionQueue) push(one completion) {
 
 func (c *completionQueue) Wait(timeout time.Duration) error {
 	c.dev.mu.Lock()
-	closed := c.closed
-	busy := c.count > 0 || c.moved || slices.ContainsFunc(c.pairs, (*queuePair).runnable)
-	sleeps := !closed && !busy && timeout > 0
-	c.dev.attendant.polls++
-	if sleeps {
-		c.dev.attendant.waiting++
+	closed, busy := c.closed, c.busy()
+	c.dev.mu.Unlock()
+	switch {
+	case closed:
+		return rdma.ErrClosed
+	case busy || timeout <= 0:
+		return nil
 	}
+	return c.sleep(timeout)
+}
+
+// busy tells whether Poll has something to do that no socket will tell of.
+func (c *completionQueue) busy() bool {
+	return c.count > 0 || c.moved || slices.ContainsFunc(c.pairs, (*queuePair).runnable)
+}
+
+// Arm gets ready for WaitArmed. What a socket has by then ends that wait at once.
+func (c *completionQueue) Arm() bool {
+	c.dev.mu.Lock()
+	defer c.dev.mu.Unlock()
+	return !c.closed && !c.busy()
+}
+
+func (c *completionQueue) WaitArmed(timeout time.Duration) error {
+	c.dev.mu.Lock()
+	closed := c.closed
 	c.dev.mu.Unlock()
 	if closed {
 		return rdma.ErrClosed
 	}
-	if !sleeps {
+	return c.sleep(timeout)
+}
+
+// sleep waits for the sockets and for Wake. The attendant stays away meanwhile: the
+// sockets are looked after.
+func (c *completionQueue) sleep(timeout time.Duration) error {
+	a := &c.dev.attendant
+	c.dev.mu.Lock()
+	if c.busy() { // the attendant was faster
+		c.dev.mu.Unlock()
 		return nil
 	}
+	a.waiting++
+	c.dev.mu.Unlock()
 	var ready [4]unix.EpollEvent
 	ms := int(min((timeout+time.Millisecond-1)/time.Millisecond, 1<<30))
 	n, err := unix.EpollWait(c.epoll, ready[:], ms)
 	c.dev.mu.Lock()
-	c.dev.attendant.waiting--
-	c.dev.attendant.polls++
+	a.waiting--
+	a.polls++
 	c.dev.mu.Unlock()
 	if err != nil && err != unix.EINTR {
 		return fmt.Errorf("iwarp: wait for the sockets of a completion queue: %w", err)

@@ -423,3 +423,52 @@ func TestAnIdleConnectionHoldsNoBuffer(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitingBesideOthers arms and waits in one goroutine while another polls.
+func TestWaitingBesideOthers(t *testing.T) {
+	a, b := newPair(t, Config{})
+	cq := b.cq.(rdma.ArmedCQ)
+	for round := range 20 {
+		pollUntil(t, "the queue is idle", cq.Arm, b)
+		woken := make(chan error, 1)
+		go func() { woken <- cq.WaitArmed(5 * time.Second) }()
+		b.poll() // allowed meanwhile
+		if n, err := a.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 1}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		start := time.Now()
+		if err := <-woken; err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took > 2*time.Second {
+			t.Fatalf("round %d: WaitArmed lasts %v although a message has come", round, took)
+		}
+		pollUntil(t, "the message has come", func() bool { return len(b.got) == round+1 }, b)
+	}
+}
+
+// TestWhatWasSentBeforeClosingArrives although the sender has not read all it was sent.
+func TestWhatWasSentBeforeClosingArrives(t *testing.T) {
+	a, b := newPair(t, Config{NoThread: true})
+	for _, e := range []*end{b, a} {
+		if n, err := e.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 5}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		b.cq.Poll(nil) // the responder speaks when it has heard the initiator
+		a.cq.Poll(nil)
+	}
+	b.got = nil
+	wr := rdma.SendWR{Op: rdma.OpSend, Body: rdma.MemOf(make([]byte, 40000))}
+	if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if err := a.qp.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pollUntil(t, "both messages have come", func() bool { return len(b.got) == 2 }, b)
+	for i, c := range b.got {
+		if want := []uint64{5, 40000}[i]; c.Op != rdma.OpRecv || c.Status != rdma.StatusOK || c.Len != want {
+			t.Errorf("message %d, sent before the close, comes as %+v", i, c)
+		}
+	}
+}

@@ -272,6 +272,13 @@ func (q *queuePair) close() {
 		q.reason = rdma.StatusFlushed
 		q.flush(ddp.NoFault)
 	}
+	if q.state == connected {
+		// What nobody has read would make TCP reset the connection, and with it lose
+		// what the peer has not read of ours.
+		_ = unix.Shutdown(q.fd, unix.SHUT_WR)
+		q.state = draining
+		q.discard()
+	}
 	q.hangUp()
 	q.state = closed
 	is := func(other *queuePair) bool { return other == q }
