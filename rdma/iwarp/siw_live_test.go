@@ -18,6 +18,8 @@ import (
 var (
 	siwServer = flag.String("siw.server", "", "address:port of a soft-iWARP `server`, rping -s -P; without it our own is taken")
 	siwListen = flag.String("siw.listen", "", "`address:port` where rping -c will connect; without it our own client does")
+	siwAnswer = flag.String("siw.answer", "", "address:port of a soft-iWARP `server`, rdma_server; without it our own is taken")
+	siwAsk    = flag.String("siw.ask", "", "`address:port` where rdma_client will connect; without it our own client does")
 	siwRounds = flag.Int("siw.rounds", 4, "rounds that the client of -siw.listen does")
 )
 
@@ -25,35 +27,53 @@ var (
 // at the socket again only some time after it has answered.
 const siwPause = 500 * time.Millisecond
 
-// connect gives a connection to the server on which everything else is up to the
+// connect gives a connection to rping's server on which everything else is up to the
 // test. Our own server takes whatever the client asks for.
 func connect(t *testing.T, w wishes) *rpingPeer {
 	t.Helper()
-	address, pause := *siwServer, siwPause
+	return connectTo(t, *siwServer, w, func(p *rpingPeer) error {
+		_, err := p.server()
+		return err
+	})
+}
+
+// connectTo connects to a server of soft-iWARP's or, if there is none, to one of ours.
+func connectTo(t *testing.T, address string, w wishes, own func(*rpingPeer) error) *rpingPeer {
+	t.Helper()
+	pause := siwPause
 	if address == "" {
-		address, pause = ownServer(t), 0
+		address, pause = ownServer(t, own), 0
 	}
-	conn, err := net.DialTimeout("tcp", address, rpingLimit)
-	if err != nil {
-		t.Fatal(err)
+	// A server may be about to start, or refuse because it is about to end.
+	p, err := dialOnce(t, address, w, pause)
+	for limit := time.Now().Add(rpingLimit); err != nil && pause > 0 && time.Now().Before(limit); {
+		time.Sleep(pause)
+		p, err = dialOnce(t, address, w, pause)
 	}
-	t.Cleanup(func() { conn.Close() })
-	p, err := dialRping(conn, w, pause)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
+func dialOnce(t *testing.T, address string, w wishes, pause time.Duration) (*rpingPeer, error) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { conn.Close() })
+	return dialRping(conn, w, pause)
+}
+
 // ownServer serves one connection.
-func ownServer(t *testing.T) (address string) {
+func ownServer(t *testing.T, own func(*rpingPeer) error) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- serveOne(l) }()
+	go func() { ended <- serveOne(l, own) }()
 	t.Cleanup(func() {
 		l.Close()
 		var fault *net.OpError
@@ -64,7 +84,7 @@ func ownServer(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
-func serveOne(l net.Listener) error {
+func serveOne(l net.Listener, own func(*rpingPeer) error) error {
 	conn, err := l.Accept()
 	if err != nil {
 		return err
@@ -74,8 +94,7 @@ func serveOne(l net.Listener) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.server()
-	return err
+	return own(p)
 }
 
 // Send, RDMA Read answered and RDMA Write taken, with every kind of set-up.
@@ -135,8 +154,53 @@ func TestSiwTerminatesWhatIsForbidden(t *testing.T) {
 
 // Our responder against rping -c: RDMA Read asked and RDMA Write sent.
 func TestSiwClientIsServed(t *testing.T) {
-	address := *siwListen
-	if address == "" {
+	serveBothWays(t, *siwListen, func(p *rpingPeer) error {
+		rounds, err := p.server()
+		if err == nil && rounds != *siwRounds {
+			err = fmt.Errorf("%d rounds of %d", rounds, *siwRounds)
+		}
+		return err
+	}, func(p *rpingPeer) error { return p.client(*siwRounds, 4000) })
+}
+
+// One Send each way, as librdmacm's rdma_client and rdma_server do it.
+func TestSiwAnswersOurSend(t *testing.T) {
+	for _, crc := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crc=%v", crc), func(t *testing.T) {
+			p := connectTo(t, *siwAnswer, rpingWishes(crc, false, true), answerOne)
+			if err := askOne(p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestSiwSendIsAnswered(t *testing.T) {
+	serveBothWays(t, *siwAsk, answerOne, askOne)
+}
+
+func askOne(p *rpingPeer) error {
+	err := p.tell([rpingOffer]byte{1})
+	if err == nil {
+		_, err = p.await(ddp.Received)
+	}
+	return err
+}
+
+func answerOne(p *rpingPeer) error {
+	_, err := p.await(ddp.Received)
+	if err == nil {
+		err = p.tell([rpingOffer]byte{2})
+	}
+	return err
+}
+
+// serveBothWays serves two connections, with our reply asking for no CRC and for one.
+// The other side comes from soft-iWARP if an address is given, and is ours if not.
+func serveBothWays(t *testing.T, address string, serve, own func(*rpingPeer) error) {
+	t.Helper()
+	alone := address == ""
+	if alone {
 		address = "127.0.0.1:0"
 	}
 	l, err := net.Listen("tcp", address)
@@ -146,9 +210,9 @@ func TestSiwClientIsServed(t *testing.T) {
 	defer l.Close()
 	for _, crc := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crc=%v", crc), func(t *testing.T) {
-			if *siwListen == "" {
+			if alone {
 				client := make(chan error, 1)
-				go func() { client <- ownClient(l.Addr().String(), *siwRounds) }()
+				go func() { client <- ownClient(l.Addr().String(), own) }()
 				defer func() {
 					if err := <-client; err != nil {
 						t.Error("our client: ", err)
@@ -165,17 +229,17 @@ func TestSiwClientIsServed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if rounds, err := p.server(); err != nil || rounds != *siwRounds {
-				t.Errorf("%d rounds of %d: %v", rounds, *siwRounds, err)
+			if err := serve(p); err != nil {
+				t.Error(err)
 			}
 			if p.terms.crc != crc {
-				t.Errorf("CRC %v, our reply said %v and rping asks for none", p.terms.crc, crc)
+				t.Errorf("CRC %v, our reply said %v and the client asks for none", p.terms.crc, crc)
 			}
 		})
 	}
 }
 
-func ownClient(address string, rounds int) error {
+func ownClient(address string, own func(*rpingPeer) error) error {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return err
@@ -185,5 +249,5 @@ func ownClient(address string, rounds int) error {
 	if err != nil {
 		return err
 	}
-	return p.client(rounds, 4000)
+	return own(p)
 }

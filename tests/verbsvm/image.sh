@@ -8,7 +8,7 @@
 guest_modules=(rdma_ucm ib_uverbs veth rdma_rxe crc32_generic crc32c_generic libcrc32c) # the sums are found by name
 guest_programs=(
 	/usr/bin/fi_info /usr/bin/fi_pingpong
-	/usr/bin/ibv_devinfo /usr/bin/rping
+	/usr/bin/ibv_devinfo /usr/bin/rping /usr/bin/rdma_client /usr/bin/rdma_server
 	/usr/bin/rdma /bin/ip
 )
 

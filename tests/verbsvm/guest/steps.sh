@@ -38,7 +38,7 @@ step_device() {
 }
 
 # Our own iWARP (rdma/iwarp), which is no device of the kernel's, is the other side of
-# rping in both roles.
+# rping and of librdmacm's example, in both roles, each with CRC and without.
 step_iwarp() {
 	if [ $kind != siw ]; then
 		note "only siw speaks iWARP"
@@ -46,21 +46,35 @@ step_iwarp() {
 	fi
 	cd /muster
 	timeout 200 rping -s -P -a $address -p 7174 -S 65535 &
-	# rping does not try again, so the clients wait until somebody listens.
-	(
-		until netstat -ltn | grep -q ":7175 "; do sleep 0.2; done
-		for round in 1 2; do timeout 60 rping -c -a $address -p 7175 -C 4 -S 4000 -v; done
-	) >/tmp/clients 2>&1 &
+	twice timeout 100 rdma_server -s $address -p 7176 &
+	when_listening 7175 timeout 60 rping -c -a $address -p 7175 -C 4 -S 4000 -v >/tmp/clients 2>&1 &
+	when_listening 7177 timeout 60 rdma_client -s $address -p 7177 >>/tmp/asked 2>&1 &
 	sleep 2
 	timeout -k 5 200 ./iwarp.test -test.v -test.timeout 190s -test.run '^TestSiw|^TestMarkersAre' \
-		-siw.server $address:7174 -siw.listen $address:7175 -siw.rounds 4 >/tmp/iwarp 2>&1 || {
+		-siw.server $address:7174 -siw.listen $address:7175 -siw.rounds 4 \
+		-siw.answer $address:7176 -siw.ask $address:7177 >/tmp/iwarp 2>&1 || {
 		cat /tmp/iwarp
-		tail -n 20 /tmp/clients
+		tail -n 20 /tmp/clients /tmp/asked
 		return 1
 	}
 	grep -E -- '--- ' /tmp/iwarp
 	[ $(grep -c 'ping data: rdma-ping-' /tmp/clients) = 8 ] # each line came back, says rping itself
+	[ $(grep -c 'rdma_client: end 0' /tmp/asked) = 2 ]
 	note "$(grep -c '^ *--- PASS' /tmp/iwarp) tests of iWARP passed against the kernel"
+}
+
+twice() {
+	"$@"
+	"$@"
+}
+
+# when_listening runs a client twice once there is a server at the port: they do not
+# try again.
+when_listening() {
+	local port=$1
+	shift
+	until netstat -ltn | grep -q ":$port "; do sleep 0.2; done
+	twice "$@"
 }
 
 # libfabric's provider works without us: what it offers, and its own ping-pong.
