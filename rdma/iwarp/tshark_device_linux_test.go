@@ -80,11 +80,7 @@ type deviceEnd struct {
 // everythingADeviceSays does each operation of the device, then a forbidden one.
 func everythingADeviceSays(t *testing.T, cfg Config) {
 	t.Helper()
-	var ends [2]*deviceEnd
-	for i := range ends {
-		ends[i] = openEnd(t, cfg)
-	}
-	a, b := ends[0], ends[1]
+	a, b := openEnd(t, cfg), openEnd(t, cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	connected := make(chan error, 1)
@@ -109,24 +105,22 @@ func everythingADeviceSays(t *testing.T, cfg Config) {
 	a.post(t, rdma.SendWR{Op: rdma.OpSend, Body: rdma.MemOf(short), Flags: rdma.Solicited})
 	a.post(t, rdma.SendWR{Op: rdma.OpWrite, Body: rdma.MemOf(long), Remote: mr.Base, RKey: mr.RKey})
 	a.post(t, rdma.SendWR{Op: rdma.OpSend, Body: rdma.MemOf(long)})
-	until(t, ends, "the messages", func() bool { return len(b.done[rdma.OpRecv]) == 3 && len(a.done[rdma.OpWrite]) == 1 })
+	until(t, "the messages", func() bool { return len(b.done[rdma.OpRecv]) == 3 && len(a.done[rdma.OpWrite]) == 1 }, a, b)
 	if !bytes.Equal(target, long) {
 		t.Error("the Write has not arrived before the Send behind it")
 	}
 	a.post(t, rdma.SendWR{Op: rdma.OpRead, Body: rdma.MemOf(back), Remote: mr.Base, RKey: mr.RKey})
-	until(t, ends, "the Read", func() bool { return len(a.done[rdma.OpRead]) == 1 })
+	until(t, "the Read", func() bool { return len(a.done[rdma.OpRead]) == 1 }, a, b)
 	if !bytes.Equal(back, long) {
 		t.Error("the Read brought something else")
 	}
 	a.post(t, rdma.SendWR{Op: rdma.OpWrite, Body: rdma.MemOf(short), Remote: mr.Base, RKey: mr.RKey ^ 1})
-	until(t, ends, "the refusal", func() bool { return len(a.done[rdma.OpWrite]) == 2 })
+	until(t, "the refusal", func() bool { return len(a.done[rdma.OpWrite]) == 2 }, a, b)
 	if got := a.done[rdma.OpWrite][1].Status; got == rdma.StatusOK {
 		t.Error("a Write with a wrong key succeeds")
 	}
-	for _, e := range ends {
-		if err := e.qp.Close(); err != nil {
-			t.Error(err)
-		}
+	if err := errors.Join(a.qp.Close(), b.qp.Close()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -150,8 +144,8 @@ func (e *deviceEnd) post(t *testing.T, wr rdma.SendWR) {
 	}
 }
 
-// until polls both ends until something is so.
-func until(t *testing.T, ends [2]*deviceEnd, what string, so func() bool) {
+// until polls until something is so.
+func until(t *testing.T, what string, so func() bool, ends ...*deviceEnd) {
 	t.Helper()
 	var out [10]rdma.Completion
 	for limit := time.Now().Add(20 * time.Second); !so(); {
@@ -161,7 +155,10 @@ func until(t *testing.T, ends [2]*deviceEnd, what string, so func() bool) {
 			}
 		}
 		if time.Now().After(limit) {
-			t.Fatalf("%s did not come: %v, %v", what, ends[0].done, ends[1].done)
+			for _, e := range ends {
+				t.Logf("done are %v", e.done)
+			}
+			t.Fatalf("%s did not come", what)
 		}
 	}
 }
