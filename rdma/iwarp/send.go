@@ -19,7 +19,8 @@ import (
 //
 // A Send is complete when the socket has taken its last byte. A Write is complete when
 // it is in the peer's memory: a Read of nothing follows it, whose answer cannot come
-// before the Write is placed (RFC 5040 section 5.5).
+// before the Write is placed (RFC 5040 section 5.5). With a peer that answers no Reads
+// at all a Write is complete as a Send is, and a Read fails.
 
 // work is one work request.
 type work struct {
@@ -199,7 +200,7 @@ func (q *queuePair) transmit() {
 	}
 }
 
-// written completes the Sends that the socket has taken.
+// written completes what needs no answer, when the socket has taken it.
 func (q *queuePair) written() {
 	o := &q.out
 	if q.state == terminating {
@@ -212,7 +213,7 @@ func (q *queuePair) written() {
 	// A Read may be answered, and its place used again, before the rest of its batch
 	// is out: what was retired is not looked at.
 	for o.freed = max(o.freed, q.works.first); o.freed < o.sent; o.freed++ {
-		if w := q.works.at(o.freed); w.op == rdma.OpSend && !w.done {
+		if w := q.works.at(o.freed); !w.done && (w.op == rdma.OpSend || w.op == rdma.OpWrite && q.terms.ord == 0) {
 			q.complete(w, rdma.StatusOK, w.head+w.body.Len())
 		}
 	}
@@ -310,7 +311,7 @@ func (q *queuePair) advance() bool {
 	}
 	if o.put(&o.message, w.small[:w.head], w.body.Bytes()) {
 		o.begun = false
-		if o.flushed = w.op == rdma.OpWrite; !o.flushed {
+		if o.flushed = w.op == rdma.OpWrite && q.terms.ord > 0; !o.flushed {
 			o.next++
 		}
 	}
@@ -321,7 +322,7 @@ func (q *queuePair) advance() bool {
 func (q *queuePair) ask(w *work, sink rdma.Mem) bool {
 	m, r, err := q.stream.Read(q.out.next, sink, w.tag, w.remote)
 	switch {
-	case errors.Is(err, rdma.ErrAgain):
+	case errors.Is(err, rdma.ErrAgain) && q.terms.ord > 0:
 		return false
 	case err != nil:
 		q.complete(w, rdma.StatusFault, 0)
