@@ -164,10 +164,7 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 	} else if !j.tooLong {
 		copy(room[j.got:], payload)
 	}
-	if j.got += len(payload); j.tooLong {
-		j.got = int(h.MO) + len(payload)
-	}
-	if h.Last {
+	if j.got += len(payload); h.Last {
 		q.deliverJoined(p)
 	}
 	return true, false

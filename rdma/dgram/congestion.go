@@ -29,6 +29,7 @@ const (
 	deepestCut   = 0.5      // the most that one round trip can take away
 	firstTimeout = 20 * time.Millisecond
 	leastTimeout = 2 * time.Millisecond
+	leastProbe   = 400 * time.Microsecond
 )
 
 // cost is what a segment of n octets counts in the window.
@@ -107,6 +108,15 @@ func (c *congestion) timeout() time.Duration {
 		return firstTimeout
 	}
 	return max(leastTimeout, c.smoothed+4*c.varied+receiptDelay)
+}
+
+// probe is when to send one datagram again to provoke a receipt (RFC 8985 section 7.2). It
+// may be early: one datagram too many does little harm.
+func (c *congestion) probe() time.Duration {
+	if !c.sample {
+		return firstTimeout
+	}
+	return max(leastProbe, 2*c.smoothed+2*c.varied+receiptDelay)
 }
 
 // reordering is how much later than its successors a datagram may come without

@@ -217,7 +217,10 @@ func (s *sender) wantsReceipt(e *sent) bool {
 
 // patience is how long to wait for a receipt before asking again.
 func (s *sender) patience() time.Duration {
-	return min(s.cong.timeout()<<min(s.silences, 16), longestSilence)
+	if s.silences == 0 {
+		return min(s.cong.probe(), longestSilence)
+	}
+	return min(s.cong.timeout()<<min(s.silences-1, 16), longestSilence)
 }
 
 const (
