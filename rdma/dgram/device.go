@@ -76,8 +76,8 @@ type Device struct {
 	disturb func(*outbox)
 
 	// mu is for the calls that may come while another goroutine begins or ends a Wait.
-	mu          sync.Mutex
-	parkedUntil time.Duration // 0: nobody is in Wait
+	mu     sync.Mutex
+	parked bool // somebody is in Wait
 }
 
 // Drops counts datagrams that were dropped, by the cause.

@@ -152,6 +152,42 @@ func TestPairsShareASocket(t *testing.T) {
 	}
 }
 
+// TestStandsBy: one who does nothing else waits for a message while the rank polls or not.
+func TestStandsBy(t *testing.T) {
+	a, b := newStation(t, Config{}), newStation(t, Config{})
+	to := a.meet(t, b)
+	cq := b.cq.(rdma.ArmedCQ)
+	if !cq.Arm() {
+		t.Fatal("Arm says that Poll has something to do although nothing came")
+	}
+	ended := make(chan bool)
+	go func() {
+		seen := false
+		for range 40 { // it may end early
+			if err := cq.WaitArmed(time.Second); err != nil {
+				t.Error(err)
+			}
+			if seen = !b.socket.quiet(); seen {
+				break
+			}
+		}
+		ended <- seen
+	}()
+	if c, ok := b.poll(5 * time.Millisecond); ok { // polling beside it is allowed
+		t.Errorf("%+v came from nowhere", c)
+	}
+	a.send(t, to, "wake up")
+	if !<-ended {
+		t.Error("the message came and WaitArmed did not end with it")
+	}
+	if cq.Arm() {
+		t.Error("Arm says that there is nothing to do although a message is there")
+	}
+	if c, ok := b.poll(time.Second); !ok || string(c.Data.Bytes()) != "wake up" {
+		t.Errorf("%q comes", c.Data.Bytes())
+	}
+}
+
 // TestIPv6 sends over the other version.
 func TestIPv6(t *testing.T) {
 	six := Config{Bind: netip.MustParseAddrPort("[::1]:0")}

@@ -112,7 +112,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		n++
 	}
 	d.flush()
-	if d.parkedUntil != 0 && (n > 0 || err != nil) {
+	if d.parked && (n > 0 || err != nil) {
 		d.socket.wake() // whoever waits does not know of the new timers
 	}
 	return n, err

@@ -28,9 +28,9 @@ type queue struct {
 	first  int // of ready that was not given out
 	lent   []loan
 	closed bool
-}
 
-var _ rdma.CQ = (*queue)(nil)
+	armedUntil time.Duration // when a timer of the device is due, as of Arm
+}
 
 // NewCQ makes a completion queue. It grows as it must.
 func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
@@ -86,40 +86,6 @@ func (d *Device) giveBack(l *loan) {
 		d.joins = append(d.joins, l.join)
 	}
 }
-
-// stuckDelay is how long to wait for a kernel that takes no more datagrams.
-const stuckDelay = 100 * time.Microsecond
-
-// Wait parks until a datagram comes or a timer of the device is due.
-func (c *queue) Wait(timeout time.Duration) error {
-	d := c.dev
-	d.mu.Lock()
-	if c.closed || d.closed {
-		d.mu.Unlock()
-		return rdma.ErrClosed
-	}
-	now := d.clock()
-	if d.outbox.n > 0 {
-		timeout = min(timeout, stuckDelay)
-	}
-	if at := d.wake(); at != never {
-		timeout = min(timeout, at-now)
-	}
-	if c.first < len(c.ready) || timeout <= 0 {
-		d.mu.Unlock()
-		return nil
-	}
-	d.parkedUntil = now + timeout
-	d.mu.Unlock()
-	err := d.socket.wait(timeout)
-	d.mu.Lock()
-	d.parkedUntil = 0
-	d.mu.Unlock()
-	return err
-}
-
-// Wake ends a Wait.
-func (c *queue) Wake() { c.dev.socket.wake() }
 
 // Close ends the queue and what it lent.
 func (c *queue) Close() error {
@@ -203,7 +169,7 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	if r.n >= r.lowWater {
 		r.warned = false
 	}
-	if r.dev.parkedUntil != 0 {
+	if r.dev.parked {
 		r.dev.socket.wake() // a message may have waited for it
 	}
 	if n < len(wrs) {

@@ -58,13 +58,14 @@ type batchHeader struct {
 }
 
 type socket struct {
-	fd, event int
-	local     netip.AddrPort
-	in, out   [batchSize]batchHeader
-	inVec     [batchSize]unix.Iovec
-	outVec    [batchSize]unix.Iovec
-	polled    [2]unix.PollFd
-	troubled  atomic.Bool // the kernel has errors to tell
+	fd       int
+	events   [waiters]int // by which wake ends a wait, one for each who may wait
+	local    netip.AddrPort
+	in, out  [batchSize]batchHeader
+	inVec    [batchSize]unix.Iovec
+	outVec   [batchSize]unix.Iovec
+	polled   [waiters][2]unix.PollFd
+	troubled atomic.Bool // the kernel has errors to tell
 
 	mu     sync.Mutex // wake may come from anywhere, even when the socket is closed
 	closed bool
@@ -82,7 +83,7 @@ func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
-	s := &socket{fd: fd, event: -1}
+	s := &socket{fd: fd, events: [waiters]int{-1, -1}}
 	if err := s.prepare(to, buffer); err != nil {
 		_ = s.close() // the first error is the one that tells
 		return nil, err
@@ -115,10 +116,12 @@ func (s *socket) prepare(to unix.Sockaddr, buffer int) error {
 		return fmt.Errorf("getsockname: %w", err)
 	}
 	s.local = addrPortOf(bound)
-	if s.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-		return fmt.Errorf("eventfd: %w", err)
+	for who := range s.events {
+		if s.events[who], err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+			return fmt.Errorf("eventfd: %w", err)
+		}
+		s.polled[who] = [2]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(s.events[who]), Events: unix.POLLIN}}
 	}
-	s.polled = [2]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(s.event), Events: unix.POLLIN}}
 	return nil
 }
 
@@ -206,15 +209,16 @@ func (s *socket) refusals(tell func(netip.AddrPort)) {
 }
 
 // wait parks until a datagram has come, wake was called, or the time is over.
-func (s *socket) wait(timeout time.Duration) error {
+func (s *socket) wait(who waiter, timeout time.Duration) error {
+	fds := &s.polled[who]
 	limit := unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
-	_, err := unix.Ppoll(s.polled[:], &limit, nil)
-	if s.polled[0].Revents&unix.POLLERR != 0 {
+	_, err := unix.Ppoll(fds[:], &limit, nil)
+	if fds[0].Revents&unix.POLLERR != 0 {
 		s.troubled.Store(true)
 	}
-	if s.polled[1].Revents != 0 {
+	if fds[1].Revents != 0 {
 		var count [8]byte
-		_, _ = unix.Read(s.event, count[:]) // it does not block; another may have read it
+		_, _ = unix.Read(s.events[who], count[:]) // it does not block, and only its end counts
 	}
 	if err != nil && err != unix.EINTR {
 		return fmt.Errorf("dgram: wait for datagrams on %v: %w", s.local, err)
@@ -222,7 +226,14 @@ func (s *socket) wait(timeout time.Duration) error {
 	return nil
 }
 
-// wake ends a wait, this one or the next.
+// quiet tells whether nothing has come.
+func (s *socket) quiet() bool {
+	one := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
+	n, err := unix.Ppoll(one[:], &unix.Timespec{}, nil)
+	return n == 0 && err == nil
+}
+
+// wake ends the wait of each waiter, this one or the next.
 func (s *socket) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +242,9 @@ func (s *socket) wake() {
 	}
 	one := [8]byte{}
 	binary.NativeEndian.PutUint64(one[:], 1)
-	_, _ = unix.Write(s.event, one[:]) // full means that it was woken often enough
+	for _, event := range s.events {
+		_, _ = unix.Write(event, one[:]) // full means that it was woken often enough
+	}
 }
 
 func (s *socket) close() error {
@@ -239,8 +252,11 @@ func (s *socket) close() error {
 	defer s.mu.Unlock()
 	s.closed = true
 	err := unix.Close(s.fd)
-	if s.event >= 0 {
-		if e := unix.Close(s.event); err == nil {
+	for _, event := range s.events {
+		if event < 0 {
+			continue
+		}
+		if e := unix.Close(event); err == nil {
 			err = e
 		}
 	}
