@@ -99,13 +99,10 @@ func (d *device) moveFor(ready []unix.EpollEvent, seen uint) bool {
 	if d.attendant.waiting > 0 || d.attendant.polls != seen {
 		return false
 	}
-	for _, e := range ready {
-		for _, q := range d.queues {
-			if q.fd == int(e.Fd) {
-				q.progress()
-				q.sendCQ.moved, q.recvCQ.moved = true, true
-				break
-			}
+	for i := range ready {
+		if q := d.socketOf(&ready[i]); q != nil {
+			q.progress()
+			q.sendCQ.moved, q.recvCQ.moved = true, true
 		}
 	}
 	return true

@@ -99,12 +99,9 @@ func (c *completionQueue) progress() {
 	}
 	var ready [16]unix.EpollEvent
 	n, _ := unix.EpollWait(c.epoll, ready[:], 0) // an error is one of the next Wait
-	for _, e := range ready[:max(n, 0)] {
-		for _, q := range c.pairs {
-			if q.fd == int(e.Fd) {
-				q.progress()
-				break
-			}
+	for i := range ready[:max(n, 0)] {
+		if q := c.dev.socketOf(&ready[i]); q != nil {
+			q.progress()
 		}
 	}
 	for _, q := range c.pairs {

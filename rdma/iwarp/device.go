@@ -37,6 +37,7 @@ type device struct {
 	door      door
 	attendant attendant
 	queues    []*queuePair
+	sockets   []*queuePair // by descriptor
 	cqs       []*completionQueue
 	buffers   [][]byte // that no queue pair uses now
 	last      ddp.StreamID

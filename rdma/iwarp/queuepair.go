@@ -30,7 +30,8 @@ type queuePair struct {
 	state  pairState
 	reason rdma.Status // of work on a broken queue pair
 	fd     int
-	watch  uint32 // what both epoll descriptors watch for
+	watch  uint32 // what is watched for
+	event  unix.EpollEvent
 	stream *ddp.Stream
 	terms  terms
 
@@ -112,6 +113,10 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 		return err
 	}
 	q.fd, q.terms, q.state = fd, t, connected
+	for len(q.dev.sockets) <= fd {
+		q.dev.sockets = append(q.dev.sockets, nil)
+	}
+	q.dev.sockets[fd] = q
 	q.stream = ddp.NewStream(ddp.Config{Table: q.dev.table, Domain: domain, ID: q.id, Buffers: q,
 		Inbound: int(t.ird), Outbound: int(t.ord)})
 	emss, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
@@ -124,6 +129,14 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 	q.out.ready = initiator && t.ready != 0
 	q.in.start(t)
 	q.watchFor(unix.EPOLLIN)
+	return nil
+}
+
+// socketOf is the queue pair that an event is about; nil for other descriptors.
+func (d *device) socketOf(e *unix.EpollEvent) *queuePair {
+	if int(e.Fd) < len(d.sockets) {
+		return d.sockets[e.Fd]
+	}
 	return nil
 }
 
@@ -168,7 +181,8 @@ func (q *queuePair) watchFor(want uint32) {
 	}
 	q.watch = want
 	// EpollCtl fails only for a descriptor that is none.
-	event := &unix.EpollEvent{Events: want, Fd: int32(q.fd)}
+	q.event = unix.EpollEvent{Events: want, Fd: int32(q.fd)}
+	event := &q.event
 	if !q.sendCQ.closed {
 		_ = unix.EpollCtl(q.sendCQ.epoll, op, q.fd, event)
 	}
@@ -252,6 +266,7 @@ func (q *queuePair) complete(w *work, status rdma.Status, n int) {
 func (q *queuePair) hangUp() {
 	if q.fd >= 0 {
 		q.watchFor(0)
+		q.dev.sockets[q.fd] = nil
 		_ = unix.Close(q.fd)
 		q.fd = -1
 	}
