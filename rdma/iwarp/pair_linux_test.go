@@ -95,28 +95,40 @@ func pollUntil(t *testing.T, what string, cond func() bool, ends ...*end) {
 func TestEveryForgedKeyIsRefusedByThePeer(t *testing.T) {
 	mem := bytes.Repeat([]byte{7}, 1000)
 	type forgery struct {
-		name string
-		make func(mr rdma.MR) (remote, key uint64)
+		name  string
+		forge func(owner rdma.Device, mr *rdma.MR) error
+	}
+	change := func(fn func(mr *rdma.MR)) func(rdma.Device, *rdma.MR) error {
+		return func(_ rdma.Device, mr *rdma.MR) error { fn(mr); return nil }
+	}
+	with := func(right rdma.Access) func(rdma.Device, *rdma.MR) error {
+		return func(owner rdma.Device, mr *rdma.MR) (err error) {
+			*mr, err = owner.Register(mem, right)
+			return err
+		}
 	}
 	forgeries := []forgery{
-		{"one byte beyond the end", func(mr rdma.MR) (uint64, uint64) { return mr.Base + mr.Len - 39, mr.RKey }},
-		{"one byte before the start", func(mr rdma.MR) (uint64, uint64) { return mr.Base - 1, mr.RKey }},
-		{"an address that wraps", func(mr rdma.MR) (uint64, uint64) { return ^uint64(0) - 3, mr.RKey }},
+		{"one byte beyond the end", change(func(mr *rdma.MR) { mr.Base += mr.Len - 39 })},
+		{"one byte before the start", change(func(mr *rdma.MR) { mr.Base-- })},
+		{"an address that wraps", change(func(mr *rdma.MR) { mr.Base = ^uint64(0) - 3 })},
+		{"a region that was deregistered", func(owner rdma.Device, mr *rdma.MR) error { return owner.Deregister(*mr) }},
+		{"no right", with(0)},
 	}
 	for bit := range 32 {
-		forgeries = append(forgeries, forgery{fmt.Sprintf("bit %d of the key", bit),
-			func(mr rdma.MR) (uint64, uint64) { return mr.Base, mr.RKey ^ 1<<bit }})
+		forgeries = append(forgeries, forgery{fmt.Sprintf("bit %d of the key", bit), change(func(mr *rdma.MR) { mr.RKey ^= 1 << bit })})
 	}
-	for _, op := range []rdma.Op{rdma.OpRead, rdma.OpWrite} {
-		for _, f := range forgeries {
+	for op, other := range map[rdma.Op]rdma.Access{rdma.OpRead: rdma.RemoteWrite, rdma.OpWrite: rdma.RemoteRead} {
+		for _, f := range append(forgeries, forgery{"the other right", with(other)}) {
 			a, b := newPair(t, Config{})
 			mr, err := b.dev.Register(mem, rdma.RemoteRead|rdma.RemoteWrite)
+			if err == nil {
+				err = f.forge(b.dev, &mr)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			remote, key := f.make(mr)
 			here := bytes.Repeat([]byte{9}, 40)
-			if _, err := a.qp.PostSend([]rdma.SendWR{{ID: 1, Op: op, Body: rdma.MemOf(here), Remote: remote, RKey: key}}); err != nil {
+			if _, err := a.qp.PostSend([]rdma.SendWR{{ID: 1, Op: op, Body: rdma.MemOf(here), Remote: mr.Base, RKey: mr.RKey}}); err != nil {
 				t.Fatal(err)
 			}
 			pollUntil(t, "the access has completed", func() bool { return len(a.got) > 0 }, a, b)
