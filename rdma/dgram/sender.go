@@ -248,7 +248,9 @@ func (s *sender) gone(now, limit time.Duration) bool {
 }
 
 // abandon gives back every unfinished message, oldest first, and leaves the sender
-// as if nothing had been pushed.
+// as if nothing had been pushed. The numbers of what was under way are not used again,
+// so a peer that was given up and lives after all hears nothing more: its user was told
+// that messages are lost, and order would not hold.
 func (s *sender) abandon() *message {
 	list := s.oldest
 	s.oldest, s.cutting, s.newest = nil, nil, nil
