@@ -21,7 +21,7 @@ TESTS       ?=
 PEERS       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz lint cross explore prove bench-peers ofi test-hosts test-launchers test-verbs-vm ci clean
+.PHONY: help build test race multi multi-race fuzz lint cross explore prove bench-peers ofi test-hosts test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -146,6 +146,9 @@ bench-peers: ## measure against Open MPI, MPICH and bare libfabric, write docs/r
 
 test-verbs-vm: ## run over libfabric's verbs on soft-iWARP and soft-RoCE in a virtual machine (minutes)
 	./tests/verbsvm/run.sh
+
+interop-siw: ## let rdma/iwarp talk to Linux's soft-iWARP in a virtual machine (minutes)
+	VERBSVM_DEVICES=siw VERBSVM_STEPS='device iwarp' ./tests/verbsvm/run.sh
 
 ci: ## everything that is checked before a change is taken
 	./.ci/run

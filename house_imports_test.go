@@ -21,6 +21,7 @@ internal/pmix
 internal/lab
 
 rdma/internal/ddp   rdma
+rdma/internal/capture
 rdma/shm            rdma
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
@@ -56,7 +57,7 @@ cmd/muster          anything
 // they can be scripted, fuzzed, explored and simulated. They have no use for
 // these packages and functions; time comes in as an argument.
 var (
-	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll"}
+	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "rdma/internal/ddp"}
 	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
 	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )

@@ -8,7 +8,7 @@
 guest_modules=(rdma_ucm ib_uverbs veth rdma_rxe crc32_generic crc32c_generic libcrc32c) # the sums are found by name
 guest_programs=(
 	/usr/bin/fi_info /usr/bin/fi_pingpong
-	/usr/bin/ibv_devinfo /usr/bin/rping
+	/usr/bin/ibv_devinfo /usr/bin/rping /usr/bin/rdma_client /usr/bin/rdma_server
 	/usr/bin/rdma /bin/ip
 )
 
@@ -69,6 +69,7 @@ build_cargo() {
 	with_ofi build -o "$root/usr/bin/muster" ./cmd/muster
 	with_ofi test -c -o "$root/muster/mpi.test" ./mpi
 	with_ofi test -c -o "$root/muster/ofi.test" ./rdma/ofi
+	(cd "$source" && CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$root/muster/iwarp.test" ./rdma/iwarp) || die "the tests of iWARP do not build"
 	install -m 755 "$here/guest/init.sh" "$root/init"
 	install -m 644 "$here/guest/steps.sh" "$root/muster/steps.sh"
 	archive "$root" "$cache/cargo.img"

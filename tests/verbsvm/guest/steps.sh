@@ -37,6 +37,48 @@ step_device() {
 	wait $!
 }
 
+# Our own iWARP (rdma/iwarp), which is no device of the kernel's, is the other side of
+# rping and of librdmacm's example, in both roles, each with CRC and without.
+step_iwarp() {
+	if [ $kind != siw ]; then
+		note "only siw speaks iWARP"
+		return $not_run
+	fi
+	cd /muster
+	timeout 200 rping -s -P -a $address -p 7174 -S 65535 &
+	twice timeout 100 rdma_server -s $address -p 7176 &
+	when_listening 7175 twice timeout 60 rping -c -a $address -p 7175 -C 4 -S 4000 -v >>/tmp/clients 2>&1 &
+	for port in 7178 7179; do
+		when_listening $port timeout 60 rping -c -a $address -p $port -C 4 -S 4000 -v >>/tmp/clients 2>&1 &
+	done
+	when_listening 7177 twice timeout 60 rdma_client -s $address -p 7177 >>/tmp/asked 2>&1 &
+	sleep 2
+	timeout -k 5 200 ./iwarp.test -test.v -test.timeout 190s -test.run '^TestSiw|^TestMarkersAre' \
+		-siw.server $address:7174 -siw.listen $address:7175 -siw.rounds 4 \
+		-siw.answer $address:7176 -siw.ask $address:7177 -siw.device $address:7178 >/tmp/iwarp 2>&1 || {
+		cat /tmp/iwarp
+		tail -n 20 /tmp/clients /tmp/asked
+		return 1
+	}
+	grep -E -- '--- ' /tmp/iwarp
+	[ $(grep -c 'ping data: rdma-ping-' /tmp/clients) = 16 ] # each line came back, says rping itself
+	[ $(grep -c 'rdma_client: end 0' /tmp/asked) = 2 ]
+	note "$(grep -c '^ *--- PASS' /tmp/iwarp) tests of iWARP passed against the kernel"
+}
+
+twice() {
+	"$@"
+	"$@"
+}
+
+# when_listening runs a client once there is a server at the port: it does not try again.
+when_listening() {
+	local port=$1
+	shift
+	until netstat -ltn | grep -q ":$port "; do sleep 0.2; done
+	"$@"
+}
+
 # libfabric's provider works without us: what it offers, and its own ping-pong.
 step_provider() {
 	timeout 60 fi_info -p 'verbs;ofi_rxm' -v >/tmp/info

@@ -1,0 +1,54 @@
+package dgram
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Addresses. A queue pair is published as host:port/pair/life, the last two in
+// hexadecimal. The life is part of it, so that what is meant for a process never
+// reaches another that later has the same port.
+
+// endpoint is where datagrams go, as we write it and as the kernel wants it.
+type endpoint struct {
+	addrPort netip.AddrPort
+	raw      rawAddress
+}
+
+// address is a queue pair of a peer.
+type address struct {
+	at   endpoint
+	life life
+	pair uint16
+}
+
+func (a *address) String() string {
+	return fmt.Sprintf("%v/%x/%012x", a.at.addrPort, a.pair, uint64(a.life))
+}
+
+func parseAddress(text rdma.Addr) (address, error) {
+	wrong := func(what string) (address, error) {
+		return address{}, fmt.Errorf("dgram: %q is not an address of a queue pair: %s; it should look like 10.0.0.1:4711/1/0123456789ab", string(text), what)
+	}
+	parts := strings.Split(string(text), "/")
+	if len(parts) != 3 {
+		return wrong("it does not have three parts")
+	}
+	at, err := netip.ParseAddrPort(parts[0])
+	if err != nil || at.Port() == 0 {
+		return wrong("it does not begin with host and port")
+	}
+	pair, err := strconv.ParseUint(parts[1], 16, 16)
+	if err != nil || pair == 0 {
+		return wrong("its second part is no queue pair")
+	}
+	l, err := strconv.ParseUint(parts[2], 16, 48)
+	if err != nil || l == 0 {
+		return wrong("its third part is no life")
+	}
+	return address{at: endpoint{at, rawOf(at)}, life: life(l), pair: uint16(pair)}, nil
+}

@@ -1,0 +1,239 @@
+package dgram
+
+import (
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// The way in: arrive looks at a datagram and finds its queue pair, hear takes an RD
+// one in, unstash delivers what waited, deliver brings a segment into its message and
+// the message to the user.
+
+// arrive takes in a datagram. Nothing is kept of one that does not come from a process
+// of the job. It is true if the slot is kept.
+func (d *Device) arrive(s *slot) (kept bool) {
+	content, err := d.keys.check(s.data[:s.n])
+	if err != nil {
+		if err == errStranger {
+			d.drops.Strangers++
+		} else {
+			d.drops.Corrupt++
+		}
+		return false
+	}
+	var h header
+	segment, err := h.parse(content)
+	if err != nil {
+		d.drops.Malformed++
+		return false
+	}
+	if h.toLife != d.keys.life || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil {
+		d.drops.Astray++
+		return false
+	}
+	q := d.pairs[h.to]
+	if (q.kind == rdma.UD) != (h.kind == kindUnreliable) {
+		d.drops.Malformed++
+		return false
+	}
+	s.hi = len(content)
+	s.lo = s.hi - len(segment)
+	id := d.know(h.fromLife, h.from, &s.from)
+	if q.kind == rdma.UD {
+		return q.catch(s, id)
+	}
+	return q.hear(s, q.peer(id), &h)
+}
+
+// catch delivers a UD message, or drops it if there is no buffer.
+func (q *pair) catch(s *slot, id rdma.PeerID) (kept bool) {
+	var h ddp.Header
+	n, fault := h.Decode(s.data[s.lo:s.hi], s.hi-s.lo)
+	// T1 6.3: a message is one datagram, so it is the last segment and the first.
+	if fault != ddp.NoFault || !isSend(h.Op) || !h.Last || h.MO != 0 {
+		q.dev.drops.Malformed++
+		return false
+	}
+	s.lo += n
+	taken, kept := q.deliverWhole(s, id)
+	if !taken {
+		q.dev.drops.NoRoom++
+	}
+	return kept
+}
+
+func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicited }
+
+// hear takes in an RD datagram.
+func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
+	now := q.dev.now
+	q.occupy(p)
+	p.heard, p.rejected = now, false
+	if h.hasReceipt {
+		q.finish(p.acknowledge(now, &h.receipt), p, rdma.StatusOK)
+	}
+	if h.kind == kindReceipt {
+		if h.urgent { // it asks whether we live
+			p.refuse(now, p.receiver.stamp)
+		}
+		return false
+	}
+	switch p.judge(h.number) {
+	case duplicate, beyond:
+		p.refuse(now, h.left)
+		return false
+	case inOrder:
+		taken, kept := q.deliver(s, p)
+		if taken {
+			p.accept(now, h.number, h.left, h.urgent)
+			p.handed()
+			q.unstash(p)
+			return kept
+		}
+	}
+	if !q.dev.store.ample() {
+		q.dev.drops.NoRoom++
+		p.refuse(now, h.left)
+		return false
+	}
+	if p.stash == nil {
+		p.stash = q.dev.takeStash()
+	}
+	p.stash[h.number%window] = s
+	p.accept(now, h.number, h.left, h.urgent)
+	return true
+}
+
+// unstash delivers what waited and can be delivered now.
+func (q *pair) unstash(p *peer) {
+	for p.waiting() {
+		at := &p.stash[p.given%window]
+		taken, kept := q.deliver(*at, p)
+		if !taken {
+			return
+		}
+		if !kept {
+			q.dev.store.giveBack(*at)
+		}
+		*at = nil
+		p.handed()
+	}
+	if p.stash != nil && p.seen == (sightings{}) {
+		q.dev.stashes = append(q.dev.stashes, p.stash)
+		p.stash = nil
+	}
+}
+
+// deliver takes the next segment of a peer. It is not taken if there is no buffer for
+// the message; the slot is kept if the message is shown in it.
+func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
+	var h ddp.Header
+	n, fault := h.Decode(s.data[s.lo:s.hi], s.hi-s.lo)
+	if fault == ddp.NoFault && !isSend(h.Op) {
+		return q.deliverAccess(p, &h, s.data[s.lo+n:s.hi]), false
+	}
+	got := 0
+	if p.join != nil {
+		got = p.join.got
+	}
+	if fault != ddp.NoFault || h.MSN != p.recvNumber || int(h.MO) != got {
+		q.dev.drops.Malformed++
+		return true, false
+	}
+	payload := s.data[s.lo+n : s.hi]
+	if p.join == nil && h.Last {
+		s.lo += n
+		if taken, kept = q.deliverWhole(s, p.id); taken {
+			p.recvNumber++
+		} else {
+			s.lo -= n // it will be looked at again
+		}
+		return taken, kept
+	}
+	if p.join == nil {
+		recv, ok := q.recv.take(q.recvCQ)
+		if !ok {
+			return false, false
+		}
+		p.join = q.dev.takeJoining()
+		p.join.recv = recv
+	}
+	j := p.join
+	if room := j.recv.Body.Bytes(); len(payload) > len(room)-j.got {
+		j.tooLong = true
+	} else if !j.tooLong {
+		copy(room[j.got:], payload)
+	}
+	if j.got += len(payload); h.Last {
+		q.deliverJoined(p)
+	}
+	return true, false
+}
+
+// deliverWhole gives the user a message that is all in one datagram. A lending queue
+// shows it where it is.
+func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept bool) {
+	payload := s.data[s.lo:s.hi]
+	c := rdma.Completion{Op: rdma.OpRecv, Peer: id, Len: uint64(len(payload))}
+	if q.recv.lends {
+		if !q.recv.mayLend() {
+			return false, false
+		}
+		c.Data = rdma.MemOf(payload)
+		q.recv.lent++
+		q.recvCQ.push(c, loan{slot: s, from: q.recv})
+		return true, true
+	}
+	recv, ok := q.recv.take(q.recvCQ)
+	if !ok {
+		return false, false
+	}
+	c.ID = recv.ID
+	if len(payload) > recv.Body.Len() {
+		c.Status = rdma.StatusTooLong
+	} else {
+		copy(recv.Body.Bytes(), payload)
+		c.Data = recv.Body.Slice(0, len(payload))
+	}
+	q.recvCQ.push(c, loan{})
+	return true, false
+}
+
+// deliverJoined gives the user a message that came in several datagrams.
+func (q *pair) deliverJoined(p *peer) {
+	j := p.join
+	p.join = nil
+	p.recvNumber++
+	c := rdma.Completion{ID: j.recv.ID, Op: rdma.OpRecv, Peer: p.id, Len: uint64(j.got)}
+	if j.tooLong {
+		c.Status = rdma.StatusTooLong
+	} else {
+		c.Data = j.recv.Body.Slice(0, j.got)
+	}
+	var l loan
+	if q.recv.lends {
+		l = loan{join: j.recv.Body.Bytes(), from: q.recv}
+	}
+	q.recvCQ.push(c, l)
+	q.dev.giveBackJoining(j)
+}
+
+// clear gives back what a queue pair that closes keeps of a peer.
+func (q *pair) clear(p *peer) {
+	d := q.dev
+	if p.stash != nil {
+		for _, s := range p.stash {
+			if s != nil {
+				d.store.giveBack(s)
+			}
+		}
+		p.stash = nil
+	}
+	if j := p.join; j != nil {
+		if q.recv.lends {
+			d.giveBack(&loan{join: j.recv.Body.Bytes(), from: q.recv})
+		}
+		d.giveBackJoining(j)
+		p.join = nil
+	}
+}

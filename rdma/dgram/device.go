@@ -1,0 +1,274 @@
+package dgram
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// The device: Open makes it with its socket, progress is what every Poll does, Close
+// ends it. Who is at the other end of a datagram is found by life and queue pair,
+// not by address, so a peer may be heard before it is resolved.
+
+// Config says how to open a device.
+type Config struct {
+	// Bind is the address of the socket: an interface of this host and port 0 or a
+	// port that is free. It is published as it is, so it must be one that peers reach.
+	Bind netip.AddrPort
+	// JobKey is the secret that all processes of the job share. A datagram that was
+	// not sealed with it is dropped before anything is done for it.
+	JobKey []byte
+	// Datagram is the size in which RD sends, without the headers of UDP and IP.
+	// 0: 1472 octets, which Ethernet carries in one piece, or 16 KB on the loopback
+	// interface. A UD message is always one datagram, whatever its length.
+	Datagram int
+	// SocketBuffer is what to ask of the kernel for each direction, in octets. 0: 4 MB.
+	// The kernel may give less.
+	SocketBuffer int
+}
+
+const (
+	ethernetDatagram = 1500 - 28
+	loopbackDatagram = 16 << 10
+	leastDatagram    = 576
+	mostDatagram     = 65507
+	socketBuffer     = 4 << 20
+
+	maxSend    = 60 << 10 // fits into one datagram, for UD
+	maxInline  = 1024
+	maxRegions = 1 << 20
+	maxPairs   = 1 << 16
+)
+
+// Device is a device for UD and RD over one UDP socket.
+type Device struct {
+	attr     rdma.Attr
+	socket   *socket
+	keys     *keyring
+	datagram int // size of those that RD sends
+	start    time.Time
+	now      time.Duration
+	closed   bool
+
+	store   store // of slots for datagrams that came
+	batch   []*slot
+	outbox  outbox
+	hangar  hangar
+	stashes []*stash
+	asking  []*asks
+	joins   [][]byte // memory in which messages of several datagrams are joined
+	joined  []*joining
+	spare   []*message
+
+	table *ddp.Table
+	pairs []*pair
+	peers []address              // by PeerID
+	known map[uint64]rdma.PeerID // by life and queue pair
+
+	drops Drops
+	// disturb, in tests, does to datagrams what a bad network does.
+	disturb func(*outbox)
+
+	// mu is for the calls that may come while another goroutine begins or ends a Wait.
+	mu     sync.Mutex
+	parked bool // somebody is in Wait
+}
+
+// Drops counts datagrams that were dropped, by the cause.
+type Drops struct {
+	Unsendable uint64 // going out, but the kernel refused them for good
+	Corrupt    uint64 // the checksum was wrong: look at the cables
+	Strangers  uint64 // not sealed with the job's key: somebody else uses the port
+	Malformed  uint64 // sealed by a peer, but nothing that this version understands
+	Astray     uint64 // for a process or a queue pair that is no more
+	NoRoom     uint64 // for want of a buffer; RD sends them again
+}
+
+var _ rdma.Device = (*Device)(nil)
+
+// Open opens a socket and makes a device of it.
+func Open(c Config) (*Device, error) {
+	if c.Datagram == 0 {
+		c.Datagram = ethernetDatagram
+		if c.Bind.Addr().IsLoopback() {
+			c.Datagram = loopbackDatagram
+		}
+	}
+	if c.SocketBuffer == 0 {
+		c.SocketBuffer = socketBuffer
+	}
+	if c.Datagram < leastDatagram || c.Datagram > mostDatagram {
+		return nil, fmt.Errorf("dgram: a datagram of %d octets is out of range; choose one from %d to %d", c.Datagram, leastDatagram, mostDatagram)
+	}
+	if !c.Bind.IsValid() {
+		return nil, errors.New("dgram: no address to bind the socket to is given; set Config.Bind to an address of this host with port 0")
+	}
+	keys, err := newKeyring(c.JobKey)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openSocket(c.Bind, c.SocketBuffer)
+	if err != nil {
+		return nil, fmt.Errorf("dgram: open a UDP socket on %v: %w", c.Bind, err)
+	}
+	return &Device{
+		attr: rdma.Attr{
+			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
+			MaxSend: maxSend, MaxInline: maxInline, CopyAbove: maxInline, RemoteCPU: true,
+			SendCost: rdma.Cost{Fixed: 10_000, PerByte: 0.5}, ReadCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5}, PutCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5},
+			RegCost: rdma.Cost{Fixed: 100},
+		},
+		socket: s, keys: keys, start: time.Now(),
+		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
+		outbox: newOutbox(),
+		table:  ddp.NewTable(rand.Reader, maxRegions),
+		pairs:  make([]*pair, 1), // 0 is no queue pair
+		known:  map[uint64]rdma.PeerID{},
+	}, nil
+}
+
+// Attr says what the device can do.
+func (d *Device) Attr() *rdma.Attr { return &d.attr }
+
+// Drops tells how many datagrams were dropped, and why.
+func (d *Device) Drops() Drops { return d.drops }
+
+// mss is what of an RD message goes into one datagram.
+func (d *Device) mss() int {
+	return d.datagram - longestHeader - ddp.UntaggedLen - sealLen
+}
+
+// Resolve gives the handle for an address.
+func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return 0, rdma.ErrClosed
+	}
+	parsed, err := parseAddress(a)
+	if err != nil {
+		return 0, err
+	}
+	if !d.socket.reaches(parsed.at.addrPort) {
+		return 0, fmt.Errorf("dgram: %v cannot be reached from the socket on %v, which is of the other IP version; bind both to the same", parsed.at.addrPort, d.socket.local)
+	}
+	id := d.know(parsed.life, parsed.pair, &parsed.at.raw)
+	d.peers[id].at = parsed.at // where a stranger was heard from may be another interface
+	return id, nil
+}
+
+// know gives the handle of a peer, old or new.
+func (d *Device) know(l life, pair uint16, from *rawAddress) rdma.PeerID {
+	name := uint64(l)<<16 | uint64(pair)
+	id, ok := d.known[name]
+	if !ok {
+		id = rdma.PeerID(len(d.peers))
+		d.known[name] = id
+		d.peers = append(d.peers, address{life: l, pair: pair, at: endpoint{from.addrPort(), *from}})
+	}
+	return id
+}
+
+// clock is the time since the device was opened.
+func (d *Device) clock() time.Duration { return time.Since(d.start) }
+
+// progress takes in what has come and sends what may go. It takes no more than a few
+// batches, so that a flood does not keep the caller from its own work.
+func (d *Device) progress() {
+	d.now = d.clock()
+	for range 4 {
+		n := d.receive()
+		if n < batchSize {
+			break
+		}
+	}
+	d.socket.refusals(d.reject)
+	d.tend()
+	d.flush()
+}
+
+// reject notes that the network says nobody is at an address. It may be a forgery, so
+// it only makes us less patient with peers there that are silent (peer.go).
+func (d *Device) reject(at netip.AddrPort) {
+	for id := range d.peers {
+		if d.peers[id].at.addrPort != at {
+			continue
+		}
+		for _, q := range d.pairs {
+			if q != nil && id < len(q.peers) && q.peers[id] != nil {
+				q.peers[id].rejected = true
+			}
+		}
+	}
+}
+
+// receive takes in one batch of datagrams.
+func (d *Device) receive() int {
+	for len(d.batch) < batchSize {
+		s := d.store.take()
+		if s == nil {
+			break
+		}
+		d.batch = append(d.batch, s)
+	}
+	n := d.socket.receive(d.batch)
+	for i, s := range d.batch[:n] {
+		if !d.arrive(s) {
+			continue
+		}
+		d.batch[i] = nil // the slot is kept
+	}
+	kept := d.batch[:0]
+	for _, s := range d.batch {
+		if s != nil {
+			kept = append(kept, s)
+		}
+	}
+	d.batch = kept
+	return n
+}
+
+// tend does what is due for every peer that is not idle.
+func (d *Device) tend() {
+	for _, q := range d.pairs {
+		if q != nil {
+			q.tend()
+		}
+	}
+}
+
+// wake is when tend has something to do again.
+func (d *Device) wake() time.Duration {
+	at := never
+	for _, q := range d.pairs {
+		if q == nil {
+			continue
+		}
+		for _, p := range q.busy {
+			at = min(at, p.sender.wake(), p.receiver.wake(d.now), p.probeAt())
+		}
+	}
+	return at
+}
+
+// Close closes the queue pairs and the socket.
+func (d *Device) Close() error {
+	if d.closed {
+		return nil
+	}
+	for _, q := range d.pairs {
+		if q != nil {
+			_ = q.Close() // it cannot fail
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	return d.socket.close()
+}

@@ -1,0 +1,361 @@
+package dgram
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// A queue pair, and the way out: PostSend takes work, tend serves the peers that have
+// something under way, write makes the datagram, flush hands a batch of them to the
+// kernel.
+
+// pairDepth is how many sends may be under way by default.
+const pairDepth = 512
+
+// pair is a queue pair. Its number distinguishes it from others on the same socket.
+type pair struct {
+	dev     *Device
+	kind    rdma.Transport
+	number  uint16
+	sendCQ  *queue
+	recvCQ  *queue
+	recv    *receiveQueue
+	depth   int
+	pending int // messages that were taken and are not known to have arrived
+	closed  bool
+
+	peers   []*peer // RD: by PeerID
+	busy    []*peer
+	counter uint32 // UD: number of the next message
+}
+
+var _ rdma.DrainQP = (*pair)(nil)
+
+// NewQP makes a queue pair of kind RD or UD.
+func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, rdma.ErrClosed
+	}
+	if c.Type != rdma.RD && c.Type != rdma.UD {
+		return nil, fmt.Errorf("dgram: datagrams carry queue pairs of kind RD and UD alone: %w", rdma.ErrUnsupported)
+	}
+	if len(d.pairs) == maxPairs {
+		return nil, fmt.Errorf("dgram: %d queue pairs were made on one socket: %w", maxPairs-1, rdma.ErrNoResources)
+	}
+	q := &pair{dev: d, kind: c.Type, number: uint16(len(d.pairs)), depth: c.Depth, counter: 1}
+	var okSend, okRecv bool
+	q.sendCQ, okSend = c.SendCQ.(*queue)
+	q.recvCQ, okRecv = c.RecvCQ.(*queue)
+	if !okSend || !okRecv || q.sendCQ.dev != d || q.recvCQ.dev != d {
+		return nil, fmt.Errorf("dgram: a queue pair needs completion queues of its own device, not %T and %T", c.SendCQ, c.RecvCQ)
+	}
+	if c.SRQ == nil {
+		q.recv = newReceiveQueue(d, rdma.SRQConfig{})
+	} else if srq, ok := c.SRQ.(*receiveQueue); ok && srq.dev == d {
+		q.recv = srq
+	} else {
+		return nil, fmt.Errorf("dgram: a queue pair needs a shared receive queue of its own device, not a %T", c.SRQ)
+	}
+	if q.depth <= 0 {
+		q.depth = pairDepth
+	}
+	d.pairs = append(d.pairs, q)
+	return q, nil
+}
+
+// Addr is what peers resolve.
+func (q *pair) Addr() rdma.Addr {
+	a := address{at: endpoint{addrPort: q.dev.socket.local}, life: q.dev.keys.life, pair: q.number}
+	return rdma.Addr(a.String())
+}
+
+// Connect does nothing for datagrams.
+func (q *pair) Connect(context.Context, rdma.Addr) error {
+	return fmt.Errorf("dgram: queue pairs of datagrams need no connection; Resolve the address and name the peer in each request: %w", rdma.ErrUnsupported)
+}
+
+// Pending is the number of messages that are not known to have arrived.
+func (q *pair) Pending() int { return q.pending }
+
+// PostRecv gives buffers to a queue pair without a shared receive queue.
+func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recv.PostRecv(wrs) }
+
+// PostSend takes messages and sends what may go at once.
+func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
+	d := q.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if q.closed {
+		return 0, rdma.ErrClosed
+	}
+	d.now = d.clock()
+	for i := range wrs {
+		if err = q.check(&wrs[i]); err != nil {
+			break
+		}
+		switch {
+		case q.kind == rdma.UD:
+			err = q.throw(&wrs[i])
+		case wrs[i].Op == rdma.OpSend:
+			err = q.take(&wrs[i])
+		default:
+			err = q.ask(&wrs[i])
+		}
+		if err != nil {
+			break
+		}
+		n++
+	}
+	d.flush()
+	if d.parked && (n > 0 || err != nil) {
+		d.socket.wake() // whoever waits does not know of the new timers
+	}
+	return n, err
+}
+
+// check refuses what can never be sent.
+func (q *pair) check(wr *rdma.SendWR) error {
+	length := int(wr.HeadLen) + wr.Body.Len()
+	switch {
+	case !q.dev.attr.Ops.Has(wr.Op) || q.kind == rdma.UD && wr.Op != rdma.OpSend:
+		return fmt.Errorf("dgram: operation %v: %w", wr.Op, rdma.ErrUnsupported)
+	case int(wr.Peer) >= len(q.dev.peers):
+		return fmt.Errorf("dgram: no peer has the handle %d; use one that Resolve or a completion gave out", wr.Peer)
+	case wr.HeadLen > rdma.HeadMax:
+		return fmt.Errorf("dgram: a head of %d octets for %v is longer than %d", wr.HeadLen, &q.dev.peers[wr.Peer], rdma.HeadMax)
+	case wr.Op != rdma.OpSend && wr.Body.Len() > ddp.MaxMessage:
+		return fmt.Errorf("dgram: a %v of %d octets at %v is longer than a message may be, %d; cut it", wr.Op, wr.Body.Len(), &q.dev.peers[wr.Peer], uint32(ddp.MaxMessage))
+	case wr.Op == rdma.OpSend && length > maxSend:
+		return fmt.Errorf("dgram: a message of %d octets for %v is longer than Attr.MaxSend, %d; cut it", length, &q.dev.peers[wr.Peer], maxSend)
+	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > maxInline:
+		return fmt.Errorf("dgram: an inline body of %d octets for %v is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), &q.dev.peers[wr.Peer], maxInline)
+	}
+	return nil
+}
+
+// throw sends a UD message. It is complete when it has been handed on (T1 6.3).
+func (q *pair) throw(wr *rdma.SendWR) error {
+	d := q.dev
+	l := d.nextLetter()
+	if l == nil {
+		return rdma.ErrAgain
+	}
+	h := header{kind: kindUnreliable}
+	b := d.begin(l, &h, q.number, wr.Peer)
+	b = appendDDP(b, &ddp.Header{Op: sendOpcode(wr.Flags), Last: true, QN: ddp.QueueSend, MSN: q.counter})
+	q.counter++
+	b = append(b, wr.Head[:wr.HeadLen]...)
+	b = append(b, wr.Body.Bytes()...)
+	l.data = d.keys.seal(b)
+	if wr.Flags&rdma.Inline == 0 {
+		q.sendCQ.push(rdma.Completion{ID: wr.ID, Op: rdma.OpSend, Peer: wr.Peer, Len: uint64(int(wr.HeadLen) + wr.Body.Len())}, loan{})
+	}
+	return nil
+}
+
+// take queues an RD message and sends as much as may go.
+func (q *pair) take(wr *rdma.SendWR) error {
+	if q.pending == q.depth {
+		return rdma.ErrAgain
+	}
+	d := q.dev
+	p := q.peer(wr.Peer)
+	m := d.newMessage()
+	m.id, m.length = wr.ID, int(wr.HeadLen)+wr.Body.Len()
+	m.role, m.opcode = roleSend, sendOpcode(wr.Flags)
+	m.number = p.sendNumber
+	p.sendNumber++
+	m.headLen = copy(m.head[:wr.HeadLen], wr.Head[:])
+	m.carry(wr)
+	q.pending++
+	p.push(m)
+	q.occupy(p)
+	q.pump(p)
+	return nil
+}
+
+// carry takes the body of a request, or a copy of an inline one.
+func (m *message) carry(wr *rdma.SendWR) {
+	m.body = wr.Body
+	if m.inline = wr.Flags&rdma.Inline != 0; m.inline {
+		m.kept = append(m.kept[:0], wr.Body.Bytes()...)
+		m.body = rdma.MemOf(m.kept)
+	}
+}
+
+func sendOpcode(f rdma.Flags) ddp.Opcode {
+	if f&rdma.Solicited != 0 {
+		return ddp.SendSolicited
+	}
+	return ddp.Send
+}
+
+// peer is what this queue pair keeps of a peer; it begins with the first message.
+func (q *pair) peer(id rdma.PeerID) *peer {
+	for int(id) >= len(q.peers) {
+		q.peers = append(q.peers, nil)
+	}
+	if q.peers[id] == nil {
+		p := newPeer(&q.dev.hangar, q.dev.mss())
+		p.id = id
+		q.peers[id] = &p
+	}
+	return q.peers[id]
+}
+
+// occupy puts a peer on the list of those to be served.
+func (q *pair) occupy(p *peer) {
+	if !p.busy {
+		p.busy = true
+		q.busy = append(q.busy, p)
+	}
+}
+
+// tend serves the peers that are not resting.
+func (q *pair) tend() {
+	now := q.dev.now
+	for i := 0; i < len(q.busy); {
+		p := q.busy[i]
+		p.expire(now)
+		if p.lostSight(now) {
+			q.abandon(p, rdma.StatusPeerGone)
+		}
+		q.unstash(p)
+		q.pump(p)
+		if p.due(now) {
+			q.writeReceipt(p, false)
+		} else if now >= p.probeAt() {
+			p.probed = now
+			q.writeReceipt(p, true)
+		}
+		if !p.resting() {
+			i++
+			continue
+		}
+		p.busy = false
+		last := len(q.busy) - 1
+		q.busy[i], q.busy[last] = q.busy[last], nil
+		q.busy = q.busy[:last]
+	}
+}
+
+// pump sends what may go to a peer.
+func (q *pair) pump(p *peer) {
+	for {
+		l := q.dev.nextLetter()
+		if l == nil {
+			return // the kernel is full: the segment is not cut before it has a place
+		}
+		seg, more := p.sender.next(q.dev.now)
+		if !more {
+			q.dev.outbox.n--
+			return
+		}
+		q.write(l, p, &seg)
+	}
+}
+
+// write makes the datagram of a segment. What is owed to the peer goes with it.
+func (q *pair) write(l *letter, p *peer, seg *segment) {
+	d, m := q.dev, seg.message
+	h := header{kind: kindSegment, urgent: seg.urgent, number: seg.number, left: stampOf(d.now)}
+	if h.hasReceipt = p.owed > 0; h.hasReceipt {
+		p.receiver.write(d.now, &h.receipt)
+	}
+	b := d.begin(l, &h, q.number, p.id)
+	switch {
+	case m.role == roleAnswer:
+		b = d.appendAnswer(b, p, m, seg)
+	case m.opcode == ddp.Write:
+		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, Tag: m.tag, TO: m.address + uint64(seg.offset)})
+		b = m.appendTo(b, seg.offset, seg.length)
+	default:
+		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, QN: queueOf(m.opcode), MSN: m.number, MO: uint32(seg.offset)})
+		b = m.appendTo(b, seg.offset, seg.length)
+	}
+	l.data = d.keys.seal(b)
+}
+
+func queueOf(op ddp.Opcode) uint32 {
+	if op == ddp.ReadRequestOp {
+		return ddp.QueueRequest
+	}
+	return ddp.QueueSend
+}
+
+// writeReceipt makes a datagram of a receipt alone. An urgent one asks for another.
+func (q *pair) writeReceipt(p *peer, urgent bool) {
+	l := q.dev.nextLetter()
+	if l == nil {
+		return // it stays owed
+	}
+	h := header{kind: kindReceipt, hasReceipt: true, urgent: urgent}
+	p.receiver.write(q.dev.now, &h.receipt)
+	l.data = q.dev.keys.seal(q.dev.begin(l, &h, q.number, p.id))
+}
+
+// finish completes a list of messages.
+func (q *pair) finish(m *message, p *peer, status rdma.Status) {
+	for m != nil {
+		following := m.following
+		switch m.role {
+		case roleSend:
+			q.complete(p, m.id, rdma.OpSend, m.length, m.inline, status)
+		case roleAnswer:
+			p.answers--
+		}
+		q.dev.forget(m)
+		m = following
+	}
+}
+
+// complete tells the user of the end of a request. A success of an inline one is silent.
+func (q *pair) complete(p *peer, id uint64, op rdma.Op, n int, inline bool, status rdma.Status) {
+	q.pending--
+	if !inline || status != rdma.StatusOK {
+		q.sendCQ.push(rdma.Completion{ID: id, Op: op, Peer: p.id, Len: uint64(n), Status: status}, loan{})
+	}
+}
+
+// abandon completes everything that is under way to a peer.
+func (q *pair) abandon(p *peer, status rdma.Status) {
+	q.finish(p.sender.abandon(), p, status)
+	for p.asks != nil {
+		q.answered(p, status)
+	}
+}
+
+// Close sends the receipts that are owed, so that no peer waits for them, and
+// completes what is under way as flushed.
+func (q *pair) Close() error {
+	d := q.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if q.closed {
+		return nil
+	}
+	q.closed = true
+	if d.closed {
+		return nil
+	}
+	d.now = d.clock()
+	for _, p := range q.peers {
+		if p == nil {
+			continue
+		}
+		if p.owed > 0 {
+			q.writeReceipt(p, false)
+		}
+		q.abandon(p, rdma.StatusFlushed)
+		q.clear(p)
+	}
+	d.flush()
+	q.busy, q.peers = nil, nil
+	d.pairs[q.number] = nil
+	return nil
+}

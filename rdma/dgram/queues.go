@@ -1,0 +1,211 @@
+package dgram
+
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Completion queues and receive queues. Poll makes the device's progress, whichever of
+// its completion queues is polled; what completes goes to the queue it belongs to.
+
+// loan is memory that a completion shows and that comes back with the next Poll.
+type loan struct {
+	slot *slot
+	join []byte
+	from *receiveQueue
+}
+
+type entry struct {
+	completion rdma.Completion
+	loan       loan
+}
+
+// queue is a completion queue.
+type queue struct {
+	dev    *Device
+	ready  []entry
+	first  int // of ready that was not given out
+	lent   []loan
+	closed bool
+
+	armedUntil time.Duration // when a timer of the device is due, as of Arm
+}
+
+// NewCQ makes a completion queue. It grows as it must.
+func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, rdma.ErrClosed
+	}
+	return &queue{dev: d, ready: make([]entry, 0, min(max(depth, 16), 256))}, nil
+}
+
+func (c *queue) push(done rdma.Completion, l loan) {
+	if c.first > 0 && len(c.ready) == cap(c.ready) {
+		n := copy(c.ready, c.ready[c.first:])
+		clear(c.ready[n:])
+		c.ready, c.first = c.ready[:n], 0
+	}
+	c.ready = append(c.ready, entry{done, l})
+}
+
+// Poll makes progress and gives what has completed.
+func (c *queue) Poll(out []rdma.Completion) (n int) {
+	if c.closed || c.dev.closed {
+		return 0
+	}
+	for i := range c.lent {
+		c.dev.giveBack(&c.lent[i])
+		c.lent[i] = loan{}
+	}
+	c.lent = c.lent[:0]
+	c.dev.progress()
+	for n < len(out) && c.first < len(c.ready) {
+		e := &c.ready[c.first]
+		out[n] = e.completion
+		if e.loan.from != nil {
+			c.lent = append(c.lent, e.loan)
+		}
+		*e = entry{}
+		c.first++
+		n++
+	}
+	if c.first == len(c.ready) {
+		c.ready, c.first = c.ready[:0], 0
+	}
+	return n
+}
+
+func (d *Device) giveBack(l *loan) {
+	l.from.lent--
+	if l.slot != nil {
+		d.store.giveBack(l.slot)
+	} else {
+		d.joins = append(d.joins, l.join)
+	}
+}
+
+// Close ends the queue and what it lent.
+func (c *queue) Close() error {
+	if c.closed || c.dev.closed {
+		c.closed = true
+		return nil
+	}
+	c.closed = true
+	for i := range c.lent {
+		c.dev.giveBack(&c.lent[i])
+	}
+	for i := range c.ready[c.first:] {
+		if l := &c.ready[c.first+i].loan; l.from != nil {
+			c.dev.giveBack(l)
+		}
+	}
+	c.lent, c.ready, c.first = nil, nil, 0
+	return nil
+}
+
+const (
+	receiveDepth = 1024 // buffers that may be posted by default
+	lendDepth    = 256  // messages that are shown at a time by default
+)
+
+// receiveQueue is a receive queue, shared or of one queue pair.
+type receiveQueue struct {
+	dev      *Device
+	lends    bool
+	depth    int
+	lent     int // messages shown and not given back
+	lowWater int
+	warned   bool
+	posted   []rdma.RecvWR // a ring
+	first    int
+	n        int
+	closed   bool
+}
+
+var _ rdma.SRQ = (*receiveQueue)(nil)
+
+// NewSRQ makes a shared receive queue.
+func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, rdma.ErrClosed
+	}
+	return newReceiveQueue(d, c), nil
+}
+
+func newReceiveQueue(d *Device, c rdma.SRQConfig) *receiveQueue {
+	r := &receiveQueue{dev: d, lends: c.Lend, depth: c.Depth, lowWater: c.LowWater, warned: true}
+	if r.lends {
+		if r.depth <= 0 || r.depth > mostSlots/2 {
+			r.depth = lendDepth
+		}
+		return r
+	}
+	if r.depth <= 0 {
+		r.depth = receiveDepth
+	}
+	r.posted = make([]rdma.RecvWR, r.depth)
+	return r
+}
+
+// PostRecv gives buffers to the queue.
+func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
+	r.dev.mu.Lock()
+	defer r.dev.mu.Unlock()
+	switch {
+	case r.closed || r.dev.closed:
+		return 0, rdma.ErrClosed
+	case r.lends && len(wrs) > 0:
+		return 0, rdma.ErrUnsupported
+	}
+	for ; n < len(wrs) && r.n < r.depth; n++ {
+		r.posted[(r.first+r.n)%r.depth] = wrs[n]
+		r.n++
+	}
+	if r.n >= r.lowWater {
+		r.warned = false
+	}
+	if r.dev.parked {
+		r.dev.socket.wake() // a message may have waited for it
+	}
+	if n < len(wrs) {
+		return n, rdma.ErrAgain
+	}
+	return n, nil
+}
+
+// mayLend tells whether another message may be shown.
+func (r *receiveQueue) mayLend() bool { return !r.closed && r.lent < r.depth }
+
+// take gives the next buffer: a posted one, or memory to join datagrams in.
+func (r *receiveQueue) take(cq *queue) (rdma.RecvWR, bool) {
+	if r.lends {
+		if !r.mayLend() {
+			return rdma.RecvWR{}, false
+		}
+		r.lent++
+		return rdma.RecvWR{Body: rdma.MemOf(r.dev.takeJoin())}, true
+	}
+	if r.closed || r.n == 0 {
+		return rdma.RecvWR{}, false
+	}
+	recv := r.posted[r.first]
+	r.posted[r.first] = rdma.RecvWR{}
+	r.first = (r.first + 1) % r.depth
+	r.n--
+	if r.n < r.lowWater && !r.warned {
+		r.warned = true
+		cq.push(rdma.Completion{Op: rdma.OpLowWater}, loan{})
+	}
+	return recv, true
+}
+
+// Close ends the queue; messages then find no buffer.
+func (r *receiveQueue) Close() error {
+	r.closed = true
+	return nil
+}

@@ -1,0 +1,270 @@
+package dgram
+
+import (
+	"math"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// The sending half of RD, for one peer: push queues a message, next cuts it into
+// segments as fast as window and pacing allow and repeats what was lost,
+// acknowledge (acknowledge.go) hears what has arrived and gives the finished
+// messages back, expire acts when nothing is heard, wake says when that is.
+//
+// A segment is never copied here. It is named by its message and its offset, and
+// whoever transmits it takes the octets from the user's memory, each time anew:
+// the memory is the sender's until the completion.
+
+// never is a time that does not come.
+const never = time.Duration(math.MaxInt64)
+
+// message is what the user posted, and how far it has come.
+type message struct {
+	following *message // posted next to the same peer
+	length    int      // octets in all
+	cut       int      // octets that have become segments
+	id        uint64   // the user's name for it
+
+	// What the device knows of it.
+	role    role
+	number  uint32 // MSN
+	opcode  ddp.Opcode
+	tag     ddp.Tag // of a tagged one, and the address of its first octet there
+	address uint64
+	fault   ddp.Fault // of an answer that refuses
+	source  ddp.Tag   // of an answer to a read: where the octets are
+	from    uint64
+	inline  bool
+	headLen int
+	head    [rdma.HeadMax]byte
+	body    rdma.Mem
+	kept    []byte // the body of one that was posted inline
+}
+
+// role is what the end of a message means.
+type role uint8
+
+const (
+	roleSend   role = iota // a completion
+	roleWrite              // nothing: the answer to the request behind it tells
+	roleAsk                // nothing: the answer tells
+	roleAnswer             // room for another answer
+)
+
+// segment is one datagram to transmit.
+type segment struct {
+	message *message
+	offset  int
+	length  int
+	number  psn
+	last    bool // of its message
+	urgent  bool // the sender waits for a receipt
+}
+
+// state of a segment that was cut and is not yet known to have arrived with all
+// before it.
+type state uint8
+
+const (
+	underWay state = iota
+	arrived        // the peer has it, but not all before it
+	lost           // must go again
+)
+
+// sent is a segment on its way.
+type sent struct {
+	message *message
+	at      time.Duration // when it went last
+	offset  uint32
+	length  uint32
+	state   state
+	last    bool
+	again   bool // went more than once
+}
+
+// flight is the memory for everything under way to one peer. An idle peer has none.
+type flight [window]sent
+
+// hangar keeps flights for the peers of a device that need one.
+type hangar struct{ free []*flight }
+
+func (h *hangar) take() *flight {
+	if n := len(h.free); n > 0 {
+		f := h.free[n-1]
+		h.free = h.free[:n-1]
+		return f
+	}
+	return new(flight)
+}
+
+func (h *hangar) giveBack(f *flight) { h.free = append(h.free, f) }
+
+// sender is the sending half of RD for one peer.
+type sender struct {
+	oldest, cutting, newest *message // a list: unfinished, first that is not all cut, last
+
+	hangar   *hangar
+	flight   *flight
+	first    psn // oldest that is not known to have arrived with all before it
+	fresh    psn // the number of the next new segment
+	lost     int // segments in state lost
+	arrived  int // segments in state arrived
+	underWay int // octets in state underWay, with their overhead
+
+	mss  int // octets of a message that go into one datagram
+	cong congestion
+
+	newestSent time.Duration // when the latest segment left that is known to have arrived
+	lookAt     time.Duration // when silence about an older one means that it is lost
+	expireAt   time.Duration // when silence about everything means something
+	heardAt    time.Duration // last sign of life, or the start of waiting for one
+	silences   uint8         // expirations in a row
+}
+
+// newSender makes the sending half for a peer to which mss octets of a message go
+// in a datagram.
+func newSender(h *hangar, mss int) sender {
+	return sender{hangar: h, mss: mss, cong: newCongestion(mss), newestSent: -1, lookAt: never, expireAt: never}
+}
+
+// push queues a message. A message without octets is one segment all the same.
+func (s *sender) push(m *message) {
+	m.following, m.cut = nil, 0
+	if s.oldest == nil {
+		s.oldest = m
+	} else {
+		s.newest.following = m
+	}
+	if s.cutting == nil {
+		s.cutting = m
+	}
+	s.newest = m
+}
+
+// idle tells whether everything that was pushed has arrived.
+func (s *sender) idle() bool { return s.oldest == nil }
+
+// next gives the segment to transmit now, and counts it as transmitted. Lost
+// ones come first: the peer cannot deliver what comes after them.
+func (s *sender) next(now time.Duration) (segment, bool) {
+	if s.lost == 0 && (s.cutting == nil || s.fresh-s.first == window) {
+		return segment{}, false
+	}
+	if !s.cong.permits(now, s.underWay) {
+		return segment{}, false
+	}
+	if s.flight == nil {
+		s.flight = s.hangar.take()
+	}
+	number := s.fresh
+	if s.lost > 0 {
+		number = s.firstLost()
+		s.lost--
+		s.at(number).again = true
+	} else {
+		s.cutOne()
+	}
+	e := s.at(number)
+	e.state, e.at = underWay, now
+	s.underWay += cost(int(e.length))
+	s.cong.transmitted(now, int(e.length))
+	if s.expireAt == never {
+		s.heardAt = now
+		s.expireAt = now + s.patience()
+	}
+	return segment{
+		message: e.message, offset: int(e.offset), length: int(e.length),
+		number: number, last: e.last, urgent: s.wantsReceipt(e),
+	}, true
+}
+
+// at is the entry of a number that is under way.
+func (s *sender) at(p psn) *sent { return &s.flight[p%window] }
+
+func (s *sender) firstLost() psn {
+	p := s.first
+	for s.at(p).state != lost {
+		p++
+	}
+	return p
+}
+
+// cutOne makes the next segment of the message being cut.
+func (s *sender) cutOne() {
+	m := s.cutting
+	n := min(m.length-m.cut, s.mss)
+	*s.at(s.fresh) = sent{message: m, offset: uint32(m.cut), length: uint32(n), last: m.cut+n == m.length}
+	s.fresh++
+	if m.cut += n; m.cut == m.length {
+		s.cutting = m.following
+	}
+}
+
+// wantsReceipt tells whether to ask for a receipt at once. A long message that
+// ends a burst does, and so does a sender that stops because its window is full.
+// A short message does not: the answer to it will carry the receipt.
+func (s *sender) wantsReceipt(e *sent) bool {
+	switch {
+	case s.lost > 0:
+		return false
+	case e.again || s.fresh-s.first == window || !s.cong.permitsLater(s.underWay):
+		return true
+	}
+	return s.cutting == nil && e.offset > 0
+}
+
+// patience is how long to wait for a receipt before asking again.
+func (s *sender) patience() time.Duration {
+	if s.silences == 0 {
+		return min(s.cong.probe(), longestSilence)
+	}
+	return min(s.cong.timeout()<<min(s.silences-1, 16), longestSilence)
+}
+
+const (
+	// longestSilence is the most that passes between two attempts.
+	longestSilence = 32 * time.Millisecond
+	// hopeless is how long a peer may be silent before it counts as gone. It is
+	// longer than a process computes without looking at its network.
+	hopeless = 30 * time.Second
+)
+
+// wake is when expire or next has something to do, if nothing arrives before.
+func (s *sender) wake() time.Duration {
+	at := min(s.expireAt, s.lookAt)
+	if s.lost > 0 || s.cutting != nil && s.fresh-s.first < window {
+		if s.cong.permitsLater(s.underWay) {
+			at = min(at, s.cong.paceAt)
+		}
+	}
+	return at
+}
+
+// gone tells whether we have waited for a receipt for so long.
+func (s *sender) gone(now, limit time.Duration) bool {
+	return s.expireAt != never && now-s.heardAt >= limit
+}
+
+// abandon gives back every unfinished message, oldest first, and leaves the sender
+// as if nothing had been pushed. The numbers of what was under way are not used again,
+// so a peer that was given up and lives after all hears nothing more: its user was told
+// that messages are lost, and order would not hold.
+func (s *sender) abandon() *message {
+	list := s.oldest
+	s.oldest, s.cutting, s.newest = nil, nil, nil
+	s.first = s.fresh
+	s.lost, s.arrived, s.underWay = 0, 0, 0
+	s.rest()
+	return list
+}
+
+// rest gives the memory back when nothing is under way.
+func (s *sender) rest() {
+	s.expireAt, s.lookAt, s.silences = never, never, 0
+	if s.flight != nil {
+		s.hangar.giveBack(s.flight)
+		s.flight = nil
+	}
+}

@@ -1,0 +1,82 @@
+package dgram
+
+// Memory for datagrams that came. A slot holds one. It goes from the store to the
+// socket, and back at once if the datagram is done with; one that came too early
+// waits in its peer's stash, and one that is lent comes back with the next Poll.
+
+const (
+	batchSize = 32   // datagrams that go through the kernel at once
+	mostSlots = 1024 // of a device
+	// reserve are slots that only the socket gets, or receipts could not come in
+	// while messages wait for buffers.
+	reserve = 2 * batchSize
+)
+
+type slot struct {
+	data []byte
+	n    int // octets in it
+	from rawAddress
+	lo   int // where the DDP segment begins and ends
+	hi   int
+}
+
+// store keeps the slots of a device. They are made when they are needed first, and
+// the system gives them memory as far as datagrams fill them.
+type store struct {
+	free []*slot
+	made int
+}
+
+func (s *store) take() *slot {
+	if n := len(s.free); n > 0 {
+		t := s.free[n-1]
+		s.free = s.free[:n-1]
+		return t
+	}
+	if s.made == mostSlots {
+		return nil
+	}
+	s.made++
+	return &slot{data: make([]byte, mostDatagram)}
+}
+
+func (s *store) giveBack(t *slot) { s.free = append(s.free, t) }
+
+// ample tells whether a slot may be kept for later.
+func (s *store) ample() bool { return len(s.free)+mostSlots-s.made > reserve }
+
+// stash holds the datagrams of a peer that came and could not be delivered yet.
+type stash [window]*slot
+
+func (d *Device) takeStash() *stash {
+	if n := len(d.stashes); n > 0 {
+		s := d.stashes[n-1]
+		d.stashes = d.stashes[:n-1]
+		return s
+	}
+	return new(stash)
+}
+
+// takeJoin gives memory for a message of several datagrams.
+func (d *Device) takeJoin() []byte {
+	if n := len(d.joins); n > 0 {
+		b := d.joins[n-1]
+		d.joins = d.joins[:n-1]
+		return b
+	}
+	return make([]byte, maxSend)
+}
+
+func (d *Device) takeJoining() *joining {
+	if n := len(d.joined); n > 0 {
+		j := d.joined[n-1]
+		d.joined = d.joined[:n-1]
+		return j
+	}
+	return new(joining)
+}
+
+func (d *Device) giveBackJoining(j *joining) {
+	*j = joining{}
+	d.joined = append(d.joined, j)
+}

@@ -1,0 +1,264 @@
+//go:build linux
+
+package dgram
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The socket: one UDP socket that does not block, through which datagrams go in
+// batches (recvmmsg, sendmmsg), and an event by which Wake ends a wait. The headers
+// that the kernel wants are filled in once; only lengths and pointers change.
+
+// rawAddress is an address as the kernel has it.
+type rawAddress struct {
+	octets [unix.SizeofSockaddrInet6]byte
+	length uint8
+}
+
+// rawOf is the address for the kernel. Ports and addresses are big-endian there, the
+// family is in the order of the machine.
+func rawOf(a netip.AddrPort) (r rawAddress) {
+	binary.BigEndian.PutUint16(r.octets[2:], a.Port())
+	if ip := a.Addr().Unmap(); ip.Is4() {
+		binary.NativeEndian.PutUint16(r.octets[:], unix.AF_INET)
+		four := ip.As4()
+		copy(r.octets[4:], four[:])
+		r.length = unix.SizeofSockaddrInet4
+		return r
+	}
+	binary.NativeEndian.PutUint16(r.octets[:], unix.AF_INET6)
+	sixteen := a.Addr().As16()
+	copy(r.octets[8:], sixteen[:])
+	r.length = unix.SizeofSockaddrInet6
+	return r
+}
+
+// addrPort is the address for people.
+func (r *rawAddress) addrPort() netip.AddrPort {
+	port := binary.BigEndian.Uint16(r.octets[2:])
+	if r.length == unix.SizeofSockaddrInet4 {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(r.octets[4:8])), port)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(r.octets[8:24])), port)
+}
+
+// batchHeader is the kernel's struct mmsghdr.
+type batchHeader struct {
+	header unix.Msghdr
+	n      uint32
+}
+
+type socket struct {
+	fd       int
+	events   [waiters]int // by which wake ends a wait, one for each who may wait
+	local    netip.AddrPort
+	in, out  [batchSize]batchHeader
+	inVec    [batchSize]unix.Iovec
+	outVec   [batchSize]unix.Iovec
+	polled   [waiters][2]unix.PollFd
+	troubled atomic.Bool // the kernel has errors to tell
+
+	mu     sync.Mutex // wake may come from anywhere, even when the socket is closed
+	closed bool
+}
+
+func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
+	raw := rawOf(bind)
+	family := unix.AF_INET6
+	var to unix.Sockaddr = &unix.SockaddrInet6{Port: int(bind.Port()), Addr: bind.Addr().As16()}
+	if raw.length == unix.SizeofSockaddrInet4 {
+		family = unix.AF_INET
+		to = &unix.SockaddrInet4{Port: int(bind.Port()), Addr: bind.Addr().Unmap().As4()}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	s := &socket{fd: fd, events: [waiters]int{-1, -1}}
+	if err := s.prepare(to, buffer); err != nil {
+		_ = s.close() // the first error is the one that tells
+		return nil, err
+	}
+	for i := range batchSize {
+		s.in[i].header.Iov, s.in[i].header.Iovlen = &s.inVec[i], 1
+		s.out[i].header.Iov, s.out[i].header.Iovlen = &s.outVec[i], 1
+	}
+	return s, nil
+}
+
+func (s *socket) prepare(to unix.Sockaddr, buffer int) error {
+	for _, option := range []int{unix.SO_RCVBUF, unix.SO_SNDBUF} {
+		if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, option, buffer); err != nil {
+			return fmt.Errorf("ask for a socket buffer of %d octets: %w", buffer, err)
+		}
+	}
+	level, option := unix.SOL_IP, unix.IP_RECVERR
+	if _, six := to.(*unix.SockaddrInet6); six {
+		level, option = unix.SOL_IPV6, unix.IPV6_RECVERR
+	}
+	if err := unix.SetsockoptInt(s.fd, level, option, 1); err != nil {
+		return fmt.Errorf("ask for what ICMP tells: %w", err)
+	}
+	if err := unix.Bind(s.fd, to); err != nil {
+		return fmt.Errorf("bind: %w", err)
+	}
+	bound, err := unix.Getsockname(s.fd)
+	if err != nil {
+		return fmt.Errorf("getsockname: %w", err)
+	}
+	s.local = addrPortOf(bound)
+	for who := range s.events {
+		if s.events[who], err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+			return fmt.Errorf("eventfd: %w", err)
+		}
+		s.polled[who] = [2]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(s.events[who]), Events: unix.POLLIN}}
+	}
+	return nil
+}
+
+func addrPortOf(a unix.Sockaddr) netip.AddrPort {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port))
+	}
+	return netip.AddrPort{}
+}
+
+// reaches tells whether the socket can send there.
+func (s *socket) reaches(a netip.AddrPort) bool {
+	return s.local.Addr().Is4() == a.Addr().Unmap().Is4()
+}
+
+// receive fills slots with datagrams that have come and says how many. An error is as
+// good as nothing: what is lost is sent again, or was never sure.
+func (s *socket) receive(slots []*slot) int {
+	if len(slots) == 0 {
+		return 0
+	}
+	for i, t := range slots {
+		s.inVec[i].Base = &t.data[0]
+		s.inVec[i].SetLen(len(t.data))
+		s.in[i].header.Name, s.in[i].header.Namelen = &t.from.octets[0], uint32(len(t.from.octets))
+	}
+	// Raw: the call does not block, and telling the scheduler costs more than it.
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.in[0])), uintptr(len(slots)), unix.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		if errno != unix.EAGAIN && errno != unix.EINTR {
+			s.troubled.Store(true)
+		}
+		return 0
+	}
+	for i, t := range slots[:n] {
+		t.n = int(s.in[i].n)
+		t.from.length = uint8(s.in[i].header.Namelen)
+	}
+	return int(n)
+}
+
+// send sends datagrams and says how many the kernel took. full means that it takes no
+// more for now. Otherwise the one after those taken can never be sent as it is.
+func (s *socket) send(letters []letter) (n int, full bool) {
+	for i := range letters {
+		l := &letters[i]
+		s.outVec[i].Base = &l.data[0]
+		s.outVec[i].SetLen(len(l.data))
+		s.out[i].header.Name, s.out[i].header.Namelen = &l.to.octets[0], uint32(l.to.length)
+	}
+	r, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out[0])), uintptr(len(letters)), unix.MSG_DONTWAIT, 0, 0)
+	switch errno {
+	case 0:
+		return int(r), false
+	case unix.EAGAIN, unix.ENOBUFS, unix.EINTR:
+		return 0, true
+	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH:
+		// It tells of an earlier datagram, and only once; nothing was sent. The rest
+		// waits for the next call.
+		s.troubled.Store(true)
+		return 0, true
+	}
+	return 0, false
+}
+
+// refusals tells where the network says nobody takes our datagrams. It is rare.
+func (s *socket) refusals(tell func(netip.AddrPort)) {
+	if !s.troubled.Load() {
+		return
+	}
+	s.troubled.Store(false)
+	var octets [1]byte
+	var about [512]byte
+	for range 4 * batchSize {
+		_, _, _, to, err := unix.Recvmsg(s.fd, octets[:], about[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+		if err != nil {
+			return
+		}
+		tell(addrPortOf(to))
+	}
+	s.troubled.Store(true) // there may be more
+}
+
+// wait parks until a datagram has come, wake was called, or the time is over.
+func (s *socket) wait(who waiter, timeout time.Duration) error {
+	fds := &s.polled[who]
+	limit := unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
+	_, err := unix.Ppoll(fds[:], &limit, nil)
+	if fds[0].Revents&unix.POLLERR != 0 {
+		s.troubled.Store(true)
+	}
+	if fds[1].Revents != 0 {
+		var count [8]byte
+		_, _ = unix.Read(s.events[who], count[:]) // it does not block, and only its end counts
+	}
+	if err != nil && err != unix.EINTR {
+		return fmt.Errorf("dgram: wait for datagrams on %v: %w", s.local, err)
+	}
+	return nil
+}
+
+// quiet tells whether nothing has come.
+func (s *socket) quiet() bool {
+	one := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
+	n, err := unix.Ppoll(one[:], &unix.Timespec{}, nil)
+	return n == 0 && err == nil
+}
+
+// wake ends the wait of each waiter, this one or the next.
+func (s *socket) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	one := [8]byte{}
+	binary.NativeEndian.PutUint64(one[:], 1)
+	for _, event := range s.events {
+		_, _ = unix.Write(event, one[:]) // full means that it was woken often enough
+	}
+}
+
+func (s *socket) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	err := unix.Close(s.fd)
+	for _, event := range s.events {
+		if event < 0 {
+			continue
+		}
+		if e := unix.Close(event); err == nil {
+			err = e
+		}
+	}
+	return err
+}

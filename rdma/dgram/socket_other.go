@@ -1,0 +1,36 @@
+//go:build !linux
+
+package dgram
+
+import (
+	"fmt"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Elsewhere there is no device yet: batches and events are made of calls that only
+// Linux has.
+
+type rawAddress struct{}
+
+func rawOf(netip.AddrPort) rawAddress { return rawAddress{} }
+
+func (rawAddress) addrPort() netip.AddrPort { return netip.AddrPort{} }
+
+type socket struct{ local netip.AddrPort }
+
+func openSocket(netip.AddrPort, int) (*socket, error) {
+	return nil, fmt.Errorf("datagrams are carried on Linux alone, not on %s: %w", runtime.GOOS, rdma.ErrUnsupported)
+}
+
+func (*socket) reaches(netip.AddrPort) bool      { return false }
+func (*socket) receive([]*slot) int              { return 0 }
+func (*socket) send([]letter) (n int, full bool) { return 0, true }
+func (*socket) wait(waiter, time.Duration) error { return rdma.ErrUnsupported }
+func (*socket) refusals(func(netip.AddrPort))    {}
+func (*socket) quiet() bool                      { return true }
+func (*socket) wake()                            {}
+func (*socket) close() error                     { return nil }

@@ -1,0 +1,96 @@
+-- What rdma/dgram puts into a UDP datagram, for Wireshark and tshark:
+--
+--     tshark -X lua_script:rdma/dgram/testdata/dgram.lua -r talk.pcap -V
+--
+-- The layout is in rdma/dgram/wire.go. The DDP segment in the middle is given to
+-- Wireshark's own dissector. The CRC is computed here, apart from ours.
+
+local dgram = Proto("muster_dgram", "Muster datagram")
+local f = {
+  version = ProtoField.uint8("muster_dgram.version", "Version", base.DEC, nil, 0xf0),
+  kind = ProtoField.uint8("muster_dgram.kind", "Kind", base.DEC, { [1] = "UD segment", [2] = "RD segment", [3] = "RD receipt" }, 0x0f),
+  urgent = ProtoField.uint8("muster_dgram.urgent", "A receipt is wanted", base.DEC, nil, 0x01),
+  receipt = ProtoField.uint8("muster_dgram.receipt", "A receipt is here", base.DEC, nil, 0x02),
+  words = ProtoField.uint8("muster_dgram.words", "Words in it", base.DEC, nil, 0x1c),
+  to = ProtoField.uint16("muster_dgram.to", "Queue pair at the destination"),
+  from = ProtoField.uint16("muster_dgram.from", "Queue pair at the source"),
+  to_life = ProtoField.bytes("muster_dgram.to_life", "Life of the destination"),
+  from_life = ProtoField.bytes("muster_dgram.from_life", "Life of the source"),
+  serial = ProtoField.bytes("muster_dgram.serial", "Serial number"),
+  number = ProtoField.uint32("muster_dgram.number", "Sequence number"),
+  left = ProtoField.uint32("muster_dgram.left", "Time of departure"),
+  next = ProtoField.uint32("muster_dgram.next", "First number missing"),
+  echo = ProtoField.uint32("muster_dgram.echo", "Time echoed"),
+  held = ProtoField.uint16("muster_dgram.held", "Microseconds held"),
+  seen = ProtoField.bytes("muster_dgram.seen", "Sightings"),
+  crc = ProtoField.uint32("muster_dgram.crc", "CRC32C", base.HEX),
+  good = ProtoField.bool("muster_dgram.crc_good", "The CRC is right"),
+  tag = ProtoField.bytes("muster_dgram.tag", "Authentication tag"),
+}
+dgram.fields = f
+
+local head, tail, tag_len = 24, 20, 16
+local ddp = Dissector.get("iwarp_ddp_rdmap")
+
+-- CRC32C: the reflected polynomial of Castagnoli, ones at both ends.
+local crc_of = {}
+for i = 0, 255 do
+  local c = i
+  for _ = 1, 8 do
+    c = bit32.band(c, 1) == 1 and bit32.bxor(bit32.rshift(c, 1), 0x82f63b78) or bit32.rshift(c, 1)
+  end
+  crc_of[i] = c
+end
+local function crc32c(bytes)
+  local c = 0xffffffff
+  for i = 0, bytes:len() - 1 do
+    c = bit32.bxor(crc_of[bit32.band(bit32.bxor(c, bytes:get_index(i)), 0xff)], bit32.rshift(c, 8))
+  end
+  return bit32.bnot(c)
+end
+
+-- length_of is how long everything before the segment is, or nil if this is none of ours.
+local function length_of(tvb)
+  if tvb:len() < head + tail then return nil end
+  local first, flags = tvb(0, 1):uint(), tvb(1, 1):uint()
+  local kind = bit32.band(first, 0x0f)
+  if bit32.rshift(first, 4) ~= 1 or kind < 1 or kind > 3 then return nil end
+  local n = head
+  if kind == 2 then n = n + 8 end
+  if bit32.band(flags, 2) ~= 0 then n = n + 12 + 8 * bit32.rshift(bit32.band(flags, 0x1c), 2) end
+  if n + tail > tvb:len() then return nil end
+  return n, kind, flags
+end
+
+function dgram.dissector(tvb, pinfo, tree)
+  local n, kind, flags = length_of(tvb)
+  if not n then return 0 end
+  local t = tree:add(dgram, tvb())
+  t:add(f.version, tvb(0, 1)); t:add(f.kind, tvb(0, 1))
+  t:add(f.urgent, tvb(1, 1)); t:add(f.receipt, tvb(1, 1)); t:add(f.words, tvb(1, 1))
+  t:add(f.to, tvb(2, 2)); t:add(f.from, tvb(4, 2))
+  t:add(f.to_life, tvb(6, 6)); t:add(f.from_life, tvb(12, 6)); t:add(f.serial, tvb(18, 6))
+  local at = head
+  if kind == 2 then
+    t:add(f.number, tvb(at, 4)); t:add(f.left, tvb(at + 4, 4))
+    at = at + 8
+  end
+  if bit32.band(flags, 2) ~= 0 then
+    t:add(f.next, tvb(at, 4)); t:add(f.echo, tvb(at + 4, 4)); t:add(f.held, tvb(at + 8, 2))
+    at = at + 12
+    if at < n then t:add(f.seen, tvb(at, n - at)) end
+  end
+  local stop = tvb:len() - tail
+  t:add_le(f.crc, tvb(stop, 4))
+  t:add(f.good, crc32c(tvb(0, stop):bytes()) == tvb(stop, 4):le_uint())
+  t:add(f.tag, tvb(stop + 4, tag_len))
+  pinfo.cols.protocol = "MUSTER"
+  if kind ~= 3 then ddp:call(tvb(n, stop - n):tvb(), pinfo, tree) end
+  return tvb:len()
+end
+
+dgram:register_heuristic("udp", function(tvb, pinfo, tree)
+  if not length_of(tvb) then return false end
+  dgram.dissector(tvb, pinfo, tree)
+  return true
+end)

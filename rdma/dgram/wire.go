@@ -1,0 +1,195 @@
+package dgram
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// The datagram on the wire. All integers are big-endian but the CRC, which keeps
+// the order that MPA gave it (RFC 5044 section 4.4).
+//
+//	off len
+//	  0   1  version (high four bits: 1) and kind (low four)
+//	  1   1  0x01 a receipt is wanted now, 0x02 a receipt is here, 0x1C words in it
+//	  2   2  queue pair at the destination
+//	  4   2  queue pair at the source
+//	  6   6  life of the destination
+//	 12   6  life of the source
+//	 18   6  serial number of the datagram in the life of the source
+//	 24   4  sequence number        RD segments only
+//	 28   4  time of departure      RD segments only
+//	  .   4  first number missing   with a receipt
+//	  .   4  time echoed            with a receipt
+//	  .   2  microseconds held      with a receipt
+//	  .   2  zero                   with a receipt
+//	  .  8n  sightings              with a receipt
+//	  .   .  DDP segment            RD and UD segments
+//	  .   4  CRC32C of all before
+//	  .  16  authentication tag of all before (seal.go)
+//
+// A life is a random number that a device draws when it is opened and publishes
+// with its address. A datagram that was meant for an earlier process on the same
+// port names another life and is dropped, and so is one that somebody recorded and
+// plays again to a later one.
+
+type kind uint8
+
+const (
+	kindUnreliable kind = iota + 1 // UD: a DDP segment
+	kindSegment                    // RD: a DDP segment, perhaps with a receipt
+	kindReceipt                    // RD: a receipt alone
+	kindEnd
+)
+
+const (
+	version     = 1
+	headerLen   = 24
+	numberedLen = 8
+	receiptLen  = 12
+
+	flagUrgent  = 0x01
+	flagReceipt = 0x02
+	wordsShift  = 2
+	wordsMask   = 0x1C
+
+	// longestHeader is the room to leave before the segment.
+	longestHeader = headerLen + numberedLen + receiptLen + 8*len(sightings{})
+)
+
+// life names one opening of a device: 48 random bits, never 0.
+type life uint64
+
+// header is what stands before the DDP segment.
+type header struct {
+	kind       kind
+	urgent     bool // the sender waits for a receipt
+	hasReceipt bool
+	to, from   uint16 // queue pairs
+	toLife     life
+	fromLife   life
+	serial     uint64
+	number     psn
+	left       stamp
+	receipt    receipt
+}
+
+// append writes the header behind b.
+func (h *header) append(b []byte) []byte {
+	var flags byte
+	words := h.receipt.seen.words()
+	if h.urgent {
+		flags |= flagUrgent
+	}
+	if h.hasReceipt {
+		flags |= flagReceipt | byte(words)<<wordsShift
+	}
+	b = append(b, version<<4|byte(h.kind), flags)
+	b = binary.BigEndian.AppendUint16(b, h.to)
+	b = binary.BigEndian.AppendUint16(b, h.from)
+	b = append48(b, uint64(h.toLife))
+	b = append48(b, uint64(h.fromLife))
+	b = append48(b, h.serial)
+	if h.kind == kindSegment {
+		b = binary.BigEndian.AppendUint32(b, uint32(h.number))
+		b = binary.BigEndian.AppendUint32(b, uint32(h.left))
+	}
+	if h.hasReceipt {
+		b = binary.BigEndian.AppendUint32(b, uint32(h.receipt.next))
+		b = binary.BigEndian.AppendUint32(b, uint32(h.receipt.stamp))
+		b = binary.BigEndian.AppendUint16(b, h.receipt.held)
+		b = append(b, 0, 0)
+		for _, word := range h.receipt.seen[:words] {
+			b = binary.BigEndian.AppendUint64(b, word)
+		}
+	}
+	return b
+}
+
+func append48(b []byte, v uint64) []byte {
+	b = binary.BigEndian.AppendUint16(b, uint16(v>>32))
+	return binary.BigEndian.AppendUint32(b, uint32(v))
+}
+
+func read48(b []byte) uint64 {
+	return uint64(binary.BigEndian.Uint16(b))<<32 | uint64(binary.BigEndian.Uint32(b[2:]))
+}
+
+// words is how many words of the set go on the wire: those to the last member.
+func (q *sightings) words() int {
+	n := len(q)
+	for n > 0 && q[n-1] == 0 {
+		n--
+	}
+	return n
+}
+
+// Why a datagram is not ours. They are values, not sentences with the particulars:
+// anybody on the network can cause them, and that must not cost memory.
+var (
+	errShort   = errors.New("dgram: the datagram ends within its header")
+	errVersion = errors.New("dgram: the datagram is of another version of the protocol")
+	errKind    = errors.New("dgram: the datagram is of no known kind")
+	errReceipt = errors.New("dgram: the receipt in the datagram is malformed")
+)
+
+// parse reads the header of a datagram whose seal is right (seal.go) and gives the
+// DDP segment behind it.
+func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
+	*h = header{}
+	if len(b) < headerLen {
+		return nil, errShort
+	}
+	if b[0]>>4 != version {
+		return nil, errVersion
+	}
+	h.kind = kind(b[0] & 0x0F)
+	if h.kind == 0 || h.kind >= kindEnd {
+		return nil, errKind
+	}
+	flags := b[1]
+	h.urgent, h.hasReceipt = flags&flagUrgent != 0, flags&flagReceipt != 0
+	h.to = binary.BigEndian.Uint16(b[2:])
+	h.from = binary.BigEndian.Uint16(b[4:])
+	h.toLife = life(read48(b[6:]))
+	h.fromLife = life(read48(b[12:]))
+	h.serial = read48(b[18:])
+	b = b[headerLen:]
+	if h.kind == kindSegment {
+		if len(b) < numberedLen {
+			return nil, errShort
+		}
+		h.number = psn(binary.BigEndian.Uint32(b))
+		h.left = stamp(binary.BigEndian.Uint32(b[4:]))
+		b = b[numberedLen:]
+	}
+	words := int(flags & wordsMask >> wordsShift)
+	switch {
+	case h.hasReceipt:
+		if b, err = h.parseReceipt(b, words); err != nil {
+			return nil, err
+		}
+	case words > 0 || h.kind == kindReceipt:
+		return nil, errReceipt
+	}
+	if h.hasReceipt && h.kind == kindUnreliable || h.kind == kindReceipt && len(b) > 0 {
+		return nil, errReceipt
+	}
+	return b, nil
+}
+
+func (h *header) parseReceipt(b []byte, words int) (rest []byte, err error) {
+	if words > len(h.receipt.seen) {
+		return nil, errReceipt
+	}
+	if len(b) < receiptLen+8*words {
+		return nil, errShort
+	}
+	h.receipt.next = psn(binary.BigEndian.Uint32(b))
+	h.receipt.stamp = stamp(binary.BigEndian.Uint32(b[4:]))
+	h.receipt.held = binary.BigEndian.Uint16(b[8:])
+	b = b[receiptLen:]
+	for i := range words {
+		h.receipt.seen[i] = binary.BigEndian.Uint64(b[8*i:])
+	}
+	return b[8*words:], nil
+}

@@ -1,0 +1,171 @@
+package dgram
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"testing"
+)
+
+func testKeyring(t testing.TB, key string) *keyring {
+	k, err := newKeyring([]byte(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestHeaderOnTheWire(t *testing.T) {
+	seen := receipt{next: 0x11223344, stamp: 0x55667788, held: 0x99AA}
+	far := seen
+	far.seen.add(1)
+	far.seen.add(130)
+	for _, c := range []struct {
+		name string
+		h    header
+		want string
+	}{
+		{"unreliable", header{kind: kindUnreliable, to: 1, from: 2, toLife: 0xA1A2A3A4A5A6, fromLife: 0xB1B2B3B4B5B6, serial: 7},
+			"1100" + "0001" + "0002" + "a1a2a3a4a5a6" + "b1b2b3b4b5b6" + "000000000007"},
+		{"segment", header{kind: kindSegment, urgent: true, number: 0xC1C2C3C4, left: 9},
+			"1201" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "c1c2c3c4" + "00000009"},
+		{"receipt", header{kind: kindReceipt, hasReceipt: true, receipt: seen},
+			"1302" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "11223344" + "55667788" + "99aa" + "0000"},
+		{"segment-with-sightings", header{kind: kindSegment, hasReceipt: true, receipt: far},
+			"120e" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "00000000" +
+				"11223344" + "55667788" + "99aa" + "0000" + "0000000000000002" + "0000000000000000" + "0000000000000004"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			wire := c.h.append(nil)
+			if got := hex.EncodeToString(wire); got != c.want {
+				t.Fatalf("on the wire it is\n%s and should be\n%s", got, c.want)
+			}
+			var back header
+			rest, err := back.parse(wire)
+			if err != nil || len(rest) > 0 || back != c.h {
+				t.Errorf("it comes back as %+v with %d octets more, %v; it was %+v", back, len(rest), err, c.h)
+			}
+			for n := range wire {
+				if _, err := back.parse(wire[:n]); !errors.Is(err, errShort) {
+					t.Errorf("its first %d octets are taken: %v", n, err)
+				}
+			}
+		})
+	}
+}
+
+func TestHeaderRefusals(t *testing.T) {
+	valid := (&header{kind: kindSegment}).append(nil)
+	for _, c := range []struct {
+		name   string
+		change func(b []byte) []byte
+		want   error
+	}{
+		{"version", func(b []byte) []byte { b[0] = 0x22; return b }, errVersion},
+		{"kind-0", func(b []byte) []byte { b[0] = 0x10; return b }, errKind},
+		{"kind-15", func(b []byte) []byte { b[0] = 0x1F; return b }, errKind},
+		{"words-without-receipt", func(b []byte) []byte { b[1] = 1 << wordsShift; return b }, errReceipt},
+		{"too-many-words", func(b []byte) []byte { b[1] = flagReceipt | 5<<wordsShift; return append(b, make([]byte, 99)...) }, errReceipt},
+		{"receipt-on-UD", func(b []byte) []byte { b[0], b[1] = 0x11, flagReceipt; return append(b, make([]byte, 12)...) }, errReceipt},
+		{"receipt-without-receipt", func(b []byte) []byte { b[0] = 0x13; return b }, errReceipt},
+		{"receipt-with-segment", func(b []byte) []byte { b[0], b[1] = 0x13, flagReceipt; return append(b, make([]byte, 20)...) }, errReceipt},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var h header
+			if _, err := h.parse(c.change(bytes.Clone(valid))); !errors.Is(err, c.want) {
+				t.Errorf("the answer is %v and should be %v", err, c.want)
+			}
+		})
+	}
+}
+
+func sealed(k *keyring, text string) []byte {
+	h := header{kind: kindUnreliable}
+	k.stampHeader(&h)
+	return k.seal(append(h.append(nil), text...))
+}
+
+func TestSealHoldsOutStrangers(t *testing.T) {
+	ours, kin, stranger := testKeyring(t, "ours"), testKeyring(t, "ours"), testKeyring(t, "theirs")
+	d := sealed(kin, "hello")
+	if content, err := ours.check(d); err != nil || string(content[headerLen:]) != "hello" {
+		t.Fatalf("a datagram of our job is refused: %q, %v", content, err)
+	}
+	if _, err := ours.check(sealed(stranger, "hello")); !errors.Is(err, errStranger) {
+		t.Errorf("a datagram with another key: %v", err)
+	}
+	if _, err := newKeyring(nil); err == nil {
+		t.Error("a device without a key can be made")
+	}
+	for i := range d {
+		bad := bytes.Clone(d)
+		bad[i] ^= 0x40
+		if _, err := ours.check(bad); err == nil {
+			t.Errorf("a change in octet %d goes unnoticed", i)
+		}
+	}
+	for n := range d {
+		if _, err := ours.check(d[:n]); err == nil {
+			t.Errorf("a datagram cut to %d octets is taken", n)
+		}
+	}
+}
+
+// TestNoncesNeverRepeat: two datagrams with one nonce would give the key away.
+func TestNoncesNeverRepeat(t *testing.T) {
+	k := testKeyring(t, "ours")
+	a, b := sealed(k, "x"), sealed(k, "x")
+	if bytes.Equal(a[nonceAt:nonceAt+nonceLen], b[nonceAt:nonceAt+nonceLen]) {
+		t.Error("two datagrams have the same nonce")
+	}
+	k.serial = lastSerial
+	if k.stampHeader(new(header)) {
+		t.Error("serial numbers begin again after the last")
+	}
+	if other := testKeyring(t, "ours"); other.life == k.life {
+		t.Error("two devices have the same life")
+	}
+}
+
+func TestSealingAllocatesNothing(t *testing.T) {
+	k := testKeyring(t, "ours")
+	room := make([]byte, 0, 2048)
+	var h, back header
+	payload := make([]byte, 1400)
+	got := testing.AllocsPerRun(100, func() {
+		h.kind, h.hasReceipt = kindSegment, true
+		k.stampHeader(&h)
+		d := k.seal(append(h.append(room), payload...))
+		content, err := k.check(d)
+		if err == nil {
+			_, err = back.parse(content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got != 0 {
+		t.Errorf("sealing and checking a datagram allocates %v times", got)
+	}
+}
+
+// FuzzHeader looks for datagrams that crash the parser, or that are read as
+// something that would be written differently.
+func FuzzHeader(f *testing.F) {
+	var full header
+	full.kind, full.hasReceipt = kindSegment, true
+	full.receipt.seen.add(255)
+	f.Add(full.append(nil))
+	f.Add((&header{kind: kindUnreliable, serial: 1}).append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var h, again header
+		rest, err := h.parse(b)
+		if err != nil {
+			return
+		}
+		more, err := again.parse(append(h.append(nil), rest...))
+		if err != nil || again != h || !bytes.Equal(more, rest) {
+			t.Errorf("%x is %+v; written again it is %+v, %v", b, h, again, err)
+		}
+	})
+}

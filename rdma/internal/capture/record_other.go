@@ -1,0 +1,14 @@
+//go:build !linux
+
+package capture
+
+import "net/netip"
+
+// Recorder is for Linux.
+type Recorder struct{}
+
+// Record needs Linux.
+func Record(string, netip.Addr) (*Recorder, error) { return nil, ErrNoRights }
+
+// Stop is never called: there is no recorder.
+func (*Recorder) Stop() ([]Frame, error) { return nil, ErrNoRights }

@@ -1,0 +1,137 @@
+package capture
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// recorded is what a recorder would have kept of a conversation.
+func recorded(t *testing.T, segments ...Segment) []Frame {
+	t.Helper()
+	var file bytes.Buffer
+	if err := WriteTCP(&file, segments); err != nil {
+		t.Fatal(err)
+	}
+	frames, err := Read(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return frames
+}
+
+var talk = []Segment{
+	{Client, []byte("question")},
+	{Server, bytes.Repeat([]byte("a"), 200)}, // to just before the wrap of the sequence numbers
+	{Server, bytes.Repeat([]byte("b"), 100)}, // over it
+	{Client, []byte("thanks")},
+	{Server, []byte("!")},
+}
+
+// The frames of talk begin behind the handshake.
+const handshake = 3
+
+func TestConversationRoundTrip(t *testing.T) {
+	said, err := Conversations(recorded(t, talk...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 1 || !reflect.DeepEqual(said[0].Segments, talk) {
+		t.Fatalf("read %v, written %v", said, talk)
+	}
+	if got := string(said[0].Bytes(Client)); got != "questionthanks" {
+		t.Errorf("the client said %q", got)
+	}
+	if got := len(said[0].Bytes(Server)); got != 301 {
+		t.Errorf("the server said %d bytes, not 301", got)
+	}
+	if said[0].Client.Port() != 40000 || said[0].Server.Port() != 7174 {
+		t.Errorf("between %v and %v", said[0].Client, said[0].Server)
+	}
+}
+
+func TestANetworkIsPutIntoOrder(t *testing.T) {
+	whole := recorded(t, talk...)
+	first, second := handshake+1, handshake+2 // of the server
+	overlap := bytes.Clone(whole[second].Data)
+	for _, c := range []struct {
+		name   string
+		frames []Frame
+	}{
+		{"a segment sent again", slices.Insert(slices.Clone(whole), second+1, whole[first])},
+		{"a segment that was overtaken", slices.Concat(whole[:first], whole[second:second+1], whole[first:second], whole[second+1:])},
+		{"overtaken and sent again", slices.Concat(whole[:first], whole[second:second+1], whole[second:second+1], whole[first:])},
+		{"other protocols between", slices.Insert(slices.Clone(whole), first, Frame{Data: make([]byte, 60)}, Frame{Data: []byte{1}}, Frame{Data: append(bytes.Repeat([]byte{0xff}, 12), 0x86, 0xdd)})},
+		{"padding of the link", slices.Replace(slices.Clone(whole), first, second, Frame{Data: append(bytes.Clone(whole[first].Data), 0, 0, 0)})},
+		{"the end sent again", append(slices.Clone(whole), Frame{Data: overlap})},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			said, err := Conversations(c.frames)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(said) != 1 {
+				t.Fatalf("%d conversations", len(said))
+			}
+			want := &Conversation{Segments: talk}
+			for _, side := range []Side{Client, Server} {
+				if got := said[0].Bytes(side); !bytes.Equal(got, want.Bytes(side)) {
+					t.Errorf("the %v said %q", side, got)
+				}
+			}
+		})
+	}
+}
+
+func TestConnectionsAreKeptApart(t *testing.T) {
+	refused := recorded(t)
+	one, two := recorded(t, Segment{Client, []byte("one")}), recorded(t, Segment{Server, []byte("two")})
+	said, err := Conversations(slices.Concat(refused, one, two)) // all with the same ports
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 2 {
+		t.Fatalf("%d conversations, want 2", len(said))
+	}
+	if got := string(said[0].Bytes(Client)) + "," + string(said[1].Bytes(Server)); got != "one,two" {
+		t.Errorf("said %q", got)
+	}
+}
+
+func TestWhatCannotBeReadIsAnError(t *testing.T) {
+	whole := recorded(t, talk...)
+	changed := func(at int, b byte) []Frame {
+		frame := bytes.Clone(whole[handshake].Data)
+		frame[at] = b
+		return []Frame{{Data: frame}}
+	}
+	for _, c := range []struct {
+		name, want string
+		frames     []Frame
+	}{
+		{"a hole", "from the server are missing", slices.Delete(slices.Clone(whole), handshake+1, handshake+2)},
+		{"a fragment", "is a fragment", changed(etherHead+6, 0x20)},
+		{"a short IPv4 header", "an IPv4 header of 4 bytes", changed(etherHead, 0x41)},
+		{"a length beyond the frame", "does not fit", changed(etherHead+2, 0x40)},
+		{"a TCP header beyond the packet", "a TCP header of 60 bytes", changed(etherHead+ipHead+12, 0xf0)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Conversations(c.frames)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestASegmentThatIsTooLongIsRefused(t *testing.T) {
+	var file bytes.Buffer
+	for _, n := range []int{maxPayload, maxPayload + 1} {
+		err := WriteTCP(&file, []Segment{{Server, make([]byte, n)}})
+		if refused := err != nil; refused != (n > maxPayload) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// The judge: tshark reads a capture and prints what it sees as XML; the verdict is
+// what can be counted and compared. Nothing of ours decodes anything here.
+//
+// Its dissector has limits that a test must know. It gives up on markers in one
+// direction only, on two FPDUs in a segment with markers, and on an FPDU with
+// markers that is spread over segments. An FPDU in the same frame as the reply is
+// skipped without a word, so a test must compare the number of FPDUs. It has no
+// names for the opcodes 8 and 9 of RFC 7306.
+
+// ErrNoJudge says that tshark is not installed; tests skip then.
+var ErrNoJudge = errors.New("tshark is not installed (Debian: apt-get install tshark)")
+
+// Verdict is what tshark saw in a capture.
+type Verdict struct {
+	Requests, Replies int // MPA startup frames
+	FPDUs             int // frames of MPA behind them
+	GoodCRC, BadCRC   int // of those, if the connection uses the checksum
+	Markers           int // in both directions
+	Headers           []Header
+	Datagrams         []Header // of rdma/dgram, if its plugin was given
+
+	Malformed []int // numbers of frames that it could not make sense of
+	Undecoded []int // numbers of frames with data that it took for plain TCP
+}
+
+// Header is what it read in the DDP and RDMAP headers of one segment, or in the
+// header of one datagram, by the names of its display filters, such as iwarp_ddp.qn or
+// iwarp_rdma.opcode.
+type Header map[string]string
+
+// Number is the value of a field, and whether the field is there and a number.
+func (h Header) Number(field string) (value uint64, ok bool) {
+	value, err := strconv.ParseUint(h[field], 0, 64)
+	return value, err == nil
+}
+
+// Opcodes are the RDMAP opcodes of all segments, in order; -1 if one has none.
+func (v *Verdict) Opcodes() []int {
+	var all []int
+	for _, h := range v.Headers {
+		code, ok := h.Number("iwarp_rdma.opcode")
+		if !ok {
+			all = append(all, -1)
+			continue
+		}
+		all = append(all, int(code))
+	}
+	return all
+}
+
+// Err says what is wrong with the traffic as such: frames that are no iWARP, a
+// wrong checksum, no startup. What should have been in it is for the test to say.
+func (v *Verdict) Err() error {
+	var wrong []string
+	if v.Requests == 0 || v.Replies == 0 {
+		wrong = append(wrong, fmt.Sprintf("%d MPA requests and %d replies", v.Requests, v.Replies))
+	}
+	if v.BadCRC > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d of %d checksums are wrong", v.BadCRC, v.BadCRC+v.GoodCRC))
+	}
+	if len(v.Malformed) > 0 {
+		wrong = append(wrong, fmt.Sprintf("frames %v are malformed", v.Malformed))
+	}
+	if len(v.Undecoded) > 0 {
+		wrong = append(wrong, fmt.Sprintf("frames %v hold data that is no iWARP", v.Undecoded))
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("tshark: %s", strings.Join(wrong, "; "))
+}
+
+// Ask lets tshark judge the capture in a file, with plugins in Lua for what it does
+// not know. The error is [ErrNoJudge] if there is no tshark.
+func Ask(ctx context.Context, path string, plugins ...string) (*Verdict, error) {
+	tshark, err := exec.LookPath("tshark")
+	if err != nil {
+		return nil, ErrNoJudge
+	}
+	args := []string{
+		"-r", path, "-n", "-T", "pdml",
+		"-2",                                 // twice, so that what spans segments is found
+		"-o", "tcp.try_heuristic_first:TRUE", // iWARP has no port of its own
+		"--disable-protocol", "rpcordma", // these take what a Send carries
+		"--disable-protocol", "smb_direct", // for their own
+	}
+	for _, plugin := range plugins {
+		args = append(args, "-X", "lua_script:"+plugin)
+	}
+	cmd := exec.CommandContext(ctx, tshark, args...)
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("tshark on %s: %w: %s", path, err, bytes.TrimSpace(complaint.Bytes()))
+	}
+	v, err := parseVerdict(bytes.NewReader(out))
+	if err != nil {
+		return nil, fmt.Errorf("tshark on %s: its output: %w", path, err)
+	}
+	return v, nil
+}
+
+// parseVerdict reads PDML: packets, in them protocols, in them fields, which nest.
+func parseVerdict(r io.Reader) (*Verdict, error) {
+	v := &Verdict{}
+	var seen frame
+	for d := xml.NewDecoder(r); ; {
+		token, err := d.Token()
+		if err == io.EOF {
+			return v, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			switch e.Name.Local {
+			case "packet":
+				seen = frame{}
+			case "proto", "field":
+				if err := v.note(&seen, e); err != nil {
+					return nil, err
+				}
+			}
+		case xml.EndElement:
+			if e.Name.Local == "packet" {
+				v.close(&seen)
+			}
+		}
+	}
+}
+
+// frame is what is known of the packet being read.
+type frame struct {
+	number    int
+	payload   int  // bytes behind the TCP header
+	iwarp     bool // the dissector took it
+	later     bool // it is the beginning of something that another frame ends
+	repeated  bool // sent again
+	malformed bool
+}
+
+// note takes one element into account.
+func (v *Verdict) note(seen *frame, e xml.StartElement) error {
+	name, show, text := attribute(e, "name"), attribute(e, "show"), attribute(e, "showname")
+	numeric := func(into *int) error {
+		n, err := strconv.ParseInt(show, 0, 64)
+		if err != nil {
+			return fmt.Errorf("field %s is %q, not a number: this version of tshark writes it differently", name, show)
+		}
+		*into = int(n)
+		return nil
+	}
+	switch name {
+	case "num":
+		return numeric(&seen.number)
+	case "tcp.len":
+		return numeric(&seen.payload)
+	case "tcp.reassembled_in":
+		seen.later = true
+	case "tcp.analysis.retransmission":
+		seen.repeated = true
+	case "_ws.malformed":
+		seen.malformed = true
+	case "iwarp_mpa":
+		seen.iwarp = true
+	case "iwarp_mpa.req":
+		v.Requests++
+	case "iwarp_mpa.rep":
+		v.Replies++
+	case "iwarp_mpa.fpdu":
+		v.FPDUs++
+	case "iwarp_mpa.marker_fpduptr":
+		v.Markers++
+	case "iwarp_mpa.crc_check": // the judgement is in the text alone
+		switch {
+		case strings.Contains(text, "Good CRC32"):
+			v.GoodCRC++
+		case strings.Contains(text, "Bad CRC32"):
+			v.BadCRC++
+		}
+	case "iwarp_ddp_rdmap":
+		v.Headers = append(v.Headers, Header{})
+	case "muster_dgram":
+		v.Datagrams = append(v.Datagrams, Header{})
+	}
+	if n := len(v.Headers); n > 0 && show != "" && (strings.HasPrefix(name, "iwarp_ddp.") || strings.HasPrefix(name, "iwarp_rdma.")) {
+		v.Headers[n-1][name] = show
+	}
+	if n := len(v.Datagrams); n > 0 && strings.HasPrefix(name, "muster_dgram.") {
+		v.Datagrams[n-1][name] = show
+	}
+	return nil
+}
+
+// close adds a packet that has been read to what is wrong, if it is.
+func (v *Verdict) close(seen *frame) {
+	if seen.malformed {
+		v.Malformed = append(v.Malformed, seen.number)
+	}
+	if seen.payload > 0 && !seen.iwarp && !seen.later && !seen.repeated {
+		v.Undecoded = append(v.Undecoded, seen.number)
+	}
+}
+
+// attribute is the value of an attribute, empty if it is not there.
+func attribute(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,142 @@
+package ddp
+
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Queue 1, at the side that asks: what reads and atomics are under way, and where
+// their answers go. The sink of a read is named by a tag of its own that stands in no
+// table: no Write can use it, no other stream can, and it ends with the read (RFC 5042
+// section 6.2.1 and 6.3.5). Answers come in the order of the requests.
+
+// ask is one request under way.
+type ask struct {
+	id     uint64 // the user's
+	sink   rdma.Mem
+	tag    Tag // of the sink; 0 for an atomic
+	number uint32
+	got    uint32 // octets delivered
+	atomic bool
+}
+
+// asks is the side that asks.
+type asks struct {
+	next   uint32 // the number of the next request
+	answer uint32 // the number of the next atomic response
+	open   ring[ask]
+}
+
+func (a *asks) number() uint32 {
+	a.next++
+	return a.next - 1
+}
+
+// Read asks for the peer's memory at a tag and address, to fill sink; id comes back in
+// the Event. The message's payload is the request. rdma.ErrAgain means that as many
+// requests are open as were agreed.
+func (s *Stream) Read(id uint64, sink rdma.Mem, source Tag, to uint64) (Message, ReadRequest, error) {
+	if s.asks.open.full() {
+		return Message{}, ReadRequest{}, rdma.ErrAgain
+	}
+	if uint64(sink.Len()) > MaxMessage {
+		return Message{}, ReadRequest{}, fmt.Errorf("ddp: a read of %d bytes is longer than a message may be (%d); cut it", sink.Len(), uint32(MaxMessage))
+	}
+	tag, err := s.table.Draw()
+	if err != nil {
+		return Message{}, ReadRequest{}, err
+	}
+	m := s.ask(ReadRequestOp, ReadRequestLen, ask{id: id, sink: sink, tag: tag})
+	return m, ReadRequest{Sink: tag, Size: uint32(sink.Len()), Source: source, SourceTO: to}, nil
+}
+
+// Fetch asks for an atomic. The ID of the request is filled in, and what a FetchAdd
+// has no use for is set as RFC 7306 section 5.2.1 wants it.
+func (s *Stream) Fetch(id uint64, r AtomicRequest) (Message, AtomicRequest, error) {
+	if s.asks.open.full() {
+		return Message{}, AtomicRequest{}, rdma.ErrAgain
+	}
+	m := s.ask(AtomicRequestOp, AtomicRequestLen, ask{id: id, atomic: true})
+	r.ID = m.MSN
+	if r.Code == FetchAdd {
+		r.Compare, r.CompareMask = 0, 1<<64-1
+	}
+	return m, r, nil
+}
+
+func (s *Stream) ask(op Opcode, length uint32, one ask) Message {
+	one.number = s.asks.number()
+	*s.asks.open.push() = one
+	return Message{Header{Op: op, QN: QueueRequest, MSN: one.number}, length}
+}
+
+// place is the memory for the octets [off, off+n) of a Read Response. The tag is
+// looked for among all that are open, because datagrams may pass each other.
+func (a *asks) place(h *Header, off, n int) ([]byte, Fault) {
+	if n == 0 {
+		return nil, NoFault
+	}
+	for i := range a.open.n {
+		one := a.open.at(i)
+		if one.atomic || one.tag != h.Tag {
+			continue
+		}
+		lo, size := h.TO+uint64(off), uint64(one.sink.Len())
+		switch {
+		case lo < h.TO || lo+uint64(n) < lo:
+			return nil, FaultTagWrap
+		case lo+uint64(n) > size:
+			return nil, FaultTagBounds
+		}
+		return one.sink.Bytes()[lo : lo+uint64(n) : lo+uint64(n)], NoFault
+	}
+	return nil, FaultTag
+}
+
+// deliverRead counts a piece of the oldest read and tells whether it is complete. The
+// tag and address of an empty answer are not looked at (RFC 5041 section 5.2).
+func (a *asks) deliverRead(h *Header, n int) (done bool, f Fault) {
+	if a.open.n == 0 || a.open.at(0).atomic {
+		return false, FaultOpcode
+	}
+	one := a.open.at(0)
+	size := uint32(one.sink.Len())
+	switch {
+	case n == 0 && (size != 0 || !h.Last):
+		return false, FaultUnspecified
+	case n != 0 && h.Tag != one.tag:
+		return false, FaultTag
+	case n != 0 && (h.TO != uint64(one.got) || uint64(n) > uint64(size-one.got)):
+		return false, FaultTagBounds
+	}
+	one.got += uint32(n)
+	if h.Last != (one.got == size) {
+		return false, FaultUnspecified
+	}
+	return h.Last, NoFault
+}
+
+// deliverAtomic checks that an answer is to the oldest request.
+func (a *asks) deliverAtomic(h *Header, body []byte) (original uint64, f Fault) {
+	if h.MSN != a.answer {
+		return 0, FaultMSN
+	}
+	if a.open.n == 0 || !a.open.at(0).atomic {
+		return 0, FaultOpcode
+	}
+	var r AtomicResponse
+	if !r.Decode(body) || r.ID != a.open.at(0).number {
+		return 0, FaultUnspecified
+	}
+	a.answer++
+	return r.Original, NoFault
+}
+
+// finish ends the oldest request and gives the user's number for it.
+func (a *asks) finish() (id uint64, n uint32) {
+	one := a.open.at(0)
+	id, n = one.id, one.got
+	a.open.pop()
+	return id, n
+}

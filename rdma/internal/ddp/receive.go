@@ -1,0 +1,78 @@
+package ddp
+
+import "github.com/muster-mpi/muster/rdma"
+
+// Queue 0: messages into posted buffers, RFC 5041 section 5.1.2 and RFC 5040 section
+// 5.3. Message number k goes into the k-th buffer that this stream took. A buffer is
+// taken when the first segment of its message comes, so a shared queue serves whoever
+// has something, and a stream holds at most the window's worth of unfinished ones: a
+// peer that begins messages and does not end them cannot empty it (RFC 5042 section
+// 6.4.3.1).
+
+// Buffers is where a stream takes the buffers of its receives: its own queue or one
+// that it shares.
+type Buffers interface {
+	// Take gives the next buffer, if there is one.
+	Take() (rdma.RecvWR, bool)
+}
+
+// receives is the receiving side of queue 0.
+type receives struct {
+	from   Buffers
+	next   uint32 // the number of the message to be delivered next
+	offset uint32 // how much of it has been delivered
+	taken  ring[rdma.RecvWR]
+}
+
+// place is the memory for the octets [off, off+n) of a segment's payload.
+func (r *receives) place(h *Header, off, n int) ([]byte, Fault) {
+	ahead := h.MSN - r.next // wraps as the numbers do
+	if ahead >= uint32(r.taken.limit) {
+		return nil, FaultMSN
+	}
+	for uint32(r.taken.n) <= ahead {
+		wr, ok := r.from.Take()
+		if !ok {
+			return nil, FaultNoBuffer
+		}
+		*r.taken.push() = wr
+	}
+	room := r.taken.at(int32(ahead)).Body
+	lo := uint64(h.MO) + uint64(off)
+	switch {
+	case uint64(h.MO) > uint64(room.Len()):
+		return nil, FaultMO
+	case lo+uint64(n) > uint64(room.Len()):
+		return nil, FaultTooLong
+	case n == 0:
+		return nil, NoFault
+	}
+	return room.Bytes()[lo : lo+uint64(n) : lo+uint64(n)], NoFault
+}
+
+// deliver counts a segment of n octets that has been placed, in the order of the
+// stream. Offsets must follow each other without a gap, or the receiver would be
+// shown what the buffer held before. The message stays in its place until finish.
+func (r *receives) deliver(h *Header, n int) Fault {
+	if h.MSN != r.next {
+		return FaultMSN
+	}
+	if h.MO != r.offset {
+		return FaultMO
+	}
+	// A segment that is empty may not have been placed, and its buffer not taken.
+	if _, f := r.place(h, 0, n); f != NoFault {
+		return f
+	}
+	r.offset += uint32(n)
+	return NoFault
+}
+
+// finish gives out the message that has been delivered to its end.
+func (r *receives) finish() (rdma.RecvWR, uint32) {
+	wr, n := *r.taken.at(0), r.offset
+	r.taken.pop()
+	r.next++
+	r.offset = 0
+	return wr, n
+}

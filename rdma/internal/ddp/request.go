@@ -1,0 +1,121 @@
+package ddp
+
+import "encoding/binary"
+
+// Queue 1, at the side that is asked: reads (RFC 5040 section 5.2) and atomics (RFC
+// 7306 section 5). A request waits in a queue of the depth that was agreed, and
+// whoever sends more than that has broken the agreement (RFC 5042 section 6.4.3.3).
+// Answers leave in the order of the requests, each as far as there is room for it.
+
+// request is one that is owed an answer.
+type request struct {
+	op     Opcode
+	number uint32
+	read   ReadRequest
+	atomic AtomicRequest
+	sent   uint32 // octets of the answer that have left
+}
+
+// requests is the side that is asked.
+type requests struct {
+	next   uint32 // the number of the request to be delivered next
+	answer uint32 // the number of the next atomic response
+	owed   ring[request]
+	result [AtomicResponseLen]byte
+}
+
+// deliver takes a request in.
+func (q *requests) deliver(h *Header, body []byte) Fault {
+	if h.MSN != q.next {
+		return FaultMSN
+	}
+	if q.owed.full() {
+		return FaultNoBuffer
+	}
+	r := request{op: h.Op, number: h.MSN}
+	ok := false
+	switch h.Op {
+	case ReadRequestOp:
+		ok = r.read.Decode(body)
+	case AtomicRequestOp:
+		ok = r.atomic.Decode(body) && (r.atomic.Code == FetchAdd || r.atomic.Code == CompareSwap)
+	}
+	if !ok {
+		return FaultUnspecified
+	}
+	*q.owed.push() = r
+	q.next++
+	return NoFault
+}
+
+// respond makes the next segment of the oldest answer.
+func (q *requests) respond(s *Stream, room int) (h Header, payload []byte, f Fault) {
+	r := q.owed.at(0)
+	done := true
+	if r.op == AtomicRequestOp {
+		h, payload, f = q.atomic(s, &r.atomic)
+	} else {
+		h, payload, f = r.segment(s, room)
+		r.sent += uint32(len(payload))
+		done = h.Last
+	}
+	if done && f == NoFault {
+		q.owed.pop()
+	}
+	return h, payload, f
+}
+
+// segment is the next piece of a read. The source is checked for each piece, because
+// it may have been deregistered since the last. An empty read asks for nothing, so
+// nothing is checked (RFC 5040 section 5.2.1).
+func (r *request) segment(s *Stream, room int) (h Header, payload []byte, f Fault) {
+	m := Message{Header: Header{Op: ReadResponse, Tag: r.read.Sink, TO: r.read.SinkTO}, Len: r.read.Size}
+	h, n := m.Segment(r.sent, room)
+	if r.read.Size == 0 {
+		return h, nil, NoFault
+	}
+	// All that is left, so that a read that must fail does so before it has begun. It
+	// begins with what has left, so an address that wraps is met at once too.
+	rest := uint64(r.read.Size - r.sent)
+	from, f := s.table.Source(s.domain, s.id, r.read.Source, r.read.SourceTO+uint64(r.sent), rest)
+	if f != NoFault {
+		return h, nil, f
+	}
+	return h, from[:n], NoFault
+}
+
+// atomic changes the target and makes the answer. Nothing comes between the load and
+// the store but the processor itself: all atomics of a device are serialised with it
+// (RFC 7306 section 5.3).
+func (q *requests) atomic(s *Stream, a *AtomicRequest) (h Header, payload []byte, f Fault) {
+	h = Header{Op: AtomicResponseOp, Last: true, QN: QueueAtomic, MSN: q.answer}
+	target, f := s.table.Target(s.domain, s.id, a.Target, a.TO)
+	if f != NoFault {
+		return h, nil, f
+	}
+	old := binary.NativeEndian.Uint64(target)
+	value, _ := a.Apply(old) // deliver has let in only what it knows
+	binary.NativeEndian.PutUint64(target, value)
+	(&AtomicResponse{ID: a.ID, Original: old}).Put(q.result[:])
+	q.answer++
+	return h, q.result[:], NoFault
+}
+
+// refusal is the Terminate for a fault of the oldest request. Its segment is made again
+// and shows what was left to read (RFC 5040 section 4.8).
+func (q *requests) refusal(f Fault) Terminate {
+	r := q.owed.at(0)
+	h := Header{Op: r.op, Last: true, QN: QueueRequest, MSN: r.number}
+	var raw [UntaggedLen + ControlMax]byte
+	n := h.Put(raw[:])
+	if r.op == ReadRequestOp {
+		left := r.read
+		left.SinkTO += uint64(r.sent)
+		left.SourceTO += uint64(r.sent)
+		left.Size -= r.sent
+		n += left.Put(raw[n:])
+	} else {
+		n += r.atomic.Put(raw[n:])
+	}
+	return TerminateFor(f, raw[:n], n)
+}

@@ -1,0 +1,204 @@
+package ddp
+
+import "github.com/muster-mpi/muster/rdma"
+
+// One stream: a connection, or one peer of a reliable datagram socket. The functions
+// stand in the order of doc.go: what goes out, what comes in, what is answered, the end.
+
+// MaxMessage is the longest message: RFC 5041 section 5.2.
+const MaxMessage = 1<<32 - 1
+
+// Config says what a stream is made of.
+type Config struct {
+	Table   *Table
+	Domain  Domain
+	ID      StreamID // not 0
+	Buffers Buffers
+	// Window is the number of receives that may be placed in before the first of
+	// them is delivered. 1 is enough where segments come in order. 0 means 1.
+	Window int
+	// Inbound and Outbound are the depths that were agreed: how many reads and
+	// atomics the peer may have open here (IRD), and we there (ORD).
+	Inbound, Outbound int
+}
+
+// Stream is the state of one stream.
+type Stream struct {
+	table    *Table
+	domain   Domain
+	id       StreamID
+	sent     uint32 // the number of the next message on queue 0
+	finished bool   // a Terminate was made
+	receives receives
+	requests requests
+	asks     asks
+}
+
+// NewStream makes a stream whose numbers all begin with 1: RFC 5041 section 4.3.
+func NewStream(c Config) *Stream {
+	return &Stream{
+		table: c.Table, domain: c.Domain, id: c.ID, sent: 1,
+		receives: receives{from: c.Buffers, next: 1, taken: newRing[rdma.RecvWR](max(c.Window, 1))},
+		requests: requests{next: 1, answer: 1, owed: newRing[request](c.Inbound)},
+		asks:     asks{next: 1, answer: 1, open: newRing[ask](c.Outbound)},
+	}
+}
+
+// Send numbers a message for queue 0: a Send of any kind, with the tag to invalidate
+// if it has one, or Immediate Data.
+func (s *Stream) Send(op Opcode, n uint32, invalidate Tag) Message {
+	s.sent++
+	return Message{Header{Op: op, Tag: invalidate, QN: QueueSend, MSN: s.sent - 1}, n}
+}
+
+// Write is a message into the peer's memory. It has no number.
+func (s *Stream) Write(tag Tag, to uint64, n uint32) Message {
+	return Message{Header{Op: Write, Tag: tag, TO: to}, n}
+}
+
+// Place is the memory for the octets [off, off+n) of the payload of a segment. It is
+// nil for no octets and for a header of RDMAP. FaultNoBuffer changes nothing: the
+// device may end the stream, or let the peer wait and ask again.
+func (s *Stream) Place(h *Header, off, n int) ([]byte, Fault) {
+	switch {
+	case h.Op == Write && n == 0: // RFC 5041 section 5.2: tag and address are not checked
+		return nil, NoFault
+	case h.Op == Write:
+		to := h.TO + uint64(off)
+		if to < h.TO {
+			return nil, FaultTagWrap
+		}
+		return s.table.Place(s.domain, s.id, h.Tag, to, uint64(n))
+	case h.Op == ReadResponse:
+		return s.asks.place(h, off, n)
+	case h.Op.Control():
+		return nil, NoFault
+	}
+	return s.receives.place(h, off, n)
+}
+
+// EventKind is what a delivered segment means to the device.
+type EventKind uint8
+
+const (
+	Nothing    EventKind = iota // more is to come, or a Write, which is never told
+	Received                    // a message is complete
+	Fetched                     // a read or an atomic of ours is complete
+	Asked                       // the peer is owed an answer: see Respond
+	Terminated                  // the peer has ended the stream, for Event.Fault
+)
+
+// Event is what a delivered segment means.
+type Event struct {
+	Kind        EventKind
+	Op          Opcode
+	Fault       Fault       // Terminated: what the peer blames us for
+	Recv        rdma.RecvWR // Received: the buffer
+	Invalidated Tag         // Received: the tag that ended with it, or 0
+	ID          uint64      // Fetched: as given to Read or Fetch
+	Len         uint32      // Received, Fetched: octets
+	Original    uint64      // Fetched, an atomic: the value before
+}
+
+// Deliver takes a segment with n octets of payload that were placed, or are in body
+// if it is a header of RDMAP. It is called once for each segment and in order, and
+// fills in what has happened.
+func (s *Stream) Deliver(h *Header, n int, body []byte, e *Event) (f Fault) {
+	*e = Event{Op: h.Op}
+	switch h.Op {
+	case Write:
+		return NoFault
+	case ReadResponse:
+		done, f := s.asks.deliverRead(h, n)
+		if done && f == NoFault {
+			e.Kind = Fetched
+			e.ID, e.Len = s.asks.finish()
+		}
+		return f
+	case AtomicResponseOp:
+		if e.Original, f = s.asks.deliverAtomic(h, body); f == NoFault {
+			e.Kind = Fetched
+			e.ID, _ = s.asks.finish()
+			e.Len = 8
+		}
+		return f
+	case ReadRequestOp, AtomicRequestOp:
+		e.Kind = Asked
+		return s.requests.deliver(h, body)
+	case TerminateOp:
+		return s.deliverTerminate(h, body, e)
+	}
+	return s.deliverReceive(h, n, e)
+}
+
+func (s *Stream) deliverReceive(h *Header, n int, e *Event) Fault {
+	if f := s.receives.deliver(h, n); f != NoFault || !h.Last {
+		return f
+	}
+	if h.Op.Invalidates() {
+		if f := s.table.Invalidate(s.domain, s.id, h.Tag); f != NoFault {
+			return f
+		}
+		e.Invalidated = h.Tag
+	}
+	e.Kind = Received
+	e.Recv, e.Len = s.receives.finish()
+	return NoFault
+}
+
+func (s *Stream) deliverTerminate(h *Header, body []byte, e *Event) Fault {
+	var t Terminate
+	if h.MSN != 1 { // RFC 5040 section 5.4: there is only one
+		return FaultMSN
+	}
+	if !t.Decode(body) {
+		return FaultUnspecified
+	}
+	e.Kind, e.Fault = Terminated, t.Fault
+	return NoFault
+}
+
+// Owed tells whether the peer waits for an answer.
+func (s *Stream) Owed() bool { return s.requests.owed.n != 0 }
+
+// Respond makes the next segment of the answers that are owed, with at most room
+// octets of payload and room for an atomic response. The payload is the source itself,
+// or memory of the stream, until the next call: the device sends or copies it before
+// it gives up its lock.
+func (s *Stream) Respond(room int) (Header, []byte, Fault) {
+	return s.requests.respond(s, room)
+}
+
+// Terminate makes the message that ends the stream for a fault, which the segment
+// caused that begins with raw and has size octets. It is false if one was made before:
+// there is only one, and nothing follows it (RFC 5040 section 5.4).
+func (s *Stream) Terminate(f Fault, raw []byte, size int) (m Message, t Terminate, ok bool) {
+	return s.end(TerminateFor(f, raw, size))
+}
+
+// Refuse is Terminate for a fault that Respond gave: the request is to blame.
+func (s *Stream) Refuse(f Fault) (m Message, t Terminate, ok bool) {
+	return s.end(s.requests.refusal(f))
+}
+
+func (s *Stream) end(t Terminate) (Message, Terminate, bool) {
+	if s.finished {
+		return Message{}, Terminate{}, false
+	}
+	s.finished = true
+	return Message{Header{Op: TerminateOp, QN: QueueTerminate, MSN: 1}, uint32(t.Len())}, t, true
+}
+
+// Flush ends all that is under way: receives are given the buffers that were taken,
+// reads the user's numbers of what will not be answered, each in order.
+func (s *Stream) Flush(received func(rdma.RecvWR), fetching func(id uint64, atomic bool)) {
+	for ; s.receives.taken.n != 0; s.receives.taken.pop() {
+		received(*s.receives.taken.at(0))
+	}
+	for ; s.asks.open.n != 0; s.asks.open.pop() {
+		fetching(s.asks.open.at(0).id, s.asks.open.at(0).atomic)
+	}
+	for s.requests.owed.n != 0 {
+		s.requests.owed.pop()
+	}
+}

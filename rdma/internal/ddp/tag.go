@@ -1,0 +1,250 @@
+package ddp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Steering tags. A tag is what a peer names memory by, so everything that protects
+// memory is here: Register makes a tag, reach checks an access by a peer and is the
+// only way to the memory behind a tag, Deregister and Invalidate end it.
+//
+// A tag is 32 random bits and no part of it counts up: a peer that knows some tags
+// learns nothing about the others (RFC 5042 section 6.1.1, RFC 5040 section 8.1.1; the
+// predictable keys of hardware are how ReDMArk gets in). The table is open-addressed: the tag is its own
+// hash, because it is random.
+
+// Tag is a steering tag (STag). 0 names nothing.
+type Tag uint32
+
+// Domain is a protection domain: RFC 5042 section 2.2.4.
+type Domain uint32
+
+// StreamID names a connection or peer within a device. 0 names none.
+type StreamID uint32
+
+// Region is registered memory.
+type Region struct {
+	Mem    rdma.Mem
+	Base   uint64 // the address of its first octet, as peers give it
+	Access rdma.Access
+	Domain Domain
+	// Stream, when not 0, is the only stream that may use the tag.
+	Stream StreamID
+	// Invalidable says that the peer of Stream may end the registration, with a
+	// Send with Invalidate. What several streams may use, none may take from the
+	// others (RFC 5042 section 6.4.5), so Stream is not 0.
+	Invalidable bool
+}
+
+// refusal is why an access is refused. The layers have different codes for it.
+type refusal uint8
+
+const (
+	granted refusal = iota
+	refusedTag
+	refusedBounds
+	refusedAccess
+	refusedStream
+	refusedWrap
+)
+
+// refusedPlacement has the faults of a tagged segment. DDP knows no access rights
+// (RFC 5041 section 7.2): a tag without the right is to the peer as good as none.
+var refusedPlacement = [...]Fault{
+	granted: NoFault, refusedTag: FaultTag, refusedBounds: FaultTagBounds,
+	refusedAccess: FaultTag, refusedStream: FaultTagStream, refusedWrap: FaultTagWrap,
+}
+
+// refusedSource has the faults of the source of a read and the target of an atomic.
+var refusedSource = [...]Fault{
+	granted: NoFault, refusedTag: FaultSourceTag, refusedBounds: FaultSourceBounds,
+	refusedAccess: FaultSourceAccess, refusedStream: FaultSourceStream, refusedWrap: FaultSourceWrap,
+}
+
+// Table holds the tags of a device.
+type Table struct {
+	random  io.Reader
+	draw    [4]byte
+	slots   []slot // a power of two
+	used    int
+	maximum int
+}
+
+type slot struct {
+	tag    Tag // 0: free
+	region Region
+}
+
+const fewestSlots = 16
+
+// NewTable makes a table of at most maximum regions, whose tags are drawn from
+// random: crypto/rand.Reader, except in tests.
+func NewTable(random io.Reader, maximum int) *Table {
+	return &Table{random: random, maximum: maximum}
+}
+
+// Len is the number of regions.
+func (t *Table) Len() int { return t.used }
+
+// Register gives a region a tag that nobody can guess.
+func (t *Table) Register(r Region) (Tag, error) {
+	if r.Base+uint64(r.Mem.Len()) < r.Base {
+		return 0, fmt.Errorf("ddp: a region of %d bytes at %#x leaves the 64-bit address space; give it a lower base", r.Mem.Len(), r.Base)
+	}
+	if r.Invalidable && r.Stream == 0 {
+		return 0, errors.New("ddp: a region that all streams may use cannot be invalidated by one of them; name its stream")
+	}
+	if t.used >= t.maximum {
+		return 0, fmt.Errorf("ddp: all %d steering tags are in use; deregister something first: %w", t.maximum, rdma.ErrNoResources)
+	}
+	if 2*(t.used+1) > len(t.slots) {
+		t.grow()
+	}
+	tag, err := t.Draw()
+	if err != nil {
+		return 0, err
+	}
+	t.insert(slot{tag, r})
+	t.used++
+	return tag, nil
+}
+
+// Draw gives a tag that no region has. The sink of a read is named by such a one: it
+// is good for that read alone and never stands in the table.
+func (t *Table) Draw() (Tag, error) {
+	for {
+		if _, err := io.ReadFull(t.random, t.draw[:]); err != nil {
+			return 0, fmt.Errorf("ddp: no random number for a steering tag: %w; see whether the system's random source works", err)
+		}
+		tag := Tag(t.draw[0])<<24 | Tag(t.draw[1])<<16 | Tag(t.draw[2])<<8 | Tag(t.draw[3])
+		if tag != 0 && t.find(tag) < 0 {
+			return tag, nil
+		}
+	}
+}
+
+func (t *Table) grow() {
+	old := t.slots
+	t.slots = make([]slot, max(fewestSlots, 2*len(old)))
+	for _, s := range old {
+		if s.tag != 0 {
+			t.insert(s)
+		}
+	}
+}
+
+func (t *Table) insert(s slot) {
+	i := t.home(s.tag)
+	for t.slots[i].tag != 0 {
+		i = t.after(i)
+	}
+	t.slots[i] = s
+}
+
+func (t *Table) home(tag Tag) int     { return int(tag) & (len(t.slots) - 1) }
+func (t *Table) after(i int) int      { return (i + 1) & (len(t.slots) - 1) }
+func (t *Table) gap(from, to int) int { return (to - from) & (len(t.slots) - 1) }
+
+// find is the slot of a tag, or -1. Half of the slots are free, so it ends.
+func (t *Table) find(tag Tag) int {
+	if t.used == 0 || tag == 0 {
+		return -1
+	}
+	for i := t.home(tag); ; i = t.after(i) {
+		switch t.slots[i].tag {
+		case tag:
+			return i
+		case 0:
+			return -1
+		}
+	}
+}
+
+// remove frees a slot and closes the gap, so that no search ends at it too early.
+func (t *Table) remove(i int) {
+	t.used--
+	for j := t.after(i); t.slots[j].tag != 0; j = t.after(j) {
+		// What stands at j may move to i if i is no further from its home.
+		if h := t.home(t.slots[j].tag); t.gap(h, i) < t.gap(h, j) {
+			t.slots[i] = t.slots[j]
+			i = j
+		}
+	}
+	t.slots[i] = slot{}
+}
+
+// reach is the memory that a peer of a stream names by a tag, an address and a
+// length, if it has all the rights in need. Every placement and every source of a
+// read comes through here (RFC 5042 section 6.2.1 and 6.3.1). n is at least 1: an access of
+// nothing is not to be checked (RFC 5041 section 5.2).
+func (t *Table) reach(d Domain, s StreamID, tag Tag, to, n uint64, need rdma.Access) ([]byte, refusal) {
+	i := t.find(tag)
+	if i < 0 {
+		return nil, refusedTag
+	}
+	r := &t.slots[i].region
+	switch {
+	case r.Domain != d || r.Stream != 0 && r.Stream != s:
+		return nil, refusedStream
+	case r.Access&need != need:
+		return nil, refusedAccess
+	case to+n < to:
+		return nil, refusedWrap
+	}
+	off, size := to-r.Base, uint64(r.Mem.Len()) // below Base it wraps and is too large
+	if off > size || n > size-off {
+		return nil, refusedBounds
+	}
+	return r.Mem.Bytes()[off : off+n : off+n], granted
+}
+
+// Place is the memory for n octets that a peer writes: RFC 5041 section 7.1.
+func (t *Table) Place(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fault) {
+	mem, r := t.reach(d, s, tag, to, n, rdma.RemoteWrite)
+	return mem, refusedPlacement[r]
+}
+
+// Source is the memory of n octets that a peer reads: RFC 5040 section 7.2.
+func (t *Table) Source(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fault) {
+	mem, r := t.reach(d, s, tag, to, n, rdma.RemoteRead)
+	return mem, refusedSource[r]
+}
+
+// Target is the 8 octets that a peer changes by an atomic: RFC 7306 section
+// 8.2. It is the memory that must be aligned, whatever its address is to peers.
+func (t *Table) Target(d Domain, s StreamID, tag Tag, to uint64) ([]byte, Fault) {
+	mem, r := t.reach(d, s, tag, to, 8, rdma.RemoteRead|rdma.RemoteWrite)
+	if r == granted && rdma.MemOf(mem).Addr()%8 != 0 {
+		return nil, FaultAlignment
+	}
+	return mem, refusedSource[r]
+}
+
+// Deregister ends a registration by its owner. It is false if there is no such tag.
+func (t *Table) Deregister(tag Tag) bool {
+	i := t.find(tag)
+	if i < 0 {
+		return false
+	}
+	t.remove(i)
+	return true
+}
+
+// Invalidate ends a registration for a peer: RFC 5040 section 5.3. It may end only
+// what it may use, and only if the owner said so.
+func (t *Table) Invalidate(d Domain, s StreamID, tag Tag) Fault {
+	i := t.find(tag)
+	if i < 0 {
+		return FaultSourceTag
+	}
+	r := &t.slots[i].region
+	if !r.Invalidable || r.Domain != d || r.Stream != s {
+		return FaultInvalidate
+	}
+	t.remove(i)
+	return NoFault
+}

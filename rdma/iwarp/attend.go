@@ -1,0 +1,109 @@
+//go:build linux
+
+package iwarp
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Who attends to the sockets while the program computes. The device is its own
+// adapter: peers write into its memory and read from it whether somebody polls or not.
+//
+// A goroutine sleeps on all sockets of the device. While the program polls or waits, it
+// does that itself, faster than any goroutine could be woken, so this one stays out of
+// its way: it looks once a millisecond whether the program has polled since, and only
+// when it has not does it sleep on the sockets and move what comes. A program that
+// never polls finds it there always; one that does nothing at all costs nothing.
+
+// attendPause is how long the program may be away before its sockets are attended to.
+const attendPause = time.Millisecond
+
+type attendant struct {
+	started bool
+	epoll   int
+	wake    int  // an event that ends the sleep
+	waiting int  // calls of Wait that are under way
+	polls   uint // calls of Poll and Wait so far
+}
+
+// attend starts the goroutine, with the first connection. The device's lock is held.
+func (d *device) attend() error {
+	a := &d.attendant
+	if a.started || d.cfg.NoThread {
+		return nil
+	}
+	var err error
+	if a.epoll, a.wake, err = newSleep(); err != nil {
+		return fmt.Errorf("iwarp: make what the device sleeps on: %w", err)
+	}
+	a.started = true
+	go d.attendSockets()
+	return nil
+}
+
+// newSleep is an epoll descriptor with an event in it that wakes who sleeps there.
+func newSleep() (epoll, wake int, err error) {
+	if epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return -1, -1, err
+	}
+	if wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		_ = unix.Close(epoll)
+		return -1, -1, err
+	}
+	if err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
+		_, _ = unix.Close(epoll), unix.Close(wake)
+	}
+	return epoll, wake, err
+}
+
+// stir wakes who sleeps on such an event.
+func stir(wake int) {
+	one := [8]byte{1}
+	_, _ = unix.Write(wake, one[:]) // full means that a wake-up is due anyway
+}
+
+// attendSockets is the goroutine. It ends when the device is closed.
+func (d *device) attendSockets() {
+	var ready [16]unix.EpollEvent
+	seen := ^uint(0)
+	for {
+		d.mu.Lock()
+		a := &d.attendant
+		present := a.polls != seen
+		seen = a.polls
+		if d.closed {
+			_, _ = unix.Close(a.epoll), unix.Close(a.wake)
+			d.mu.Unlock()
+			return
+		}
+		d.mu.Unlock()
+		if present {
+			time.Sleep(attendPause)
+			continue
+		}
+		n, _ := unix.EpollWait(a.epoll, ready[:], -1) // it fails only by a signal
+		if !d.moveFor(ready[:max(n, 0)], seen) {
+			time.Sleep(attendPause)
+		}
+	}
+}
+
+// moveFor moves the sockets that have something, unless the program does it. It is
+// false in that case.
+func (d *device) moveFor(ready []unix.EpollEvent, seen uint) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.attendant.waiting > 0 || d.attendant.polls != seen {
+		return false
+	}
+	for i := range ready {
+		if q := d.socketOf(&ready[i]); q != nil {
+			q.progress()
+			q.sendCQ.moved, q.recvCQ.moved = true, true
+		}
+	}
+	return true
+}

@@ -1,0 +1,49 @@
+//go:build linux
+
+package iwarp
+
+import (
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/rdmatest"
+)
+
+// TestConformance runs the suite over loopback, in every way in which frames can look.
+func TestConformance(t *testing.T) {
+	for _, v := range []struct {
+		name string
+		cfg  Config
+	}{
+		{"crc", Config{}},
+		{"bare", Config{NoCRC: true}},
+		{"markers", Config{Markers: true}},
+		{"without a thread", Config{NoThread: true}},
+		{"ethernet", Config{Segment: segmentFor(1448, false)}},
+	} {
+		if raceDetector && v.name != "crc" && v.name != "markers" {
+			continue // it is the same code, and the detector is slow
+		}
+		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Open: func(t testing.TB, n int) []rdma.Device {
+			var list []rdma.Device
+			for range n {
+				list = append(list, open(t, v.cfg))
+			}
+			return list
+		}})
+	}
+}
+
+func open(t testing.TB, cfg Config) rdma.Device {
+	t.Helper()
+	d, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("close the device: %v", err)
+		}
+	})
+	return d
+}

@@ -1,0 +1,224 @@
+//go:build linux
+
+package iwarp
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Connecting. Both ends call Connect; the one whose address is smaller dials and is
+// MPA's initiator, the other waits at its door. The private data of request and reply
+// is a greeting: which queue pair is meant, who asks, and a proof that both know the
+// job's key. A queue pair is connected once and its token is random, so a greeting that
+// was overheard opens nothing. A peer of another make is not greeted: it is dialled by
+// its address alone, or taken as it comes (Anybody).
+
+const (
+	greetingMagic = "muster/1"
+	greetRequest  = "request"
+	greetReply    = "reply"
+	greetingFixed = len(greetingMagic) + 8 + sha256.Size // then the asker's address
+
+	connectPause = 5 * time.Millisecond // between looks at the context
+)
+
+// greeting is the private data of one direction.
+func (cfg *Config) greeting(direction string, token uint64, to, from rdma.Addr) []byte {
+	proof := hmac.New(sha256.New, cfg.Key)
+	for _, part := range []string{direction, string(to), string(from)} {
+		proof.Write([]byte(part))
+		proof.Write([]byte{0})
+	}
+	b := append([]byte(greetingMagic), binary.BigEndian.AppendUint64(nil, token)...)
+	b = proof.Sum(b)
+	return append(b, from...)
+}
+
+// readGreeting finds out who is meant and who asks; the proof is not looked at.
+func (cfg *Config) readGreeting(b []byte) (token uint64, from rdma.Addr, ok bool) {
+	if len(b) < greetingFixed || string(b[:len(greetingMagic)]) != greetingMagic {
+		return 0, "", false
+	}
+	return binary.BigEndian.Uint64(b[len(greetingMagic):]), rdma.Addr(b[greetingFixed:]), true
+}
+
+func (q *queuePair) Connect(ctx context.Context, peer rdma.Addr) error {
+	d := dial{q: q, peer: peer, fd: -1}
+	if peer != Anybody {
+		var err error
+		if d.at, d.token, d.ours, err = parseAddr(peer); err != nil {
+			return err
+		}
+	}
+	if done, err := q.bind(peer, d.ours); done || err != nil {
+		return err
+	}
+	var err error
+	if peer == Anybody || d.ours && peer < q.addr {
+		err = q.await(ctx, func() (bool, error) { return q.state != unconnected, nil }, -1)
+	} else {
+		err = d.call(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	q.dev.mu.Lock()
+	q.peer = ""
+	q.dev.mu.Unlock()
+	return fmt.Errorf("iwarp: connect %s to %s: %w; see that the peer calls Connect too and has the same key", q.addr, peer, err)
+}
+
+// bind notes whom the queue pair belongs to. It is done if that peer has called
+// already.
+func (q *queuePair) bind(peer rdma.Addr, ours bool) (done bool, err error) {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	switch {
+	case q.state == closed:
+		return false, rdma.ErrClosed
+	case q.peer == peer && q.state != unconnected:
+		return true, nil
+	case q.peer != "":
+		return false, fmt.Errorf("iwarp: connect %s to %s: it is bound to %s already; make another queue pair", q.addr, peer, q.peer)
+	case peer == q.addr:
+		return false, fmt.Errorf("iwarp: connect %s to itself: an RC queue pair needs another one", peer)
+	case !ours && len(q.dev.cfg.Key) > 0:
+		return false, fmt.Errorf("iwarp: connect %s to %s: a peer of another make cannot prove that it knows the key; open a device without one for it", q.addr, peer)
+	}
+	q.peer = peer
+	return false, nil
+}
+
+// await repeats a step, with the device's lock held and the door tended, until it is
+// done.
+func (q *queuePair) await(ctx context.Context, step func() (bool, error), fd int) error {
+	for {
+		q.dev.mu.Lock()
+		done, err := false, error(rdma.ErrClosed)
+		if !q.dev.closed && q.state != closed {
+			q.dev.tend(time.Now())
+			done, err = step()
+		}
+		listener := q.dev.door.fd
+		q.dev.mu.Unlock()
+		if done || err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		look := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}, {Fd: int32(fd), Events: unix.POLLIN}}
+		if _, err := unix.Poll(look, int(connectPause/time.Millisecond)); err != nil && err != unix.EINTR {
+			return fmt.Errorf("wait for the peer: %w", err)
+		}
+	}
+}
+
+// dial is the initiator's side of setting up.
+type dial struct {
+	q     *queuePair
+	peer  rdma.Addr
+	at    netip.AddrPort
+	token uint64
+	ours  bool // the peer is one of this package, and is greeted
+	fd    int
+	asked bool
+	buf   [startupMax]byte
+	n     int
+}
+
+// call brings the connection up.
+func (d *dial) call(ctx context.Context) (err error) {
+	if d.fd, err = newSocket(d.at.Addr()); err == nil {
+		err = unix.Connect(d.fd, sockaddr(d.at))
+	}
+	if err == nil || err == unix.EINPROGRESS {
+		err = d.q.await(ctx, d.step, d.fd)
+	}
+	if err != nil && d.fd >= 0 {
+		_ = unix.Close(d.fd)
+	}
+	return err
+}
+
+// step goes on as far as it can: send the request when TCP is connected, read the
+// reply, begin.
+func (d *dial) step() (bool, error) {
+	dev := d.q.dev
+	w := dev.wishes()
+	if !d.asked {
+		if ready, err := writable(d.fd); !ready || err != nil {
+			return false, err
+		}
+		var private []byte
+		if d.ours {
+			private = dev.cfg.greeting(greetRequest, d.token, d.peer, d.q.addr)
+		}
+		req := w.request(private)
+		frame, err := req.append(nil)
+		if err != nil {
+			return false, err
+		}
+		if n, err := unix.Write(d.fd, frame); err != nil || n != len(frame) {
+			return false, fmt.Errorf("send the MPA request: %d of %d bytes, %w", n, len(frame), err)
+		}
+		d.asked = true
+	}
+	n, err := read(d.fd, d.buf[d.n:])
+	switch {
+	case err == unix.EAGAIN || err == unix.EINTR:
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read the MPA reply: %w", err)
+	case n == 0:
+		return false, errors.New("the peer closed the connection instead of replying")
+	}
+	d.n += n
+	rep, n, err := parseStartup(d.buf[:d.n], true)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	t, err := w.conclude(&rep)
+	if err != nil {
+		return false, err
+	}
+	if d.ours && !hmac.Equal(rep.private, dev.cfg.greeting(greetReply, d.token, d.peer, d.q.addr)) {
+		return false, errors.New("the peer does not prove that it knows the job's key")
+	}
+	if n != d.n { // RFC 6581: the responder waits for our first message
+		return false, errors.New("the peer sends frames before it may")
+	}
+	if err := d.q.attach(d.fd, t, true); err != nil {
+		return false, err
+	}
+	d.q.transmit()
+	return true, nil
+}
+
+// writable tells whether a connection that was begun is there.
+func writable(fd int) (bool, error) {
+	look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+	n, err := unix.Poll(look, 0)
+	if err == unix.EINTR || err == nil && n == 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err == nil && code != 0 {
+		err = unix.Errno(code)
+	}
+	return err == nil, err
+}

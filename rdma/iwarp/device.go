@@ -1,0 +1,143 @@
+//go:build linux
+
+package iwarp
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// The device: a protection domain, a door at which peers knock, and what was made
+// with it. One lock guards all of it; it is held while bytes move and never while
+// somebody waits.
+
+const (
+	maxSend   = 64 << 10
+	maxInline = 256
+	// zeroCopyAbove is the length from which a body goes to the kernel from where it
+	// is. Below, gathering costs more than copying.
+	zeroCopyAbove = 1 << 10
+
+	defaultDepth = 128 // work requests of a queue pair
+	readDepth    = 64  // Reads and Writes under way, each direction
+	maxRegions   = 1 << 20
+	domain       = 1 // a device has one
+)
+
+type device struct {
+	mu        sync.Mutex
+	cfg       Config
+	attr      rdma.Attr
+	table     *ddp.Table
+	door      door
+	attendant attendant
+	queues    []*queuePair
+	sockets   []*queuePair // by descriptor
+	cqs       []*completionQueue
+	buffers   [][]byte // that no queue pair uses now
+	last      ddp.StreamID
+	closed    bool
+}
+
+// ioBuffer is the size of a buffer between frames and a socket: it has room for a whole
+// frame behind the rest of another.
+const ioBuffer = 2 * fpduMax
+
+// takeBuffer lends a buffer to a queue pair that has bytes to move. Only such a one has
+// any: a thousand idle connections share a few.
+func (d *device) takeBuffer() []byte {
+	n := len(d.buffers)
+	if n == 0 {
+		return make([]byte, ioBuffer)
+	}
+	b := d.buffers[n-1]
+	d.buffers = d.buffers[:n-1]
+	return b
+}
+
+func (d *device) giveBuffer(b []byte) { d.buffers = append(d.buffers, b[:ioBuffer]) }
+
+// Open opens a device.
+func Open(cfg Config) (rdma.Device, error) {
+	if cfg.Address == "" {
+		cfg.Address = "127.0.0.1"
+	}
+	ip, err := netip.ParseAddr(cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("iwarp: Config.Address %q is no IP address: %w", cfg.Address, err)
+	}
+	if cfg.Port < 0 || cfg.Port > 1<<16-1 {
+		return nil, fmt.Errorf("iwarp: Config.Port %d is no port: give one below 65536, or 0", cfg.Port)
+	}
+	d := &device{cfg: cfg, table: ddp.NewTable(rand.Reader, maxRegions)}
+	d.attr = rdma.Attr{
+		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
+		MaxSend: maxSend, MaxInline: maxInline,
+		RemoteCPU: cfg.NoThread,
+		// Estimates of the proportions over loopback with a CRC.
+		SendCost: rdma.Cost{Fixed: 8000, PerByte: 0.4},
+		ReadCost: rdma.Cost{Fixed: 16000, PerByte: 0.4},
+		PutCost:  rdma.Cost{Fixed: 16000, PerByte: 0.4},
+		RegCost:  rdma.Cost{Fixed: 150},
+	}
+	if err := d.door.open(netip.AddrPortFrom(ip, uint16(cfg.Port))); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *device) Attr() *rdma.Attr { return &d.attr }
+
+func (d *device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return rdma.MR{}, rdma.ErrClosed
+	}
+	m := rdma.MemOf(mem)
+	tag, err := d.table.Register(ddp.Region{Mem: m, Base: m.Addr(), Access: acc, Domain: domain})
+	if err != nil {
+		return rdma.MR{}, err
+	}
+	return rdma.MR{Base: m.Addr(), Len: uint64(len(mem)), RKey: uint64(tag), LKey: uint32(tag)}, nil
+}
+
+func (d *device) Deregister(mr rdma.MR) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return rdma.ErrClosed
+	}
+	if tag := ddp.Tag(mr.RKey); uint64(tag) != mr.RKey || !d.table.Deregister(tag) {
+		return fmt.Errorf("iwarp: deregister key %#x: no region has it; was it deregistered before?", mr.RKey)
+	}
+	return nil
+}
+
+// Resolve is for datagrams.
+func (d *device) Resolve(rdma.Addr) (rdma.PeerID, error) { return 0, rdma.ErrUnsupported }
+
+func (d *device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	for len(d.queues) > 0 {
+		d.queues[0].close()
+	}
+	for len(d.cqs) > 0 {
+		d.cqs[0].close()
+	}
+	d.door.close()
+	d.closed = true
+	if d.attendant.started {
+		stir(d.attendant.wake)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+//go:build linux
+
+package iwarp
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// Payload that is read from the socket straight to where it belongs. begin looks at the
+// header of a long segment whose payload has not all come, places what has, and from
+// then on the socket is read into the rest of the place. end checks the CRC, and only
+// then is the segment delivered: bytes of a damaged frame may have been placed, inside
+// a region that the peer may write, but nobody is told of them (RFC 5044 section 8 ends
+// the stream). With markers in the stream everything goes through the buffer.
+
+// directAbove is the payload from which it is worth it: below, one read brings all.
+const directAbove = 4 << 10
+
+// directBehind is how much is read into the buffer behind the payload: the end of the
+// frame and what is likely to follow, not so much that a long payload is copied.
+const directBehind = 2 << 10
+
+// direct is a segment that is being read into place.
+type direct struct {
+	on     bool
+	header ddp.Header
+	raw    [ddp.UntaggedLen]byte
+	size   int // of the payload
+	whole  int // of the segment
+	got    int // of the payload
+	crc    uint32
+	pieces [2]unix.Iovec
+}
+
+// begin tells whether the incomplete frame at the front of the buffer is now read into
+// place. A segment with a fault is not: it is looked at again when its CRC is known to
+// be good.
+func (q *queuePair) begin() bool {
+	in, d := &q.in, &q.in.direct
+	have := in.buf[in.lo:in.hi]
+	if in.mpa.markers || len(have) < fpduLength+ddp.UntaggedLen {
+		return false
+	}
+	d.whole = int(binary.BigEndian.Uint16(have))
+	segment := have[fpduLength:]
+	n, f := d.header.Decode(segment, d.whole)
+	d.size = d.whole - n
+	if f != ddp.NoFault || d.header.Op.Control() || d.size < directAbove || len(segment)-n >= d.size {
+		return false
+	}
+	in.hint, in.whole = d.size, d.header.Last && d.header.MO == 0
+	mem, f := q.stream.Place(&d.header, 0, d.size)
+	if f != ddp.NoFault {
+		in.starved = f == ddp.FaultNoBuffer
+		return false
+	}
+	in.starved = false
+	copy(d.raw[:], segment[:n])
+	d.got = copy(mem, segment[n:])
+	if in.mpa.crc {
+		d.crc = crc32.Checksum(have, castagnoli)
+	}
+	in.lo, in.hi, in.need = 0, 0, 0
+	d.on = true
+	return true
+}
+
+// readDirect reads into the rest of the place, and a little behind it.
+func (q *queuePair) readDirect() (n, room int, err error) {
+	in, d := &q.in, &q.in.direct
+	// The place is asked for again: it may have been deregistered since.
+	mem, f := q.stream.Place(&d.header, d.got, d.size-d.got)
+	if f != ddp.NoFault {
+		q.fault(f, d.raw[:], d.whole)
+		return 0, 0, nil
+	}
+	d.pieces = [2]unix.Iovec{pieceOf(mem), pieceOf(in.buf[in.hi : in.hi+directBehind])}
+	room = len(mem) + directBehind
+	n, err = scatter(q.fd, d.pieces[:])
+	d.pieces = [2]unix.Iovec{}
+	if n > 0 {
+		k := min(n, len(mem))
+		d.got += k
+		in.hi += n - k
+		if in.mpa.crc {
+			d.crc = crc32.Update(d.crc, castagnoli, mem[:k])
+		}
+	}
+	return n, room, err
+}
+
+// end delivers the segment if all of its frame has come.
+func (q *queuePair) end() bool {
+	in, d := &q.in, &q.in.direct
+	tail := padding(d.whole) + fpduCRC
+	if d.got < d.size || in.hi-in.lo < tail {
+		return false
+	}
+	have := in.buf[in.lo : in.lo+tail]
+	in.lo += tail
+	d.on = false
+	if in.mpa.crc && crc32.Update(d.crc, castagnoli, have[:tail-fpduCRC]) != binary.LittleEndian.Uint32(have[tail-fpduCRC:]) {
+		q.fault(ddp.FaultMPACRC, nil, 0)
+		return true
+	}
+	if f := q.stream.Deliver(&d.header, d.size, nil, &in.event); f != ddp.NoFault {
+		q.fault(f, d.raw[:], d.whole)
+		return true
+	}
+	q.happened(d.raw[:])
+	return true
+}
+
+// more reads the socket: into the place of a segment that is under way, or into the
+// buffer. It is false if there is nothing more for now, or no connection any more.
+func (q *queuePair) more() bool {
+	in := &q.in
+	if in.lo == in.hi {
+		in.lo, in.hi = 0, 0
+	}
+	if len(in.buf)-in.lo < max(in.need, directBehind) {
+		in.hi = copy(in.buf, in.buf[in.lo:in.hi])
+		in.lo = 0
+	}
+	var n, room int
+	var err error
+	if in.direct.on && in.direct.got < in.direct.size {
+		n, room, err = q.readDirect()
+	} else {
+		room = len(in.buf) - in.hi
+		if n, err = read(q.fd, in.buf[in.hi:]); n > 0 {
+			in.hi += n
+		}
+	}
+	switch {
+	case q.state != connected || err == unix.EAGAIN || err == unix.EINTR:
+		return false
+	case err != nil || n == 0: // reset, or the peer has closed
+		q.lose(rdma.StatusPeerGone)
+		return false
+	}
+	q.segments()
+	return n == room // if it was less there was no more: another read would only say so
+}

@@ -1,0 +1,12 @@
+package iwarp
+
+import "github.com/muster-mpi/muster/rdma/internal/ddp"
+
+// mpaError is a fault of the peer in MPA, with what a Terminate says about it (RFC
+// 5044 section 8, RFC 6581 section 8).
+type mpaError struct {
+	fault ddp.Fault
+	text  string
+}
+
+func (e *mpaError) Error() string { return "iwarp: MPA: " + e.text }

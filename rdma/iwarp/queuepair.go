@@ -1,0 +1,303 @@
+//go:build linux
+
+package iwarp
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// A queue pair: one TCP connection. connect.go brings it up, send.go moves what goes
+// out, receive.go what comes in; this file has what they share, and the end.
+
+type queuePair struct {
+	dev    *device
+	id     ddp.StreamID
+	token  uint64 // names the queue pair to who connects
+	addr   rdma.Addr
+	sendCQ *completionQueue
+	recvCQ *completionQueue
+	recvs  *receiveQueue
+	shared bool // recvs is an SRQ
+	state  pairState
+	reason rdma.Status // of work on a broken queue pair
+	fd     int
+	watch  uint32 // what is watched for
+	event  unix.EpollEvent
+	stream *ddp.Stream
+	terms  terms
+
+	peer  rdma.Addr // whom to expect
+	works workRing
+	out   outbound
+	in    inbound
+}
+
+type pairState uint8
+
+const (
+	unconnected pairState = iota
+	connected
+	terminating // a Terminate is on its way out, nothing else
+	draining    // the Terminate has left; input is thrown away until the peer ends
+	broken
+	closed
+)
+
+var _ rdma.DrainQP = (*queuePair)(nil)
+
+func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, rdma.ErrClosed
+	}
+	if cfg.Type != rdma.RC {
+		return nil, fmt.Errorf("iwarp: a queue pair of this device is RC: %w; package rdma/dgram has the others", rdma.ErrUnsupported)
+	}
+	q := &queuePair{dev: d, fd: -1}
+	var ok1, ok2 bool
+	q.sendCQ, ok1 = cfg.SendCQ.(*completionQueue)
+	q.recvCQ, ok2 = cfg.RecvCQ.(*completionQueue)
+	if !ok1 || !ok2 || q.sendCQ.dev != d || q.recvCQ.dev != d {
+		return nil, errors.New("iwarp: QPConfig.SendCQ and RecvCQ must be made by the same device as the queue pair")
+	}
+	if cfg.SRQ != nil {
+		if q.recvs, q.shared = cfg.SRQ.(*receiveQueue); !q.shared || q.recvs.dev != d {
+			return nil, errors.New("iwarp: QPConfig.SRQ must be made by the same device as the queue pair")
+		}
+	} else {
+		q.recvs = d.newReceiveQueue(rdma.SRQConfig{Depth: cfg.Depth})
+	}
+	depth := cfg.Depth
+	if depth <= 0 {
+		depth = defaultDepth
+	}
+	q.works.depth = depth
+	var token [8]byte
+	if _, err := rand.Read(token[:]); err != nil {
+		return nil, fmt.Errorf("iwarp: no random number for the address of a queue pair: %w", err)
+	}
+	q.token = binary.BigEndian.Uint64(token[:])
+	q.addr = rdma.Addr(fmt.Sprintf("%s/%016x", d.door.at, q.token))
+	d.last++
+	q.id = d.last
+	d.queues = append(d.queues, q)
+	q.sendCQ.pairs = append(q.sendCQ.pairs, q)
+	if q.recvCQ != q.sendCQ {
+		q.recvCQ.pairs = append(q.recvCQ.pairs, q)
+	}
+	return q, nil
+}
+
+func (q *queuePair) Addr() rdma.Addr { return q.addr }
+
+// Pending is the work whose bytes the socket has not all taken.
+func (q *queuePair) Pending() int {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	return int(q.works.first + uint64(q.works.count) - max(q.out.freed, q.works.first))
+}
+
+// attach makes the connection that was agreed on the one of this queue pair.
+func (q *queuePair) attach(fd int, t terms, initiator bool) error {
+	if err := q.dev.attend(); err != nil {
+		return err
+	}
+	q.fd, q.terms, q.state = fd, t, connected
+	for len(q.dev.sockets) <= fd {
+		q.dev.sockets = append(q.dev.sockets, nil)
+	}
+	q.dev.sockets[fd] = q
+	q.stream = ddp.NewStream(ddp.Config{Table: q.dev.table, Domain: domain, ID: q.id, Buffers: q,
+		Inbound: int(t.ird), Outbound: int(t.ord)})
+	emss, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
+	if err != nil {
+		emss = 1448 // Ethernet
+	}
+	q.out.start(t, segmentFor(emss, t.markersOut), q.dev.cfg.Segment)
+	// RFC 5044 section 7.1.2: the responder is silent until it has got an FPDU.
+	q.out.mute = !initiator
+	q.out.ready = initiator && t.ready != 0
+	q.in.start(t)
+	q.watchFor(unix.EPOLLIN)
+	return nil
+}
+
+// socketOf is the queue pair that an event is about; nil for other descriptors.
+func (d *device) socketOf(e *unix.EpollEvent) *queuePair {
+	if int(e.Fd) < len(d.sockets) {
+		return d.sockets[e.Fd]
+	}
+	return nil
+}
+
+// progress moves what can be moved now.
+func (q *queuePair) progress() {
+	if q.fd < 0 {
+		return
+	}
+	q.receive()
+	q.transmit()
+	q.rewatch()
+}
+
+// runnable tells whether progress may do something without an event of the socket.
+func (q *queuePair) runnable() bool { return q.in.starved && q.fd >= 0 && q.recvs.supplies() }
+
+// rewatch tells the kernel what Wait is to wait for.
+func (q *queuePair) rewatch() {
+	if q.fd < 0 {
+		return
+	}
+	var want uint32
+	if !q.in.starved && q.state != terminating { // else nobody would read
+		want |= unix.EPOLLIN
+	}
+	if q.out.blocked {
+		want |= unix.EPOLLOUT
+	}
+	q.watchFor(want)
+}
+
+func (q *queuePair) watchFor(want uint32) {
+	if want == q.watch {
+		return
+	}
+	op := unix.EPOLL_CTL_MOD
+	if q.watch == 0 {
+		op = unix.EPOLL_CTL_ADD
+	}
+	if want == 0 {
+		op = unix.EPOLL_CTL_DEL
+	}
+	q.watch = want
+	// EpollCtl fails only for a descriptor that is none.
+	q.event = unix.EpollEvent{Events: want, Fd: int32(q.fd)}
+	event := &q.event
+	if !q.sendCQ.closed {
+		_ = unix.EpollCtl(q.sendCQ.epoll, op, q.fd, event)
+	}
+	if q.recvCQ != q.sendCQ && !q.recvCQ.closed {
+		_ = unix.EpollCtl(q.recvCQ.epoll, op, q.fd, event)
+	}
+	if q.dev.attendant.started {
+		_ = unix.EpollCtl(q.dev.attendant.epoll, op, q.fd, event)
+	}
+}
+
+// fault ends the stream because of something the peer sent: what RFC 5040 section
+// 5.4 wants is that the peer learns why. The segment to blame begins with raw.
+func (q *queuePair) fault(f ddp.Fault, raw []byte, size int) {
+	m, t, ok := q.stream.Terminate(f, raw, size)
+	if !ok || q.state != connected {
+		q.lose(rdma.StatusFault)
+		return
+	}
+	q.state, q.reason = terminating, rdma.StatusFault
+	q.out.terminate(m, &t)
+	q.flush(f)
+	q.transmit()
+}
+
+// lose ends the connection without a word.
+func (q *queuePair) lose(why rdma.Status) {
+	if q.state >= draining {
+		q.hangUp()
+		q.state = broken
+		return
+	}
+	q.reason = why
+	q.hangUp()
+	q.state = broken
+	q.flush(ddp.NoFault)
+}
+
+// flush completes all work with the reason why the connection ended. A receive that
+// was cut off goes back with the status that fits the fault.
+func (q *queuePair) flush(f ddp.Fault) {
+	q.stream.Flush(func(wr rdma.RecvWR) {
+		switch status := rdma.StatusFault; {
+		case q.recvs.lend:
+			lentBuffer{q.recvs, wr.ID}.end()
+		default:
+			if f == ddp.FaultTooLong {
+				status = rdma.StatusTooLong
+			}
+			q.recvCQ.push(completion{Completion: rdma.Completion{ID: wr.ID, Op: rdma.OpRecv, Status: status}})
+		}
+	}, func(uint64, bool) {})
+	for q.works.count > 0 {
+		if w := q.works.at(q.works.first); !w.done {
+			q.complete(w, q.workStatus(w.op), 0)
+		}
+		q.works.retire()
+	}
+}
+
+// workStatus is how work on a broken queue pair ends. A refused access breaks the
+// connection (RFC 5040 section 5.4): accesses then end with the refusal, messages with
+// a fault.
+func (q *queuePair) workStatus(op rdma.Op) rdma.Status {
+	if q.reason == rdma.StatusRemoteAccess && op == rdma.OpSend {
+		return rdma.StatusFault
+	}
+	return q.reason
+}
+
+// complete reports the end of work. A success of inline work is silent.
+func (q *queuePair) complete(w *work, status rdma.Status, n int) {
+	w.done = true
+	if w.flags&rdma.Inline != 0 && status == rdma.StatusOK {
+		return
+	}
+	q.sendCQ.push(completion{Completion: rdma.Completion{ID: w.id, Op: w.op, Status: status, Len: uint64(n)}})
+}
+
+// hangUp closes the socket.
+func (q *queuePair) hangUp() {
+	if q.fd >= 0 {
+		q.watchFor(0)
+		q.dev.sockets[q.fd] = nil
+		_ = unix.Close(q.fd)
+		q.fd = -1
+	}
+}
+
+func (q *queuePair) Close() error {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	q.close()
+	return nil
+}
+
+func (q *queuePair) close() {
+	if q.state == closed {
+		return
+	}
+	if q.stream != nil && q.state < draining {
+		q.reason = rdma.StatusFlushed
+		q.flush(ddp.NoFault)
+	}
+	if q.state == connected {
+		// What nobody has read would make TCP reset the connection, and with it lose
+		// what the peer has not read of ours.
+		_ = unix.Shutdown(q.fd, unix.SHUT_WR)
+		q.state = draining
+		q.discard()
+	}
+	q.hangUp()
+	q.state = closed
+	is := func(other *queuePair) bool { return other == q }
+	q.dev.queues = slices.DeleteFunc(q.dev.queues, is)
+	q.sendCQ.pairs = slices.DeleteFunc(q.sendCQ.pairs, is)
+	q.recvCQ.pairs = slices.DeleteFunc(q.recvCQ.pairs, is)
+}

@@ -1,0 +1,209 @@
+//go:build linux
+
+package iwarp
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// What comes in: receive reads the socket, MPA's deframer finds the segments, arrive
+// places each, happened tells what it means. Long segments take the shorter way of
+// direct.go.
+
+// inbound is the receiving side of a queue pair.
+type inbound struct {
+	mpa     deframer
+	buf     []byte // bytes [lo, hi) were read and not used; nil if there are none
+	lo, hi  int
+	need    int    // bytes without which there is no whole FPDU at lo
+	segment []byte // was deframed, and could not be placed yet
+	wire    int    // bytes of it in buf
+	starved bool   // for a receive buffer
+	hint    int    // length of the segment for which a buffer is taken
+	whole   bool   // and whether its message has no other
+	direct  direct
+	asked   askedRing
+	event   ddp.Event
+}
+
+// mostReads bounds what one progress takes in, so that a busy peer cannot keep others
+// waiting.
+const mostReads = 8
+
+func (in *inbound) start(t terms) {
+	in.mpa = deframer{crc: t.crc, markers: t.markersIn}
+	in.asked.depth = int(t.ird)
+}
+
+// receive takes in what the socket has.
+func (q *queuePair) receive() {
+	if q.state == draining {
+		q.discard()
+		return
+	}
+	if q.in.buf == nil {
+		q.in.buf = q.dev.takeBuffer()
+	}
+	q.segments()
+	for reads := 0; reads < mostReads && !q.in.starved && q.state == connected && q.more(); reads++ {
+	}
+	if in := &q.in; in.lo == in.hi && in.segment == nil {
+		q.dev.giveBuffer(in.buf)
+		in.buf, in.lo, in.hi = nil, 0, 0
+	}
+}
+
+// segments handles the whole segments that are there.
+func (q *queuePair) segments() {
+	in := &q.in
+	for q.state == connected {
+		if in.direct.on {
+			if !q.end() {
+				return
+			}
+			continue
+		}
+		if in.segment == nil {
+			if in.hi-in.lo < in.need {
+				if !q.begin() {
+					return
+				}
+				continue
+			}
+			segment, n, need, err := in.mpa.next(in.buf[in.lo:in.hi])
+			if err != nil {
+				var bad *mpaError
+				if errors.As(err, &bad) {
+					q.fault(bad.fault, nil, 0)
+				}
+				return
+			}
+			if in.need = need; n == 0 {
+				continue
+			}
+			in.segment, in.wire = segment, n
+		}
+		if !q.arrive(in.segment) {
+			in.starved = true
+			return
+		}
+		in.starved = false
+		in.lo += in.wire
+		in.segment = nil
+	}
+}
+
+// arrive handles one segment. It is false if there is no buffer for it yet: then the
+// peer waits, as TCP lets it, and with it all that it has sent behind (RFC 5041
+// would have the stream end).
+func (q *queuePair) arrive(segment []byte) bool {
+	var h ddp.Header
+	n, f := h.Decode(segment, len(segment))
+	if f != ddp.NoFault {
+		q.fault(f, segment, len(segment))
+		return true
+	}
+	payload := segment[n:]
+	q.in.hint, q.in.whole = len(payload), h.Last && h.MO == 0
+	mem, f := q.stream.Place(&h, 0, len(payload))
+	if f == ddp.FaultNoBuffer {
+		return false
+	}
+	if f == ddp.NoFault {
+		copy(mem, payload)
+		f = q.stream.Deliver(&h, len(payload), payload, &q.in.event)
+	}
+	if f != ddp.NoFault {
+		q.fault(f, segment, len(segment))
+		return true
+	}
+	q.happened(segment)
+	return true
+}
+
+// happened tells what a segment that was delivered means.
+func (q *queuePair) happened(segment []byte) {
+	q.out.mute = false
+	switch e := &q.in.event; e.Kind {
+	case ddp.Received:
+		q.received(e)
+	case ddp.Fetched:
+		w := q.works.at(e.ID)
+		q.complete(w, rdma.StatusOK, w.body.Len())
+		q.works.retire()
+	case ddp.Asked:
+		q.in.asked.push(segment)
+	case ddp.Terminated:
+		q.terminated(e.Fault)
+	}
+}
+
+// Take gives the stream a buffer for the message that comes.
+func (q *queuePair) Take() (rdma.RecvWR, bool) { return q.recvs.take(q.in.hint, q.in.whole) }
+
+func (q *queuePair) received(e *ddp.Event) {
+	c := completion{Completion: rdma.Completion{Op: rdma.OpRecv, ID: e.Recv.ID,
+		Data: e.Recv.Body.Slice(0, int(e.Len)), Len: uint64(e.Len)}}
+	if q.recvs.lend {
+		c.ID, c.loan = 0, lentBuffer{q.recvs, e.Recv.ID}
+	}
+	q.recvCQ.push(c)
+	if q.recvs.low() {
+		q.recvCQ.push(completion{Completion: rdma.Completion{Op: rdma.OpLowWater}})
+	}
+}
+
+// terminated ends the queue pair because the peer says so.
+func (q *queuePair) terminated(f ddp.Fault) {
+	why := rdma.StatusFault
+	if f.Access() {
+		why = rdma.StatusRemoteAccess
+	}
+	q.lose(why)
+}
+
+// discard throws away what still comes, until the peer has read our Terminate and
+// ends: closing earlier would let TCP reset the connection and lose it.
+func (q *queuePair) discard() {
+	waste := q.dev.takeBuffer()
+	defer q.dev.giveBuffer(waste)
+	for range mostReads {
+		n, err := read(q.fd, waste)
+		if err == unix.EAGAIN || err == unix.EINTR {
+			return
+		}
+		if err != nil || n == 0 {
+			q.lose(q.reason)
+			return
+		}
+	}
+}
+
+// readRequestSegment is the length of a segment that asks for a Read.
+const readRequestSegment = ddp.UntaggedLen + ddp.ReadRequestLen
+
+// askedRing keeps the segments of the Reads that are owed an answer, because a
+// Terminate must show the one that it refuses (RFC 5040 section 4.8).
+type askedRing struct {
+	list        [][readRequestSegment]byte // made with the first
+	depth       int
+	first, next int
+}
+
+func (a *askedRing) push(segment []byte) {
+	if a.list == nil {
+		a.list = make([][readRequestSegment]byte, a.depth)
+	}
+	copy(a.list[a.next%a.depth][:], segment)
+	a.next++
+}
+
+// oldest is the request whose answer is under way.
+func (a *askedRing) oldest() []byte { return a.list[a.first%a.depth][:] }
+
+func (a *askedRing) pop() { a.first++ }

@@ -1,0 +1,403 @@
+//go:build linux
+
+package iwarp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// What goes out: PostSend queues work, build cuts it into segments and frames them,
+// and transmit gives the frames to the socket, from where their bytes are.
+//
+// A Send is complete when the socket has taken its last byte. A Write is complete when
+// it is in the peer's memory: a Read of nothing follows it, whose answer cannot come
+// before the Write is placed (RFC 5040 section 5.5). With a peer that answers no Reads
+// at all a Write is complete as a Send is, and a Read fails.
+
+// work is one work request.
+type work struct {
+	id     uint64
+	op     rdma.Op
+	flags  rdma.Flags
+	body   rdma.Mem
+	remote uint64
+	tag    ddp.Tag
+	head   int  // length of the head, at the start of small
+	done   bool // the completion was made
+	small  [rdma.HeadMax + maxInline]byte
+}
+
+// workRing holds work in the order of posting. Places are numbered without end.
+type workRing struct {
+	list  []work // made with the first
+	depth int
+	first uint64 // the oldest
+	count int
+}
+
+func (r *workRing) at(i uint64) *work { return &r.list[i%uint64(r.depth)] }
+
+// retire gives back the places of the oldest that are done.
+func (r *workRing) retire() {
+	for r.count > 0 && r.at(r.first).done {
+		r.at(r.first).body = rdma.Mem{}
+		r.first++
+		r.count--
+	}
+}
+
+// outbound is the sending side of a queue pair.
+type outbound struct {
+	mpa     framer
+	segment int // the longest that is sent
+	mute    bool
+	ready   bool // the first message of a peer-to-peer connection is due
+	blocked bool // the socket takes no more for now
+	ending  []byte
+
+	next    uint64      // the work to be begun, or under way
+	begun   bool        // message is under way
+	flushed bool        // the Write under way has all its bytes out, and asks for its end
+	message ddp.Message // under way
+	offset  uint32      // of message, that has been framed
+
+	// The frames on their way into the socket: pieces, made of copied bytes and of
+	// bodies in place.
+	copied []byte
+	sealed int // bytes of copied that are in pieces
+	pieces []unix.Iovec
+	at     int
+	msg    unix.Msghdr
+	sent   uint64 // work before this one is out when the pieces are
+	freed  uint64 // work before this one is out
+}
+
+const mostPieces = 48
+
+func (o *outbound) start(t terms, segment, limit int) {
+	o.mpa = framer{crc: t.crc, markers: t.markersOut}
+	o.segment = segment
+	if limit > 0 {
+		o.segment = max(min(limit, o.segment), segmentMin)
+	}
+	o.pieces = make([]unix.Iovec, 0, mostPieces)
+}
+
+func (q *queuePair) PostRecv(wrs []rdma.RecvWR) (int, error) {
+	if q.shared {
+		return 0, errors.New("iwarp: the queue pair has a shared receive queue: post there")
+	}
+	return q.recvs.PostRecv(wrs)
+}
+
+func (q *queuePair) PostSend(wrs []rdma.SendWR) (n int, err error) {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	for n < len(wrs) {
+		if err = q.post(&wrs[n]); err != nil {
+			break
+		}
+		n++
+	}
+	if n > 0 && q.state == connected {
+		q.transmit()
+		q.rewatch()
+	}
+	return n, err
+}
+
+// post takes one work request.
+func (q *queuePair) post(wr *rdma.SendWR) error {
+	switch {
+	case q.state == closed:
+		return rdma.ErrClosed
+	case !q.dev.attr.Ops.Has(wr.Op):
+		return fmt.Errorf("iwarp: post a %v: %w", wr.Op, rdma.ErrUnsupported)
+	case q.state == unconnected:
+		return errors.New("iwarp: the queue pair is not connected: call Connect first")
+	case wr.HeadLen > rdma.HeadMax || wr.Op == rdma.OpSend && int(wr.HeadLen)+wr.Body.Len() > maxSend:
+		return fmt.Errorf("iwarp: a message of %d bytes with a head of %d is too long: MaxSend is %d, a head has at most %d",
+			int(wr.HeadLen)+wr.Body.Len(), wr.HeadLen, maxSend, rdma.HeadMax)
+	case wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > maxInline:
+		return fmt.Errorf("iwarp: an inline body of %d bytes is too long: MaxInline is %d", wr.Body.Len(), maxInline)
+	case uint64(wr.Body.Len()) > ddp.MaxMessage:
+		return fmt.Errorf("iwarp: a %v of %d bytes is longer than a message can be: cut it at %d", wr.Op, wr.Body.Len(), uint32(ddp.MaxMessage))
+	case q.works.count == q.works.depth:
+		return rdma.ErrAgain
+	}
+	if q.works.list == nil {
+		q.works.list = make([]work, q.works.depth)
+	}
+	w := q.works.at(q.works.first + uint64(q.works.count))
+	w.id, w.op, w.flags, w.body, w.remote, w.done = wr.ID, wr.Op, wr.Flags, wr.Body, wr.Remote, false
+	w.head, w.tag = 0, ddp.Tag(wr.RKey)
+	if w.op == rdma.OpSend {
+		w.head = copy(w.small[:], wr.Head[:wr.HeadLen])
+	}
+	if w.flags&rdma.Inline != 0 && w.op != rdma.OpRead {
+		w.body = rdma.MemOf(w.small[w.head : w.head+copy(w.small[w.head:], wr.Body.Bytes())])
+	}
+	q.works.count++
+	switch {
+	case q.state != connected:
+		q.complete(w, q.workStatus(w.op), 0)
+		q.works.retire()
+	case w.op != rdma.OpSend && uint64(w.tag) != wr.RKey:
+		// A key of ours has 32 bits. The others must be 0, and nobody but us can tell.
+		q.complete(w, rdma.StatusRemoteAccess, 0)
+	}
+	return nil
+}
+
+// transmit gives the socket what it takes.
+func (q *queuePair) transmit() {
+	o := &q.out
+	for q.fd >= 0 && q.state <= terminating {
+		if o.at == len(o.pieces) {
+			if o.copied == nil {
+				o.copied = q.dev.takeBuffer()
+			}
+			o.copied, o.sealed, o.pieces, o.at = o.copied[:0], 0, o.pieces[:0], 0
+			if q.build(); len(o.pieces) == 0 {
+				q.dev.giveBuffer(o.copied)
+				o.copied, o.blocked = nil, false
+				return
+			}
+		}
+		n, err := gather(q.fd, &o.msg, o.pieces[o.at:])
+		if err == unix.EAGAIN || err == unix.EINTR {
+			o.blocked = true
+			return
+		}
+		if err != nil {
+			// What the peer said before it went may still be there to be read, so
+			// it is the reading side that finds out, unless it waits itself.
+			o.blocked = false
+			if q.in.starved {
+				q.lose(rdma.StatusPeerGone)
+			}
+			return
+		}
+		for n > 0 {
+			piece := &o.pieces[o.at]
+			k := min(n, int(piece.Len))
+			skip(piece, k)
+			if n -= k; piece.Len == 0 {
+				o.at++
+			}
+		}
+		if o.at == len(o.pieces) {
+			q.written()
+		}
+	}
+}
+
+// written completes what needs no answer, when the socket has taken it.
+func (q *queuePair) written() {
+	o := &q.out
+	if q.state == terminating {
+		if o.ending == nil {
+			_ = unix.Shutdown(q.fd, unix.SHUT_WR)
+			q.state = draining
+		}
+		return
+	}
+	// A Read may be answered, and its place used again, before the rest of its batch
+	// is out: what was retired is not looked at.
+	for o.freed = max(o.freed, q.works.first); o.freed < o.sent; o.freed++ {
+		if w := q.works.at(o.freed); !w.done && (w.op == rdma.OpSend || w.op == rdma.OpWrite && q.terms.ord == 0) {
+			q.complete(w, rdma.StatusOK, w.head+w.body.Len())
+		}
+	}
+	q.works.retire()
+}
+
+// build frames as much as goes into one system call.
+func (q *queuePair) build() {
+	o := &q.out
+	if o.mute {
+		return
+	}
+	for o.room() {
+		switch {
+		case q.state == terminating:
+			if o.ending == nil {
+				o.seal()
+				return
+			}
+			o.frame(o.ending, nil, nil)
+			o.ending = nil
+		case o.ready:
+			o.ready = false
+			m := q.stream.Write(0, 0, 0) // RFC 6581 section 6: the tag means nothing
+			o.put(&m, nil, nil)
+		case !o.begun && q.stream.Owed():
+			q.respond()
+		case o.next == q.works.first+uint64(q.works.count):
+			o.seal()
+			o.sent = o.next
+			return
+		case !q.advance():
+			o.seal()
+			o.sent = o.next
+			return
+		}
+	}
+	o.seal()
+	o.sent = o.next
+}
+
+// room tells whether another segment fits.
+func (o *outbound) room() bool {
+	return cap(o.copied)-len(o.copied) >= fpduMax && cap(o.pieces)-len(o.pieces) >= 4
+}
+
+// respond frames a piece of the answer to a Read. It is copied: the peer's program and
+// ours share that memory, and a byte that changes under the CRC would end the stream.
+func (q *queuePair) respond() {
+	o := &q.out
+	h, payload, f := q.stream.Respond(o.segment - ddp.TaggedLen)
+	if f != ddp.NoFault {
+		q.refuse(f)
+		return
+	}
+	var head [ddp.UntaggedLen]byte
+	o.frame(head[:h.Put(head[:])], payload, nil)
+	if h.Last {
+		q.in.asked.pop()
+	}
+}
+
+// refuse ends the stream because of the Read whose answer is due.
+func (q *queuePair) refuse(f ddp.Fault) {
+	m, t, ok := q.stream.Terminate(f, q.in.asked.oldest(), readRequestSegment)
+	if ok {
+		q.state, q.reason = terminating, rdma.StatusFault
+		q.out.terminate(m, &t)
+		q.flush(f)
+	}
+}
+
+// advance frames the next segment of the work that is due. It is false if that work
+// must wait for an answer.
+func (q *queuePair) advance() bool {
+	o := &q.out
+	w := q.works.at(o.next)
+	if w.done { // refused when it was posted
+		o.next++
+		return true
+	}
+	switch {
+	case w.op == rdma.OpRead:
+		return q.ask(w, w.body)
+	case o.flushed:
+		return q.ask(w, rdma.Mem{})
+	case !o.begun && w.op == rdma.OpSend:
+		op := ddp.Send
+		if w.flags&rdma.Solicited != 0 {
+			op = ddp.SendSolicited
+		}
+		o.message, o.offset, o.begun = q.stream.Send(op, uint32(w.head+w.body.Len()), 0), 0, true
+	case !o.begun:
+		o.message, o.offset, o.begun = q.stream.Write(w.tag, w.remote, uint32(w.body.Len())), 0, true
+	}
+	if o.put(&o.message, w.small[:w.head], w.body.Bytes()) {
+		o.begun = false
+		if o.flushed = w.op == rdma.OpWrite && q.terms.ord > 0; !o.flushed {
+			o.next++
+		}
+	}
+	return true
+}
+
+// ask frames the request of a Read, or of the Read of nothing that follows a Write.
+func (q *queuePair) ask(w *work, sink rdma.Mem) bool {
+	m, r, err := q.stream.Read(q.out.next, sink, w.tag, w.remote)
+	switch {
+	case errors.Is(err, rdma.ErrAgain) && q.terms.ord > 0:
+		return false
+	case err != nil:
+		q.complete(w, rdma.StatusFault, 0)
+	default:
+		var request [ddp.ReadRequestLen]byte
+		r.Put(request[:])
+		q.out.put(&m, request[:], nil)
+	}
+	q.out.flushed = false
+	q.out.next++
+	return true
+}
+
+// put frames the next segment of a message whose payload is head and body, and tells
+// whether it was the last.
+func (o *outbound) put(m *ddp.Message, head, body []byte) bool {
+	h, n := m.Segment(o.offsetOf(m), o.segment-ddp.UntaggedLen)
+	var raw [ddp.UntaggedLen]byte
+	lo := int(o.offsetOf(m))
+	hi := lo + n
+	front := head[min(lo, len(head)):min(hi, len(head))]
+	back := body[max(lo-len(head), 0):max(hi-len(head), 0)]
+	o.frame(raw[:h.Put(raw[:])], front, back)
+	if m == &o.message {
+		o.offset += uint32(n)
+	}
+	return h.Last
+}
+
+// offsetOf is how much of a message has been framed; short ones go at once.
+func (o *outbound) offsetOf(m *ddp.Message) uint32 {
+	if m == &o.message {
+		return o.offset
+	}
+	return 0
+}
+
+// frame makes an FPDU. A long body without markers in it is sent from where it is.
+func (o *outbound) frame(head, front, body []byte) {
+	if o.mpa.markers || len(body) < zeroCopyAbove {
+		o.copied = o.mpa.append(o.copied, head, front, body)
+		return
+	}
+	begin := len(o.copied)
+	n := len(head) + len(front) + len(body)
+	o.copied = binary.BigEndian.AppendUint16(o.copied, uint16(n))
+	o.copied = append(append(o.copied, head...), front...)
+	var crc uint32
+	if o.mpa.crc {
+		crc = crc32.Update(crc32.Checksum(o.copied[begin:], castagnoli), castagnoli, body)
+	}
+	o.seal()
+	o.pieces = append(o.pieces, pieceOf(body))
+	begin = len(o.copied)
+	var zeros [3]byte
+	o.copied = append(o.copied, zeros[:padding(n)]...)
+	if o.mpa.crc {
+		crc = crc32.Update(crc, castagnoli, o.copied[begin:])
+	}
+	o.copied = binary.LittleEndian.AppendUint32(o.copied, crc)
+}
+
+// seal makes a piece of what was copied since the last one.
+func (o *outbound) seal() {
+	if o.sealed < len(o.copied) {
+		o.pieces = append(o.pieces, pieceOf(o.copied[o.sealed:]))
+		o.sealed = len(o.copied)
+	}
+}
+
+// terminate makes the last message.
+func (o *outbound) terminate(m ddp.Message, t *ddp.Terminate) {
+	h, _ := m.Segment(0, ddp.TerminateMax)
+	b := make([]byte, ddp.UntaggedLen+ddp.TerminateMax)
+	n := h.Put(b)
+	o.ending = b[:n+t.Put(b[n:])]
+	o.mute = false
+}

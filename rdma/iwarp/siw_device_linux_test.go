@@ -1,0 +1,153 @@
+package iwarp
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// The device against Linux's soft-iWARP, through the interface that everybody has:
+// rping in both roles on queue pairs. As in siw_live_test.go, the other side is ours
+// where there is no soft-iWARP; then it is the rping of rping_test.go, which shares no
+// line with the device but the protocol.
+
+var siwDevice = flag.String("siw.device", "", "`address:port` where a device listens for rping -c, and the next port, where another does; without it our own client connects")
+
+func TestSiwServesOurDevice(t *testing.T) {
+	for _, c := range []struct {
+		crc  bool
+		size int
+	}{{true, 64}, {false, 4000}, {true, 65000}} {
+		t.Run(fmt.Sprintf("crc=%v/%d", c.crc, c.size), func(t *testing.T) {
+			address := *siwServer
+			if address == "" {
+				address = ownServer(t, func(p *rpingPeer) error {
+					_, err := p.server()
+					return err
+				})
+			}
+			e := openEnd(t, Config{NoCRC: !c.crc})
+			e.expectOffers(t, 8)
+			ctx, cancel := context.WithTimeout(t.Context(), rpingLimit)
+			defer cancel()
+			if err := e.qp.Connect(ctx, rdma.Addr(address)); err != nil {
+				t.Fatal(err)
+			}
+			for round := range 4 {
+				line, back := rpingData(round, c.size), make([]byte, c.size)
+				e.offer(t, line, rdma.RemoteRead)
+				e.offer(t, back, rdma.RemoteWrite)
+				if !bytes.Equal(line, back) {
+					t.Fatalf("round %d: written back was %q", round, back)
+				}
+			}
+		})
+	}
+}
+
+func TestSiwClientIsServedByOurDevice(t *testing.T) {
+	for i, crc := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crc=%v", crc), func(t *testing.T) {
+			cfg := Config{NoCRC: !crc}
+			if *siwDevice != "" {
+				at, err := netip.ParseAddrPort(*siwDevice)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cfg.Address, cfg.Port = at.Addr().String(), int(at.Port())+i
+			}
+			e := openEnd(t, cfg)
+			e.expectOffers(t, 8)
+			if *siwDevice == "" {
+				at, _, _, err := parseAddr(e.qp.Addr())
+				if err != nil {
+					t.Fatal(err)
+				}
+				client := make(chan error, 1)
+				go func() {
+					client <- ownClient(at.String(), func(p *rpingPeer) error { return p.client(*siwRounds, 4000) })
+				}()
+				defer func() {
+					if err := <-client; err != nil {
+						t.Error("our client: ", err)
+					}
+				}()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), rpingLimit)
+			defer cancel()
+			if err := e.qp.Connect(ctx, Anybody); err != nil {
+				t.Fatal(err)
+			}
+			for round := range *siwRounds {
+				e.serve(t, round)
+			}
+		})
+	}
+}
+
+// expectOffers posts the receives for so many of rping's messages.
+func (e *deviceEnd) expectOffers(t *testing.T, n int) {
+	t.Helper()
+	for i := range n {
+		if _, err := e.qp.PostRecv([]rdma.RecvWR{{ID: uint64(i), Body: rdma.MemOf(make([]byte, rpingOffer))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// finish waits for the next completion of a kind, which must be good.
+func (e *deviceEnd) finish(t *testing.T, op rdma.Op) rdma.Completion {
+	t.Helper()
+	until(t, op.String(), func() bool { return len(e.done[op]) > 0 }, e)
+	c := e.done[op][0]
+	e.done[op] = e.done[op][1:]
+	if err := c.Status.Err(); err != nil {
+		t.Fatalf("%v: %v", op, err)
+	}
+	return c
+}
+
+// offer tells the peer where a buffer is, and waits until it has used it.
+func (e *deviceEnd) offer(t *testing.T, buffer []byte, access rdma.Access) {
+	t.Helper()
+	mr, err := e.dev.Register(buffer, access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := make([]byte, rpingOffer)
+	binary.BigEndian.PutUint64(message[0:], mr.Base)
+	binary.BigEndian.PutUint32(message[8:], uint32(mr.RKey))
+	binary.BigEndian.PutUint32(message[12:], uint32(len(buffer)))
+	e.post(t, rdma.SendWR{Op: rdma.OpSend, Body: rdma.MemOf(message)})
+	e.finish(t, rdma.OpSend)
+	e.finish(t, rdma.OpRecv)
+	if err := e.dev.Deregister(mr); err != nil {
+		t.Error(err)
+	}
+}
+
+// serve does one round of rping's server: Read, Send, Write, Send.
+func (e *deviceEnd) serve(t *testing.T, round int) {
+	t.Helper()
+	data := []byte(nil)
+	for _, op := range []rdma.Op{rdma.OpRead, rdma.OpWrite} {
+		offer := e.finish(t, rdma.OpRecv).Data.Bytes()
+		size := binary.BigEndian.Uint32(offer[12:])
+		if op == rdma.OpRead {
+			data = make([]byte, size)
+		}
+		e.post(t, rdma.SendWR{Op: op, Body: rdma.MemOf(data), Remote: binary.BigEndian.Uint64(offer), RKey: uint64(binary.BigEndian.Uint32(offer[8:]))})
+		e.finish(t, op)
+		if want := rpingData(round, int(size)); !bytes.Equal(data, want) {
+			t.Fatalf("round %d, %v: %q, want %q", round, op, data, want)
+		}
+		e.post(t, rdma.SendWR{Op: rdma.OpSend, Body: rdma.MemOf(make([]byte, rpingOffer))})
+		e.finish(t, rdma.OpSend)
+	}
+}
