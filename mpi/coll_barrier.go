@@ -39,6 +39,10 @@ func barrierCall(name string) collCall {
 // message costs a context switch, and the gate needs hardly any.
 func (c *Comm) barrier(op string) error {
 	if c == c.w.comm && c.onSharedCores() {
+		// The gate counts who comes, and somebody may have come in vain before.
+		if err := c.e.Failed(); err != nil {
+			return c.failure(err, op, ProcNull, noTag, 0)
+		}
 		if opening, last := c.e.Arrive(); opening != 0 {
 			return c.gateBarrier(op, opening, last)
 		}

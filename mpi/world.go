@@ -128,6 +128,10 @@ func Local(n int, cfg *Config) ([]*World, error) {
 // LeaveLocal says that one of the ranks that Local made has ended without
 // Finalize: the calls of the others return an error that names it.
 func LeaveLocal(worlds []*World, rank int, why string) {
+	// First where all see it: a rank that knows ends its operations, and those who
+	// exchanged data with it must find the cause.
+	dead := worlds[rank].client
+	dead.Board().MarkDead(pmi.Death{Rank: rank, Host: dead.Host(), Status: why})
 	for i, w := range worlds {
 		if i != rank {
 			w.e.Fail(&engine.PeerDeadError{Rank: rank, Host: w.client.Host(), Cause: why})

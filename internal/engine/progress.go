@@ -46,6 +46,12 @@ func (e *Engine) work(d *lane, n int) int {
 			e.m.Arrived(l, c.Data.Bytes())
 			continue
 		}
+		if c.Status != rdma.StatusOK {
+			// A peer that has learnt of a death before us has ended its operations,
+			// and with them what ours were moving. The death is what the caller must
+			// be told.
+			e.watch()
+		}
 		e.m.Completed(c.ID, c.Status, int(c.Len))
 	}
 	if e.quiet() {
