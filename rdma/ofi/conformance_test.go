@@ -40,7 +40,7 @@ func openAll(t testing.TB, n int, cfg Config) []rdma.Device {
 // refusals are the checks of accesses that must not succeed, without those of
 // operations that the device does not have.
 func refusals(why string) map[string]string {
-	list := map[string]string{}
+	list := map[string]string{"assisted-write-deregister": why}
 	for _, op := range []string{"read", "write"} {
 		for _, way := range []string{"beyond-the-end", "before-the-start", "around-the-world", "wrong-key", "missing-right", "after-deregister"} {
 			list["refuse-"+op+"-"+way] = why
