@@ -1,8 +1,6 @@
 package dgram
 
 import (
-	"fmt"
-
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
@@ -17,12 +15,7 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	if d.closed {
 		return rdma.MR{}, rdma.ErrClosed
 	}
-	m := rdma.MemOf(mem)
-	tag, err := d.table.Register(ddp.Region{Mem: m, Base: m.Addr(), Access: acc, Domain: domain})
-	if err != nil {
-		return rdma.MR{}, err
-	}
-	return rdma.MR{Base: m.Addr(), Len: uint64(len(mem)), RKey: uint64(tag), LKey: uint32(tag)}, nil
+	return d.table.RegisterMemory(mem, acc, domain)
 }
 
 // Deregister ends the registration.
@@ -32,8 +25,5 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	if d.closed {
 		return rdma.ErrClosed
 	}
-	if mr.RKey>>32 != 0 || !d.table.Deregister(ddp.Tag(mr.RKey)) {
-		return fmt.Errorf("dgram: no region is registered with the key %#x; it may have been deregistered before", mr.RKey)
-	}
-	return nil
+	return d.table.DeregisterMemory(mr)
 }

@@ -99,12 +99,7 @@ func (d *device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	if d.closed {
 		return rdma.MR{}, rdma.ErrClosed
 	}
-	m := rdma.MemOf(mem)
-	tag, err := d.table.Register(ddp.Region{Mem: m, Base: m.Addr(), Access: acc, Domain: domain})
-	if err != nil {
-		return rdma.MR{}, err
-	}
-	return rdma.MR{Base: m.Addr(), Len: uint64(len(mem)), RKey: uint64(tag), LKey: uint32(tag)}, nil
+	return d.table.RegisterMemory(mem, acc, domain)
 }
 
 func (d *device) Deregister(mr rdma.MR) error {
@@ -113,10 +108,7 @@ func (d *device) Deregister(mr rdma.MR) error {
 	if d.closed {
 		return rdma.ErrClosed
 	}
-	if tag := ddp.Tag(mr.RKey); uint64(tag) != mr.RKey || !d.table.Deregister(tag) {
-		return fmt.Errorf("iwarp: deregister key %#x: no region has it; was it deregistered before?", mr.RKey)
-	}
-	return nil
+	return d.table.DeregisterMemory(mr)
 }
 
 // Resolve is for datagrams.

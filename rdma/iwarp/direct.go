@@ -113,7 +113,7 @@ func (q *queuePair) end() bool {
 		q.fault(f, d.raw[:], d.whole)
 		return true
 	}
-	q.happened(d.raw[:])
+	q.happened()
 	return true
 }
 

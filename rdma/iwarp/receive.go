@@ -27,7 +27,6 @@ type inbound struct {
 	hint    int    // length of the segment for which a buffer is taken
 	whole   bool   // and whether its message has no other
 	direct  direct
-	asked   askedRing
 	event   ddp.Event
 }
 
@@ -37,7 +36,6 @@ const mostReads = 8
 
 func (in *inbound) start(t terms) {
 	in.mpa = deframer{crc: t.crc, markers: t.markersIn}
-	in.asked.depth = int(t.ird)
 }
 
 // receive takes in what the socket has.
@@ -122,12 +120,13 @@ func (q *queuePair) arrive(segment []byte) bool {
 		q.fault(f, segment, len(segment))
 		return true
 	}
-	q.happened(segment)
+	q.happened()
 	return true
 }
 
-// happened tells what a segment that was delivered means.
-func (q *queuePair) happened(segment []byte) {
+// happened tells what a segment that was delivered means. That a Read is asked for
+// needs nothing here: the stream keeps what it owes.
+func (q *queuePair) happened() {
 	q.out.mute = false
 	switch e := &q.in.event; e.Kind {
 	case ddp.Received:
@@ -136,8 +135,6 @@ func (q *queuePair) happened(segment []byte) {
 		w := q.works.at(e.ID)
 		q.complete(w, rdma.StatusOK, w.body.Len())
 		q.works.retire()
-	case ddp.Asked:
-		q.in.asked.push(segment)
 	case ddp.Terminated:
 		q.terminated(e.Fault)
 	}
@@ -183,27 +180,3 @@ func (q *queuePair) discard() {
 		}
 	}
 }
-
-// readRequestSegment is the length of a segment that asks for a Read.
-const readRequestSegment = ddp.UntaggedLen + ddp.ReadRequestLen
-
-// askedRing keeps the segments of the Reads that are owed an answer, because a
-// Terminate must show the one that it refuses (RFC 5040 section 4.8).
-type askedRing struct {
-	list        [][readRequestSegment]byte // made with the first
-	depth       int
-	first, next int
-}
-
-func (a *askedRing) push(segment []byte) {
-	if a.list == nil {
-		a.list = make([][readRequestSegment]byte, a.depth)
-	}
-	copy(a.list[a.next%a.depth][:], segment)
-	a.next++
-}
-
-// oldest is the request whose answer is under way.
-func (a *askedRing) oldest() []byte { return a.list[a.first%a.depth][:] }
-
-func (a *askedRing) pop() { a.first++ }

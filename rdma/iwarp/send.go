@@ -271,15 +271,11 @@ func (q *queuePair) respond() {
 	}
 	var head [ddp.UntaggedLen]byte
 	o.frame(head[:h.Put(head[:])], payload, nil)
-	if h.Last {
-		q.in.asked.pop()
-	}
 }
 
 // refuse ends the stream because of the Read whose answer is due.
 func (q *queuePair) refuse(f ddp.Fault) {
-	m, t, ok := q.stream.Terminate(f, q.in.asked.oldest(), readRequestSegment)
-	if ok {
+	if m, t, ok := q.stream.Refuse(f); ok {
 		q.state, q.reason = terminating, rdma.StatusFault
 		q.out.terminate(m, &t)
 		q.flush(f)

@@ -234,6 +234,25 @@ func (t *Table) Deregister(tag Tag) bool {
 	return true
 }
 
+// RegisterMemory is Register for a device: addresses are those of the memory, and all
+// streams of its domain may use it.
+func (t *Table) RegisterMemory(mem []byte, acc rdma.Access, d Domain) (rdma.MR, error) {
+	m := rdma.MemOf(mem)
+	tag, err := t.Register(Region{Mem: m, Base: m.Addr(), Access: acc, Domain: d})
+	if err != nil {
+		return rdma.MR{}, err
+	}
+	return rdma.MR{Base: m.Addr(), Len: uint64(len(mem)), RKey: uint64(tag), LKey: uint32(tag)}, nil
+}
+
+// DeregisterMemory ends what RegisterMemory gave.
+func (t *Table) DeregisterMemory(mr rdma.MR) error {
+	if mr.RKey>>32 != 0 || !t.Deregister(Tag(mr.RKey)) {
+		return fmt.Errorf("ddp: no region is registered with the key %#x; it may have been deregistered before", mr.RKey)
+	}
+	return nil
+}
+
 // Invalidate ends a registration for a peer: RFC 5040 section 5.3. It may end only
 // what it may use, and only if the owner said so.
 func (t *Table) Invalidate(d Domain, s StreamID, tag Tag) Fault {
