@@ -23,6 +23,7 @@ const attendPause = time.Millisecond
 
 type attendant struct {
 	started bool
+	ended   chan struct{} // closed when the goroutine has let go of what it had
 	epoll   int
 	wake    int  // an event that ends the sleep
 	waiting int  // calls of Wait that are under way
@@ -39,7 +40,7 @@ func (d *device) attend() error {
 	if a.epoll, a.wake, err = newSleep(); err != nil {
 		return fmt.Errorf("iwarp: make what the device sleeps on: %w", err)
 	}
-	a.started = true
+	a.started, a.ended = true, make(chan struct{})
 	go d.attendSockets()
 	return nil
 }
@@ -67,6 +68,7 @@ func stir(wake int) {
 
 // attendSockets is the goroutine. It ends when the device is closed.
 func (d *device) attendSockets() {
+	defer close(d.attendant.ended)
 	var ready [16]unix.EpollEvent
 	seen := ^uint(0)
 	for {

@@ -114,11 +114,21 @@ func (d *device) Deregister(mr rdma.MR) error {
 // Resolve is for datagrams.
 func (d *device) Resolve(rdma.Addr) (rdma.PeerID, error) { return 0, rdma.ErrUnsupported }
 
+// Close ends what was made with the device, and returns when nothing of it is left.
 func (d *device) Close() error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.shut()
+	started, ended := d.attendant.started, d.attendant.ended
+	d.mu.Unlock()
+	if started {
+		<-ended
+	}
+	return nil
+}
+
+func (d *device) shut() {
 	if d.closed {
-		return nil
+		return
 	}
 	for len(d.queues) > 0 {
 		d.queues[0].close()
@@ -131,5 +141,4 @@ func (d *device) Close() error {
 	if d.attendant.started {
 		stir(d.attendant.wake)
 	}
-	return nil
 }

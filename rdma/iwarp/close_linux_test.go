@@ -1,0 +1,42 @@
+package iwarp
+
+import (
+	"os"
+	"testing"
+)
+
+// TestCloseLeavesNoDescriptor counts at the very moment when Close returns: who opens
+// and closes devices in a loop must not meet the remains of the one before.
+func TestCloseLeavesNoDescriptor(t *testing.T) {
+	count := func() int {
+		t.Helper()
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	before := count()
+	for range 50 {
+		d, err := Open(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev := d.(*device)
+		dev.mu.Lock()
+		err = dev.attend()
+		dev.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if now := count(); now != before {
+			t.Fatalf("%d descriptors are open after Close, %d were before Open", now, before)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatalf("close a device again: %v", err)
+		}
+	}
+}
