@@ -26,6 +26,15 @@ type Device interface {
 	Close() error
 }
 
+// NamedDevice is a Device that makes up its own handles for peers, and knows their
+// names: the numbers that they were opened with, which in a job are ranks. A peer may
+// be heard before it is resolved; its name then tells who it is.
+type NamedDevice interface {
+	Device
+	// NameOf is the name of a peer that Resolve or a completion gave out.
+	NameOf(PeerID) (name uint32, ok bool)
+}
+
 // QP is a queue pair.
 type QP interface {
 	// Addr is what peers Resolve or Connect to. It is opaque, printable and free
@@ -83,6 +92,21 @@ type ArmedCQ interface {
 	WaitArmed(timeout time.Duration) error
 }
 
+// FileCQ is a CQ that can be waited for together with others by one who sleeps on
+// file descriptors. It is the one way to make one device of several.
+type FileCQ interface {
+	CQ
+	// File is a descriptor that is readable when Poll may have something to do, or
+	// when Wake was called. It stays the same until Close.
+	File() int
+	// Sleep gets ready for a sleep on File and tells how long it may last at most:
+	// not longer than limit, and 0 if Poll may have something to do at once. Timers of
+	// the device are in it: after the time is over Poll is called in any case.
+	Sleep(limit time.Duration) time.Duration
+	// Awake ends the sleep and takes back what Wake has done to File.
+	Awake()
+}
+
 // SolicitedCQ is a CQ beside which a goroutine can wait for what must not wait
 // until somebody polls: messages sent as Solicited, and requests that only this
 // process can move on. Other messages do not wake it, so who sends them pays
@@ -127,6 +151,9 @@ type QPConfig struct {
 	RecvCQ CQ
 	SRQ    SRQ // nil: the queue pair has its own receive queue
 	Depth  int // work requests that may be outstanding; 0: the device's default
+	// Peer is what completions of an RC queue pair carry as their Peer, so that many
+	// of them can share a completion queue.
+	Peer PeerID
 }
 
 // SRQConfig says what kind of shared receive queue to make.
