@@ -9,9 +9,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Addresses. A queue pair is published as host:port/pair/life, the last two in
-// hexadecimal. The life is part of it, so that what is meant for a process never
-// reaches another that later has the same port.
+// Addresses. A queue pair is published as host:port/pair/life/name, pair and life in
+// hexadecimal, the name in decimal as people write ranks. The life is part of it, so that
+// what is meant for a process never reaches another that later has the same port.
 
 // endpoint is where datagrams go, as we write it and as the kernel wants it.
 type endpoint struct {
@@ -23,20 +23,21 @@ type endpoint struct {
 type address struct {
 	at   endpoint
 	life life
+	name uint32
 	pair uint16
 }
 
 func (a *address) String() string {
-	return fmt.Sprintf("%v/%x/%012x", a.at.addrPort, a.pair, uint64(a.life))
+	return fmt.Sprintf("%v/%x/%012x/%d", a.at.addrPort, a.pair, uint64(a.life), a.name)
 }
 
 func parseAddress(text rdma.Addr) (address, error) {
 	wrong := func(what string) (address, error) {
-		return address{}, fmt.Errorf("dgram: %q is not an address of a queue pair: %s; it should look like 10.0.0.1:4711/1/0123456789ab", string(text), what)
+		return address{}, fmt.Errorf("dgram: %q is not an address of a queue pair: %s; it should look like 10.0.0.1:4711/1/0123456789ab/0", string(text), what)
 	}
 	parts := strings.Split(string(text), "/")
-	if len(parts) != 3 {
-		return wrong("it does not have three parts")
+	if len(parts) != 4 {
+		return wrong("it does not have four parts")
 	}
 	at, err := netip.ParseAddrPort(parts[0])
 	if err != nil || at.Port() == 0 {
@@ -50,5 +51,9 @@ func parseAddress(text rdma.Addr) (address, error) {
 	if err != nil || l == 0 {
 		return wrong("its third part is no life")
 	}
-	return address{at: endpoint{at, rawOf(at)}, life: life(l), pair: uint16(pair)}, nil
+	name, err := strconv.ParseUint(parts[3], 10, 32)
+	if err != nil {
+		return wrong("its fourth part is no name")
+	}
+	return address{at: endpoint{at, rawOf(at)}, life: life(l), pair: uint16(pair), name: uint32(name)}, nil
 }

@@ -38,7 +38,7 @@ func (d *Device) arrive(s *slot) (kept bool) {
 	}
 	s.hi = len(content)
 	s.lo = s.hi - len(segment)
-	id := d.know(h.fromLife, h.from, &s.from)
+	id := d.know(h.fromLife, h.from, h.name, &s.from)
 	if q.kind == rdma.UD {
 		return q.catch(s, id)
 	}

@@ -24,6 +24,9 @@ type Config struct {
 	// JobKey is the secret that all processes of the job share. A datagram that was
 	// not sealed with it is dropped before anything is done for it.
 	JobKey []byte
+	// Name is a number that peers know this process by: NameOf tells them, also before they
+	// resolve it. In a job it is the rank.
+	Name uint32
 	// Datagram is the size in which RD sends, without the headers of UDP and IP.
 	// 0: 1472 octets, which Ethernet carries in one piece, or 16 KB on the loopback
 	// interface. A UD message is always one datagram, whatever its length.
@@ -51,6 +54,7 @@ type Device struct {
 	attr     rdma.Attr
 	socket   *socket
 	keys     *keyring
+	name     uint32
 	datagram int // size of those that RD sends
 	start    time.Time
 	now      time.Duration
@@ -90,7 +94,7 @@ type Drops struct {
 	NoRoom     uint64 // for want of a buffer; RD sends them again
 }
 
-var _ rdma.Device = (*Device)(nil)
+var _ rdma.NamedDevice = (*Device)(nil)
 
 // Open opens a socket and makes a device of it.
 func Open(c Config) (*Device, error) {
@@ -124,7 +128,7 @@ func Open(c Config) (*Device, error) {
 			SendCost: rdma.Cost{Fixed: 10_000, PerByte: 0.5}, ReadCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5}, PutCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5},
 			RegCost: rdma.Cost{Fixed: 100},
 		},
-		socket: s, keys: keys, start: time.Now(),
+		socket: s, keys: keys, name: c.Name, start: time.Now(),
 		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
 		outbox: newOutbox(),
 		table:  ddp.NewTable(rand.Reader, maxRegions),
@@ -158,19 +162,29 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	if !d.socket.reaches(parsed.at.addrPort) {
 		return 0, fmt.Errorf("dgram: %v cannot be reached from the socket on %v, which is of the other IP version; bind both to the same", parsed.at.addrPort, d.socket.local)
 	}
-	id := d.know(parsed.life, parsed.pair, &parsed.at.raw)
+	id := d.know(parsed.life, parsed.pair, parsed.name, &parsed.at.raw)
 	d.peers[id].at = parsed.at // where a stranger was heard from may be another interface
 	return id, nil
 }
 
+// NameOf is the number that a peer was opened with.
+func (d *Device) NameOf(id rdma.PeerID) (name uint32, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if int(id) >= len(d.peers) {
+		return 0, false
+	}
+	return d.peers[id].name, true
+}
+
 // know gives the handle of a peer, old or new.
-func (d *Device) know(l life, pair uint16, from *rawAddress) rdma.PeerID {
-	name := uint64(l)<<16 | uint64(pair)
-	id, ok := d.known[name]
+func (d *Device) know(l life, pair uint16, name uint32, from *rawAddress) rdma.PeerID {
+	both := uint64(l)<<16 | uint64(pair)
+	id, ok := d.known[both]
 	if !ok {
 		id = rdma.PeerID(len(d.peers))
-		d.known[name] = id
-		d.peers = append(d.peers, address{life: l, pair: pair, at: endpoint{from.addrPort(), *from}})
+		d.known[both] = id
+		d.peers = append(d.peers, address{life: l, pair: pair, name: name, at: endpoint{from.addrPort(), *from}})
 	}
 	return id
 }

@@ -12,7 +12,7 @@ import (
 // The device against those who are not of the job, and against what is left of earlier
 // ones.
 
-// station is a device with an RD queue pair.
+// station is a device with a queue pair.
 type station struct {
 	*Device
 	cq rdma.CQ
@@ -20,6 +20,11 @@ type station struct {
 }
 
 func newStation(t *testing.T, c Config) *station {
+	t.Helper()
+	return newStationOf(t, c, rdma.RD)
+}
+
+func newStationOf(t *testing.T, c Config, kind rdma.Transport) *station {
 	t.Helper()
 	s := &station{Device: openTest(t, c)}
 	var err error
@@ -30,7 +35,7 @@ func newStation(t *testing.T, c Config) *station {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.qp, err = s.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: s.cq, RecvCQ: s.cq, SRQ: srq}); err != nil {
+	if s.qp, err = s.NewQP(rdma.QPConfig{Type: kind, SendCQ: s.cq, RecvCQ: s.cq, SRQ: srq}); err != nil {
 		t.Fatal(err)
 	}
 	return s

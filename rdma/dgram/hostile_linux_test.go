@@ -95,7 +95,7 @@ func TestIdlePeersAreSmallInMemory(t *testing.T) {
 	at := rawOf(d.socket.local)
 	before := heap()
 	for i := range peers {
-		q.peer(d.know(life(1+i), 1, &at))
+		q.peer(d.know(life(1+i), 1, uint32(i), &at))
 	}
 	each := int(heap()-before) / peers
 	t.Logf("%d octets each", each)

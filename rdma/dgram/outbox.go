@@ -41,7 +41,7 @@ func (d *Device) nextLetter() *letter {
 func (d *Device) begin(l *letter, h *header, from uint16, to rdma.PeerID) []byte {
 	a := &d.peers[to]
 	l.to = a.at.raw
-	h.to, h.from, h.toLife = a.pair, from, a.life
+	h.to, h.from, h.toLife, h.name = a.pair, from, a.life, d.name
 	if !d.keys.stampHeader(h) {
 		// 2^48 datagrams at a million a second are nine years.
 		panic("dgram: the serial numbers of this device are used up")

@@ -70,7 +70,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 
 // Addr is what peers resolve.
 func (q *pair) Addr() rdma.Addr {
-	a := address{at: endpoint{addrPort: q.dev.socket.local}, life: q.dev.keys.life, pair: q.number}
+	a := address{at: endpoint{addrPort: q.dev.socket.local}, life: q.dev.keys.life, pair: q.number, name: q.dev.name}
 	return rdma.Addr(a.String())
 }
 

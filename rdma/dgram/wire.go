@@ -16,8 +16,9 @@ import (
 //	  6   6  life of the destination
 //	 12   6  life of the source
 //	 18   6  serial number of the datagram in the life of the source
-//	 24   4  sequence number        RD segments only
-//	 28   4  time of departure      RD segments only
+//	 24   4  name of the source
+//	 28   4  sequence number        RD segments only
+//	 32   4  time of departure      RD segments only
 //	  .   4  first number missing   with a receipt
 //	  .   4  time echoed            with a receipt
 //	  .   2  microseconds held      with a receipt
@@ -30,7 +31,9 @@ import (
 // A life is a random number that a device draws when it is opened and publishes
 // with its address. A datagram that was meant for an earlier process on the same
 // port names another life and is dropped, and so is one that somebody recorded and
-// plays again to a later one.
+// plays again to a later one. The name is the number that the user gave the process,
+// which in a job is its rank: a peer may be heard before it was resolved, and its name
+// tells who it is.
 
 type kind uint8
 
@@ -43,7 +46,7 @@ const (
 
 const (
 	version     = 1
-	headerLen   = 24
+	headerLen   = 28
 	numberedLen = 8
 	receiptLen  = 12
 
@@ -68,6 +71,7 @@ type header struct {
 	toLife     life
 	fromLife   life
 	serial     uint64
+	name       uint32 // of the source
 	number     psn
 	left       stamp
 	receipt    receipt
@@ -89,6 +93,7 @@ func (h *header) append(b []byte) []byte {
 	b = append48(b, uint64(h.toLife))
 	b = append48(b, uint64(h.fromLife))
 	b = append48(b, h.serial)
+	b = binary.BigEndian.AppendUint32(b, h.name)
 	if h.kind == kindSegment {
 		b = binary.BigEndian.AppendUint32(b, uint32(h.number))
 		b = binary.BigEndian.AppendUint32(b, uint32(h.left))
@@ -153,6 +158,7 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 	h.toLife = life(read48(b[6:]))
 	h.fromLife = life(read48(b[12:]))
 	h.serial = read48(b[18:])
+	h.name = binary.BigEndian.Uint32(b[24:])
 	b = b[headerLen:]
 	if h.kind == kindSegment {
 		if len(b) < numberedLen {

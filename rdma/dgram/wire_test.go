@@ -25,14 +25,14 @@ func TestHeaderOnTheWire(t *testing.T) {
 		h    header
 		want string
 	}{
-		{"unreliable", header{kind: kindUnreliable, to: 1, from: 2, toLife: 0xA1A2A3A4A5A6, fromLife: 0xB1B2B3B4B5B6, serial: 7},
-			"1100" + "0001" + "0002" + "a1a2a3a4a5a6" + "b1b2b3b4b5b6" + "000000000007"},
+		{"unreliable", header{kind: kindUnreliable, to: 1, from: 2, toLife: 0xA1A2A3A4A5A6, fromLife: 0xB1B2B3B4B5B6, serial: 7, name: 0xD1D2D3D4},
+			"1100" + "0001" + "0002" + "a1a2a3a4a5a6" + "b1b2b3b4b5b6" + "000000000007" + "d1d2d3d4"},
 		{"segment", header{kind: kindSegment, urgent: true, number: 0xC1C2C3C4, left: 9},
-			"1201" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "c1c2c3c4" + "00000009"},
+			"1201" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "c1c2c3c4" + "00000009"},
 		{"receipt", header{kind: kindReceipt, hasReceipt: true, receipt: seen},
-			"1302" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "11223344" + "55667788" + "99aa" + "0000"},
+			"1302" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "11223344" + "55667788" + "99aa" + "0000"},
 		{"segment-with-sightings", header{kind: kindSegment, hasReceipt: true, receipt: far},
-			"120e" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "00000000" +
+			"120e" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "00000000" + "00000000" +
 				"11223344" + "55667788" + "99aa" + "0000" + "0000000000000002" + "0000000000000000" + "0000000000000004"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -17,6 +17,7 @@ local f = {
   to_life = ProtoField.bytes("muster_dgram.to_life", "Life of the destination"),
   from_life = ProtoField.bytes("muster_dgram.from_life", "Life of the source"),
   serial = ProtoField.bytes("muster_dgram.serial", "Serial number"),
+  name = ProtoField.uint32("muster_dgram.name", "Name of the source"),
   number = ProtoField.uint32("muster_dgram.number", "Sequence number"),
   left = ProtoField.uint32("muster_dgram.left", "Time of departure"),
   next = ProtoField.uint32("muster_dgram.next", "First number missing"),
@@ -29,7 +30,7 @@ local f = {
 }
 dgram.fields = f
 
-local head, tail, tag_len = 24, 20, 16
+local head, tail, tag_len = 28, 20, 16
 local ddp = Dissector.get("iwarp_ddp_rdmap")
 
 -- CRC32C: the reflected polynomial of Castagnoli, ones at both ends.
@@ -69,7 +70,7 @@ function dgram.dissector(tvb, pinfo, tree)
   t:add(f.version, tvb(0, 1)); t:add(f.kind, tvb(0, 1))
   t:add(f.urgent, tvb(1, 1)); t:add(f.receipt, tvb(1, 1)); t:add(f.words, tvb(1, 1))
   t:add(f.to, tvb(2, 2)); t:add(f.from, tvb(4, 2))
-  t:add(f.to_life, tvb(6, 6)); t:add(f.from_life, tvb(12, 6)); t:add(f.serial, tvb(18, 6))
+  t:add(f.to_life, tvb(6, 6)); t:add(f.from_life, tvb(12, 6)); t:add(f.serial, tvb(18, 6)); t:add(f.name, tvb(24, 4))
   local at = head
   if kind == 2 then
     t:add(f.number, tvb(at, 4)); t:add(f.left, tvb(at + 4, 4))
