@@ -26,7 +26,8 @@ import (
 type LaneConfig struct {
 	Device rdma.Device
 	// Local says that it reaches the ranks of this host, each by its place among
-	// them. Otherwise it reaches every rank, by its number in the world.
+	// them. Otherwise it reaches every rank: a device that names its peers by the name,
+	// any other by the handle, which must be the number in the world.
 	Local bool
 }
 
@@ -36,8 +37,9 @@ type lane struct {
 	cq     rdma.CQ
 	qp     rdma.QP
 	srq    rdma.SRQ
-	byPeer []*p2p.Link // links by the device's handle
-	number int         // its place in Engine.lanes
+	names  rdma.NamedDevice // nil: its handles are places on the node, or ranks
+	byPeer []*p2p.Link      // links by the device's handle
+	number int              // its place in Engine.lanes
 	local  bool
 	alone  bool // only this rank itself can send over it
 	// regs keeps memory registered where that is dear; nil: each use registers.
@@ -61,6 +63,7 @@ func (e *Engine) openLanes() error {
 		}
 		d.dev, d.attr, d.number, d.local = c.Device, c.Device.Attr(), i, c.Local
 		d.alone = c.Local && e.client.LocalSize() == 1
+		d.names, _ = c.Device.(rdma.NamedDevice)
 		if d.attr.Pins {
 			d.regs = regcache.New(d.dev, regcache.Config{Bytes: e.cfg.RegisterCache})
 		}

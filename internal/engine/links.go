@@ -36,38 +36,60 @@ func (e *Engine) linkTo(rank int) *p2p.Link {
 		e.links[rank] = l
 		return l
 	}
-	peer := rdma.PeerID(rank)
-	if d.local {
-		peer = e.peerOf(rank)
-	}
-	return e.newLink(d, rank, peer)
+	l := e.newLink(d, rank)
+	switch {
+	case d.local:
+		d.meet(l, e.peerOf(rank))
+	case d.names == nil:
+		d.meet(l, rdma.PeerID(rank))
+	} // else open will learn the handle
+	return l
 }
 
-// arrivalLink makes the link of a peer that has sent something over a lane
-// before it was sent to. It is nil for a peer that cannot be.
+// arrivalLink is the link of a peer that has sent something over a lane before the
+// handle was known. It is nil for a peer that cannot be.
 func (e *Engine) arrivalLink(d *lane, peer rdma.PeerID) *p2p.Link {
 	rank := int(peer)
-	if d.local {
+	switch {
+	case d.local:
 		rank = e.rankOf(peer)
+	case d.names != nil:
+		name, ok := d.names.NameOf(peer)
+		if rank = int(name); !ok {
+			return nil
+		}
 	}
 	if rank < 0 || rank >= e.size || e.laneTo(rank) != d {
 		return nil
 	}
-	return e.newLink(d, rank, peer)
+	l := e.links[rank]
+	if l == nil {
+		l = e.newLink(d, rank)
+	}
+	if !l.Open { // else it has another handle: an earlier life of that rank, or an impostor
+		d.meet(l, peer)
+		return l
+	}
+	return nil
 }
 
-func (e *Engine) newLink(d *lane, rank int, peer rdma.PeerID) *p2p.Link {
-	l := &p2p.Link{Rank: rank, Host: e.hostOf(rank), Peer: peer, Dev: d.number, Attr: d.attr, QP: d.qp}
+func (e *Engine) newLink(d *lane, rank int) *p2p.Link {
+	l := &p2p.Link{Rank: rank, Host: e.hostOf(rank), Dev: d.number, Attr: d.attr, QP: d.qp}
 	e.m.SetUp(l)
 	if e.failed != nil {
 		e.m.FailLink(l, e.failed)
 	}
 	e.links[rank] = l
+	return l
+}
+
+// meet notes by which handle a lane knows the peer of a link.
+func (d *lane) meet(l *p2p.Link, peer rdma.PeerID) {
+	l.Meet(peer)
 	for int(peer) >= len(d.byPeer) {
 		d.byPeer = append(d.byPeer, nil)
 	}
 	d.byPeer[peer] = l
-	return l
 }
 
 // hostOf is the name of a rank's host, as far as it is known without asking.
@@ -128,7 +150,9 @@ func (e *Engine) open(l *p2p.Link) error {
 	if err != nil {
 		return fmt.Errorf("reach rank %d on %s over %s: %w", l.Rank, host, l.Attr.Name, err)
 	}
-	if peer != l.Peer {
+	if d := e.lanes[l.Dev]; d.names != nil {
+		d.meet(l, peer)
+	} else if peer != l.Peer {
 		return fmt.Errorf("reach rank %d on %s over %s: the device calls it peer %d, expected %d", l.Rank, host, l.Attr.Name, peer, l.Peer)
 	}
 	l.Open = true

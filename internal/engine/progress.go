@@ -126,6 +126,9 @@ func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 			e.m.FailLink(l, err)
 			return
 		}
+		for i := range wrs {
+			wrs[i].Peer = l.Peer // which may be known only now
+		}
 	}
 	if len(l.Wait) == 0 {
 		n := e.offer(l, wrs)

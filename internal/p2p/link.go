@@ -81,6 +81,12 @@ type partial struct {
 // bookkeeping for it.
 const eagerCharge = 128
 
+// Meet notes the device's handle for the peer, which may be learnt only when the
+// link is opened.
+func (l *Link) Meet(peer rdma.PeerID) {
+	l.Peer, l.one[0].Peer = peer, peer
+}
+
 // fail gives the peer up: nothing is sent to it any more.
 func (l *Link) fail(err error) {
 	l.Err = err
