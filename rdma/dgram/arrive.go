@@ -14,9 +14,12 @@ import (
 func (d *Device) arrive(s *slot) (kept bool) {
 	content, err := d.keys.check(s.data[:s.n])
 	if err != nil {
-		if err == errStranger {
+		switch err {
+		case errStranger:
 			d.drops.Strangers++
-		} else {
+		case errSecrecy:
+			d.drops.Secrecy++
+		default:
 			d.drops.Corrupt++
 		}
 		return false

@@ -23,6 +23,7 @@ func TestConformance(t *testing.T) {
 		{"loopback", Config{}, 0},
 		{"ethernet", Config{Datagram: ethernetDatagram}, 0},
 		{"storm", Config{Datagram: ethernetDatagram}, 0.1},
+		{"encrypted", Config{Datagram: ethernetDatagram, Encrypt: true}, 0},
 	} {
 		if v.share > 0 && testing.Short() {
 			continue // losses cost time

@@ -24,6 +24,9 @@ type Config struct {
 	// JobKey is the secret that all processes of the job share. A datagram that was
 	// not sealed with it is dropped before anything is done for it.
 	JobKey []byte
+	// Encrypt makes datagrams unreadable to others, and protects every octet against who
+	// can change them on their way. Peers must have the same setting.
+	Encrypt bool
 	// Name is a number that peers know this process by: NameOf tells them, also before they
 	// resolve it. In a job it is the rank.
 	Name uint32
@@ -89,6 +92,7 @@ type Drops struct {
 	Unsendable uint64 // going out, but the kernel refused them for good
 	Corrupt    uint64 // the checksum was wrong: look at the cables
 	Strangers  uint64 // not sealed with the job's key: somebody else uses the port
+	Secrecy    uint64 // encrypted and we do not encrypt, or the other way round: see Config.Encrypt
 	Malformed  uint64 // sealed by a peer, but nothing that this version understands
 	Astray     uint64 // for a process or a queue pair that is no more
 	NoRoom     uint64 // for want of a buffer; RD sends them again
@@ -113,7 +117,7 @@ func Open(c Config) (*Device, error) {
 	if !c.Bind.IsValid() {
 		return nil, errors.New("dgram: no address to bind the socket to is given; set Config.Bind to an address of this host with port 0")
 	}
-	keys, err := newKeyring(c.JobKey)
+	keys, err := newKeyring(c.JobKey, c.Encrypt)
 	if err != nil {
 		return nil, err
 	}

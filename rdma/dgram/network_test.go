@@ -83,7 +83,7 @@ type simPeer struct {
 func newNetwork(t *testing.T, nodes, mss int, w weather) *network {
 	n := &network{t: t, weather: w, random: rand.New(rand.NewPCG(7, uint64(nodes)))}
 	for i := range nodes {
-		keys, err := newKeyring([]byte("the key of the simulated job"))
+		keys, err := newKeyring([]byte("the key of the simulated job"), false)
 		if err != nil {
 			t.Fatal(err)
 		}

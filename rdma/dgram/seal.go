@@ -15,11 +15,19 @@ import (
 // The seal of a datagram: seal closes one that leaves, check looks at one that
 // came, before anything in it is believed and before anything is allocated for it.
 //
-// The CRC is the one that T1 6.3 keeps. It comes first because it is cheap and
+// The CRC is the one that T1 6.3 keeps. It is checked first because it is cheap and
 // because a wrong one means a bad cable, while a wrong tag behind a good CRC means a
-// stranger: the two are counted apart. The tag is AES-GCM over the datagram as
-// additional data, under a key that only the processes of the job have. Its nonce
-// is life and serial number of the source, which never come twice.
+// stranger: the two are counted apart. The tag is AES-GCM under a key that only the
+// processes of the job have. Its nonce is life and serial number of the source, which
+// never come twice. There are two seals, each with a key of its own:
+//
+//   - A plain datagram is authenticated as additional data: its first octets, in which
+//     the whole header and that of DDP have room, and the CRC, which binds the rest.
+//     Nobody outside the job can make a datagram or send one elsewhere. Who can change
+//     datagrams on their way can change octets of the user, because a CRC is no secret.
+//   - An encrypted one (Config.Encrypt) is readable as far as the nonce goes. All behind
+//     is encrypted, receipts too, and everything is authenticated. The CRC is over what
+//     is on the wire.
 
 const (
 	crcLen  = 4
@@ -29,43 +37,58 @@ const (
 	nonceAt  = 12 // life and serial number in the header
 	nonceLen = 12
 
+	// coveredLen is how much of a plain datagram the tag covers beside the CRC: no less
+	// than the headers, and whole blocks of the cipher.
+	coveredLen = 7*aes.BlockSize - crcLen
+
 	lastSerial = 1<<48 - 1
 )
 
 var (
 	errCorrupt  = errors.New("dgram: the checksum of the datagram is wrong")
 	errStranger = errors.New("dgram: the datagram was not sealed with the key of this job")
+	errSecrecy  = errors.New("dgram: the datagram is encrypted and this device does not encrypt, or the other way round")
 )
 
 // keyring seals and checks the datagrams of one device.
 type keyring struct {
-	tag    cipher.AEAD
-	crc    *crc32.Table
-	life   life
-	serial uint64 // of the last datagram
+	aead    cipher.AEAD
+	encrypt bool
+	crc     *crc32.Table
+	life    life
+	serial  uint64 // of the last datagram
+
+	// What the tag of a plain datagram covers, joined: one for each direction.
+	leaving, coming [coveredLen + crcLen]byte
 }
 
 // newKeyring draws a life and takes the job's key, which may be of any length but
 // not empty.
-func newKeyring(jobKey []byte) (*keyring, error) {
+func newKeyring(jobKey []byte, encrypt bool) (*keyring, error) {
 	if len(jobKey) == 0 {
 		return nil, errors.New("dgram: no job key is given: without one anybody could send to this process; give every process of the job the same random key")
 	}
-	key, err := hkdf.Key(sha256.New, jobKey, nil, "muster datagram 1", 16)
+	purpose := "muster datagram 2, plain"
+	if encrypt {
+		purpose = "muster datagram 2, encrypted"
+	}
+	key, err := hkdf.Key(sha256.New, jobKey, nil, purpose, 16)
 	if err != nil {
 		return nil, fmt.Errorf("dgram: derive the key for datagrams from the job's key: %w", err)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, fmt.Errorf("dgram: make the cipher for the authentication tag: %w", err)
+		return nil, fmt.Errorf("dgram: make the cipher for datagrams: %w", err)
 	}
-	tag, err := cipher.NewGCM(block)
+	aead, err := cipher.NewGCM(block)
 	if err != nil {
 		return nil, fmt.Errorf("dgram: make the authentication tag: %w", err)
 	}
-	return &keyring{tag: tag, crc: crc32.MakeTable(crc32.Castagnoli), life: drawLife()}, nil
+	return &keyring{aead: aead, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), life: drawLife()}, nil
 }
 
+// drawLife draws a number that no other device of the job has: among a thousand devices
+// two are alike once in 2^29 jobs.
 func drawLife() life {
 	var b [8]byte
 	for {
@@ -87,25 +110,57 @@ func (k *keyring) stampHeader(h *header) bool {
 	return true
 }
 
-// seal appends CRC and tag to a header and segment. There must be room for them.
+// seal closes a header and segment, and appends CRC and tag. There must be room for
+// them. An encrypted one is encrypted where it is.
 func (k *keyring) seal(d []byte) []byte {
-	d = binary.LittleEndian.AppendUint32(d, crc32.Checksum(d, k.crc))
-	return k.tag.Seal(d, d[nonceAt:nonceAt+nonceLen], nil, d)
+	if !k.encrypt {
+		d = binary.LittleEndian.AppendUint32(d, crc32.Checksum(d, k.crc))
+		return k.aead.Seal(d, nonceOf(d), nil, covered(d, &k.leaving))
+	}
+	d[1] |= flagEncrypted
+	n := len(d)
+	d = k.aead.Seal(d[:headerLen], nonceOf(d), d[headerLen:], d[:headerLen])
+	d = append(d, 0, 0, 0, 0)
+	copy(d[n+crcLen:], d[n:n+tagLen]) // the tag stands behind the CRC in both
+	binary.LittleEndian.PutUint32(d[n:], crc32.Checksum(d[:n], k.crc))
+	return d
 }
 
 // check gives the header and segment of a datagram that was sealed with the job's
-// key and came unharmed.
+// key and came unharmed. An encrypted one is decrypted where it is.
 func (k *keyring) check(d []byte) ([]byte, error) {
 	if len(d) < headerLen+sealLen {
 		return nil, errShort
 	}
-	sealed := d[:len(d)-tagLen]
-	content := sealed[:len(sealed)-crcLen]
-	if binary.LittleEndian.Uint32(sealed[len(content):]) != crc32.Checksum(content, k.crc) {
+	n := len(d) - sealLen
+	if binary.LittleEndian.Uint32(d[n:]) != crc32.Checksum(d[:n], k.crc) {
 		return nil, errCorrupt
 	}
-	if _, err := k.tag.Open(nil, d[nonceAt:nonceAt+nonceLen], d[len(sealed):], sealed); err != nil {
+	if k.encrypt != (d[1]&flagEncrypted != 0) {
+		return nil, errSecrecy
+	}
+	if !k.encrypt {
+		if _, err := k.aead.Open(nil, nonceOf(d), d[n+crcLen:], covered(d[:n+crcLen], &k.coming)); err != nil {
+			return nil, errStranger
+		}
+		return d[:n], nil
+	}
+	copy(d[n:], d[n+crcLen:])
+	if _, err := k.aead.Open(d[headerLen:headerLen], nonceOf(d), d[headerLen:n+tagLen], d[:headerLen]); err != nil {
 		return nil, errStranger
 	}
-	return content, nil
+	return d[:n], nil
+}
+
+func nonceOf(d []byte) []byte { return d[nonceAt : nonceAt+nonceLen] }
+
+// covered is what the tag covers of a plain datagram that ends with its CRC: all of a
+// short one, front and end of a longer one.
+func covered(d []byte, join *[coveredLen + crcLen]byte) []byte {
+	if len(d) <= len(join) {
+		return d
+	}
+	copy(join[:], d[:coveredLen])
+	copy(join[coveredLen:], d[len(d)-crcLen:])
+	return join[:]
 }

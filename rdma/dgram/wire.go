@@ -10,7 +10,7 @@ import (
 //
 //	off len
 //	  0   1  version (high four bits: 1) and kind (low four)
-//	  1   1  0x01 a receipt is wanted now, 0x02 a receipt is here, 0x1C words in it
+//	  1   1  0x01 a receipt is wanted now, 0x02 a receipt is here, 0x1C words in it, 0x20 encrypted
 //	  2   2  queue pair at the destination
 //	  4   2  queue pair at the source
 //	  6   6  life of the destination
@@ -26,7 +26,9 @@ import (
 //	  .  8n  sightings              with a receipt
 //	  .   .  DDP segment            RD and UD segments
 //	  .   4  CRC32C of all before
-//	  .  16  authentication tag of all before (seal.go)
+//	  .  16  authentication tag (seal.go)
+//
+// In an encrypted datagram that is so of everything from offset 28 to the CRC.
 //
 // A life is a random number that a device draws when it is opened and publishes
 // with its address. A datagram that was meant for an earlier process on the same
@@ -52,8 +54,10 @@ const (
 
 	flagUrgent  = 0x01
 	flagReceipt = 0x02
-	wordsShift  = 2
-	wordsMask   = 0x1C
+	// flagEncrypted is set and read by the seal.
+	flagEncrypted = 0x20
+	wordsShift    = 2
+	wordsMask     = 0x1C
 
 	// longestHeader is the room to leave before the segment.
 	longestHeader = headerLen + numberedLen + receiptLen + 8*len(sightings{})

@@ -8,7 +8,7 @@ import (
 )
 
 func testKeyring(t testing.TB, key string) *keyring {
-	k, err := newKeyring([]byte(key))
+	k, err := newKeyring([]byte(key), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestSealHoldsOutStrangers(t *testing.T) {
 	if _, err := ours.check(sealed(stranger, "hello")); !errors.Is(err, errStranger) {
 		t.Errorf("a datagram with another key: %v", err)
 	}
-	if _, err := newKeyring(nil); err == nil {
+	if _, err := newKeyring(nil, false); err == nil {
 		t.Error("a device without a key can be made")
 	}
 	for i := range d {
