@@ -35,6 +35,7 @@ func (eager) Begin(m *Machine, x *Xfer) {
 func (m *Machine) emitEager(l *Link, ctx uint32, src, tag int32, buf []byte, id uint64, sync bool) {
 	l.credit -= int64(len(buf)) + eagerCharge
 	l.Stats.ByProtocol[protoEager]++
+	m.sizes.add(protoEager, len(buf))
 	l.announce(envelopeKey(ctx, tag))
 	l.Stats.BytesSent += uint64(len(buf))
 	wr := m.packet(l)
@@ -147,6 +148,7 @@ func (m *Machine) keepEager(l *Link, p pattern, total int, data []byte, sync boo
 		l.partial = append(l.partial, partial{first: l.recvSeq - 1, filled: len(data), total: total, msg: g})
 	}
 	l.Stats.Unexpected++
+	m.kept.add(total)
 	m.match.file(g)
 }
 

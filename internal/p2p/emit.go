@@ -50,6 +50,7 @@ func (l *Link) lengthen(wr *rdma.SendWR, head uint16) {
 func (m *Machine) emitRTS(x *Xfer, proto uint8, first, second uint64) {
 	l := x.Link
 	l.Stats.ByProtocol[proto]++
+	m.sizes.add(proto, len(x.Buf))
 	l.announce(envelopeKey(x.Ctx, x.Tag))
 	l.Stats.BytesSent += uint64(len(x.Buf))
 	x.stage = stageRTS

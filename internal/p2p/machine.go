@@ -70,6 +70,7 @@ type Machine struct {
 	match      matcher
 	pool
 	habits habitRule
+	sizes  Sizes
 
 	// observe, if set, sees every event before its operation does: for tests
 	// and traces. It is not asked on the way of a short message.
@@ -116,6 +117,7 @@ func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]r
 	}
 	l.credit -= int64(n) + eagerCharge
 	l.Stats.ByProtocol[protoEager]++
+	m.sizes.add(protoEager, n)
 	l.recent[l.Stats.Sent%recentLen] = envelopeKey(ctx, tag) // announce, without offers
 	l.Stats.Sent++
 	l.Stats.BytesSent += uint64(n)

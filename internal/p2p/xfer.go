@@ -115,6 +115,7 @@ type pool struct {
 	msgs     *Msg // free messages
 	bigMsgs  *Msg // those that have kept a large buffer
 	bigBytes int  // how much that is
+	kept     kept
 }
 
 func (p *pool) get() *Xfer {
@@ -201,6 +202,9 @@ func (p *pool) getMsgFor(total int) *Msg {
 }
 
 func (p *pool) putMsg(g *Msg) {
+	if !g.rts {
+		p.kept.bytes -= g.Total
+	}
 	data := g.data[:0]
 	big := cap(data) > smallMsg
 	if big && p.bigBytes+cap(data) <= keepBig {

@@ -1,0 +1,78 @@
+package p2p
+
+// What a rank counts beside its links: the lengths of the messages it sends, by the
+// protocol that carries them (P3 section 3), and the memory its state takes. A message
+// costs two additions; everything else is worked out when somebody asks.
+
+import (
+	"math/bits"
+	"reflect"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// SizeClasses is how many classes of message lengths there are. Class 0 is for
+// messages without data, class k for those of 2^(k-1) to 2^k - 1 bytes; maxTotal
+// leaves the last ones empty.
+const SizeClasses = 64
+
+// SizeCount is the messages of a class.
+type SizeCount struct{ Messages, Bytes uint64 }
+
+// Sizes counts the messages that were sent, by protocol and class.
+type Sizes [protocolCount][SizeClasses]SizeCount
+
+func (s *Sizes) add(proto uint8, n int) {
+	c := &s[proto][bits.Len64(uint64(n))%SizeClasses]
+	c.Messages++
+	c.Bytes += uint64(n)
+}
+
+// Sizes is what this rank has sent. It is valid until the next call.
+func (m *Machine) Sizes() *Sizes { return &m.sizes }
+
+// kept counts the eager messages that have no receive yet.
+type kept struct{ bytes, peak int }
+
+func (k *kept) add(n int) {
+	k.bytes += n
+	k.peak = max(k.peak, k.bytes)
+}
+
+// Footprint is the memory of a machine in bytes, as far as it grows with what the
+// program does.
+type Footprint struct {
+	Links          int // what is known of peers, with packets that wait for the device
+	Operations     int // sends and receives, under way or to be used again
+	Matching       int // envelopes
+	UnexpectedPeak int // most data that waited for a receive at one time
+}
+
+// Footprint works out the memory of a machine and of its links.
+func (m *Machine) Footprint(links func(visit func(*Link))) (f Footprint) {
+	f.Operations = len(m.slab) * sizeOf[Xfer]()
+	for g := m.msgs; g != nil; g = g.free {
+		f.Operations += sizeOf[Msg]() + cap(g.data)
+	}
+	for g := m.bigMsgs; g != nil; g = g.free {
+		f.Operations += sizeOf[Msg]() + cap(g.data)
+	}
+	f.Matching = len(m.match.buckets)*sizeOf[*entry]() + m.match.entries*sizeOf[entry]()
+	for e := m.match.free; e != nil; e = e.chain {
+		f.Matching += sizeOf[entry]()
+	}
+	f.UnexpectedPeak = m.kept.peak
+	links(func(l *Link) { f.Links += l.footprint() })
+	return f
+}
+
+func (l *Link) footprint() int {
+	n := sizeOf[Link]() + cap(l.Wait)*sizeOf[rdma.SendWR]() + cap(l.choice)*sizeOf[choice]() +
+		cap(l.partial)*sizeOf[partial]() + cap(l.offers)*sizeOf[offer]() + cap(l.held)*sizeOf[heldPacket]()
+	for i := range l.held {
+		n += cap(l.held[i].pkt)
+	}
+	return n
+}
+
+func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }
