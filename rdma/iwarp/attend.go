@@ -26,7 +26,6 @@ type attendant struct {
 	ended   chan struct{} // closed when the goroutine has let go of what it had
 	epoll   int
 	wake    int  // an event that ends the sleep
-	waiting int  // calls of Wait that are under way
 	polls   uint // calls of Poll and Wait so far
 }
 
@@ -43,27 +42,6 @@ func (d *device) attend() error {
 	a.started, a.ended = true, make(chan struct{})
 	go d.attendSockets()
 	return nil
-}
-
-// newSleep is an epoll descriptor with an event in it that wakes who sleeps there.
-func newSleep() (epoll, wake int, err error) {
-	if epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return -1, -1, err
-	}
-	if wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-		_ = unix.Close(epoll)
-		return -1, -1, err
-	}
-	if err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
-		_, _ = unix.Close(epoll), unix.Close(wake)
-	}
-	return epoll, wake, err
-}
-
-// stir wakes who sleeps on such an event.
-func stir(wake int) {
-	one := [8]byte{1}
-	_, _ = unix.Write(wake, one[:]) // full means that a wake-up is due anyway
 }
 
 // attendSockets is the goroutine. It ends when the device is closed.
@@ -93,19 +71,25 @@ func (d *device) attendSockets() {
 	}
 }
 
-// moveFor moves the sockets that have something, unless the program does it. It is
-// false in that case.
+// moveFor moves the sockets that have something, unless the program does it, or sleeps
+// on them. It is false in that case.
 func (d *device) moveFor(ready []unix.EpollEvent, seen uint) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.attendant.waiting > 0 || d.attendant.polls != seen {
+	if d.attendant.polls != seen {
 		return false
 	}
+	alone := true
 	for i := range ready {
-		if q := d.socketOf(&ready[i]); q != nil {
+		q := d.socketOf(&ready[i])
+		switch {
+		case q == nil:
+		case q.sendCQ.sleep.sleepers+q.recvCQ.sleep.sleepers > 0:
+			alone = false
+		default:
 			q.progress()
 			q.sendCQ.moved, q.recvCQ.moved = true, true
 		}
 	}
-	return true
+	return alone
 }

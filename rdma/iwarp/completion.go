@@ -5,8 +5,6 @@ package iwarp
 import (
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -14,10 +12,7 @@ import (
 )
 
 // Completion queues. Poll moves the sockets of the queue pairs that complete here,
-// then hands out what has come. Wait sleeps on those sockets and on an event that
-// Wake sets.
-
-var _ rdma.ArmedCQ = (*completionQueue)(nil)
+// then hands out what has come. sleep.go has how it is waited for.
 
 type completionQueue struct {
 	dev    *device
@@ -26,13 +21,11 @@ type completionQueue struct {
 	head   int
 	count  int
 	lent   []lentBuffer // by the last Poll
-	epoll  int
-	moved  bool // by the attendant, since the last Poll
+	moved  bool         // by the attendant, since the last Poll
 	closed bool
+	sleep  sleep
 
-	wakeMu  sync.Mutex // Wake may be called at any time
-	wake    int
-	wakeEnd bool
+	polling bool // it is this queue's Poll that moves the sockets
 }
 
 // completion is one that was not polled yet.
@@ -53,7 +46,7 @@ func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	}
 	c := &completionQueue{dev: d, ring: make([]completion, 64)}
 	var err error
-	if c.epoll, c.wake, err = newSleep(); err != nil {
+	if c.sleep.epoll, c.sleep.wake, err = newSleep(); err != nil {
 		return nil, fmt.Errorf("iwarp: make what a completion queue sleeps on: %w", err)
 	}
 	d.cqs = append(d.cqs, c)
@@ -73,7 +66,9 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 	c.moved = false
 	c.dev.attendant.polls++
 	if c.count < len(out) || c.count == 0 {
+		c.polling = true
 		c.progress()
+		c.polling = false
 	}
 	n := min(len(out), c.count)
 	for i := range n {
@@ -98,7 +93,7 @@ func (c *completionQueue) progress() {
 		return
 	}
 	var ready [16]unix.EpollEvent
-	n, _ := unix.EpollWait(c.epoll, ready[:], 0) // an error is one of the next Wait
+	n, _ := unix.EpollWait(c.sleep.epoll, ready[:], 0) // an error is one of the next Wait
 	for i := range ready[:max(n, 0)] {
 		if q := c.dev.socketOf(&ready[i]); q != nil {
 			q.progress()
@@ -111,11 +106,15 @@ func (c *completionQueue) progress() {
 	}
 }
 
-// push adds a completion.
+// push adds a completion. Who sleeps here while another moves the socket is told: a queue
+// pair may have two completion queues.
 func (c *completionQueue) push(one completion) {
 	if c.closed {
 		one.loan.end()
 		return
+	}
+	if c.sleep.sleepers > 0 && c.count == 0 && !c.polling {
+		c.Wake()
 	}
 	if c.count == len(c.ring) {
 		larger := make([]completion, 2*len(c.ring))
@@ -126,79 +125,6 @@ func (c *completionQueue) push(one completion) {
 	}
 	c.ring[(c.head+c.count)&(len(c.ring)-1)] = one
 	c.count++
-}
-
-func (c *completionQueue) Wait(timeout time.Duration) error {
-	c.dev.mu.Lock()
-	closed, busy := c.closed, c.busy()
-	c.dev.mu.Unlock()
-	switch {
-	case closed:
-		return rdma.ErrClosed
-	case busy || timeout <= 0:
-		return nil
-	}
-	return c.sleep(timeout)
-}
-
-// busy tells whether Poll has something to do that no socket will tell of.
-func (c *completionQueue) busy() bool {
-	return c.count > 0 || c.moved || slices.ContainsFunc(c.pairs, (*queuePair).runnable)
-}
-
-// Arm gets ready for WaitArmed. What a socket has by then ends that wait at once.
-func (c *completionQueue) Arm() bool {
-	c.dev.mu.Lock()
-	defer c.dev.mu.Unlock()
-	return !c.closed && !c.busy()
-}
-
-func (c *completionQueue) WaitArmed(timeout time.Duration) error {
-	c.dev.mu.Lock()
-	closed := c.closed
-	c.dev.mu.Unlock()
-	if closed {
-		return rdma.ErrClosed
-	}
-	return c.sleep(timeout)
-}
-
-// sleep waits for the sockets and for Wake. The attendant stays away meanwhile: the
-// sockets are looked after.
-func (c *completionQueue) sleep(timeout time.Duration) error {
-	a := &c.dev.attendant
-	c.dev.mu.Lock()
-	if c.busy() { // the attendant was faster
-		c.dev.mu.Unlock()
-		return nil
-	}
-	a.waiting++
-	c.dev.mu.Unlock()
-	var ready [4]unix.EpollEvent
-	ms := int(min((timeout+time.Millisecond-1)/time.Millisecond, 1<<30))
-	n, err := unix.EpollWait(c.epoll, ready[:], ms)
-	c.dev.mu.Lock()
-	a.waiting--
-	a.polls++
-	c.dev.mu.Unlock()
-	if err != nil && err != unix.EINTR {
-		return fmt.Errorf("iwarp: wait for the sockets of a completion queue: %w", err)
-	}
-	for _, e := range ready[:max(n, 0)] {
-		if int(e.Fd) == c.wake {
-			var count [8]byte
-			_, _ = unix.Read(c.wake, count[:]) // it only has to be 0 again
-		}
-	}
-	return nil
-}
-
-func (c *completionQueue) Wake() {
-	c.wakeMu.Lock()
-	defer c.wakeMu.Unlock()
-	if !c.wakeEnd {
-		stir(c.wake)
-	}
 }
 
 func (c *completionQueue) Close() error {
@@ -214,9 +140,6 @@ func (c *completionQueue) close() {
 	}
 	c.closed = true
 	c.count = 0
-	c.wakeMu.Lock()
-	c.wakeEnd = true
-	_, _ = unix.Close(c.wake), unix.Close(c.epoll)
-	c.wakeMu.Unlock()
+	c.sleep.end()
 	c.dev.cqs = slices.DeleteFunc(c.dev.cqs, func(other *completionQueue) bool { return other == c })
 }

@@ -21,7 +21,8 @@ import (
 type queuePair struct {
 	dev    *device
 	id     ddp.StreamID
-	token  uint64 // names the queue pair to who connects
+	name   rdma.PeerID // of the peer, to the user: goes into completions
+	token  uint64      // names the queue pair to who connects
 	addr   rdma.Addr
 	sendCQ *completionQueue
 	recvCQ *completionQueue
@@ -63,7 +64,7 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if cfg.Type != rdma.RC {
 		return nil, fmt.Errorf("iwarp: a queue pair of this device is RC: %w; package rdma/dgram has the others", rdma.ErrUnsupported)
 	}
-	q := &queuePair{dev: d, fd: -1}
+	q := &queuePair{dev: d, fd: -1, name: cfg.Peer}
 	var ok1, ok2 bool
 	q.sendCQ, ok1 = cfg.SendCQ.(*completionQueue)
 	q.recvCQ, ok2 = cfg.RecvCQ.(*completionQueue)
@@ -184,10 +185,10 @@ func (q *queuePair) watchFor(want uint32) {
 	q.event = unix.EpollEvent{Events: want, Fd: int32(q.fd)}
 	event := &q.event
 	if !q.sendCQ.closed {
-		_ = unix.EpollCtl(q.sendCQ.epoll, op, q.fd, event)
+		_ = unix.EpollCtl(q.sendCQ.sleep.epoll, op, q.fd, event)
 	}
 	if q.recvCQ != q.sendCQ && !q.recvCQ.closed {
-		_ = unix.EpollCtl(q.recvCQ.epoll, op, q.fd, event)
+		_ = unix.EpollCtl(q.recvCQ.sleep.epoll, op, q.fd, event)
 	}
 	if q.dev.attendant.started {
 		_ = unix.EpollCtl(q.dev.attendant.epoll, op, q.fd, event)
@@ -232,7 +233,7 @@ func (q *queuePair) flush(f ddp.Fault) {
 			if f == ddp.FaultTooLong {
 				status = rdma.StatusTooLong
 			}
-			q.recvCQ.push(completion{Completion: rdma.Completion{ID: wr.ID, Op: rdma.OpRecv, Status: status}})
+			q.recvCQ.push(completion{Completion: rdma.Completion{ID: wr.ID, Peer: q.name, Op: rdma.OpRecv, Status: status}})
 		}
 	}, func(uint64, bool) {})
 	for q.works.count > 0 {
@@ -259,7 +260,7 @@ func (q *queuePair) complete(w *work, status rdma.Status, n int) {
 	if w.flags&rdma.Inline != 0 && status == rdma.StatusOK {
 		return
 	}
-	q.sendCQ.push(completion{Completion: rdma.Completion{ID: w.id, Op: w.op, Status: status, Len: uint64(n)}})
+	q.sendCQ.push(completion{Completion: rdma.Completion{ID: w.id, Peer: q.name, Op: w.op, Status: status, Len: uint64(n)}})
 }
 
 // hangUp closes the socket.

@@ -144,7 +144,7 @@ func (q *queuePair) happened() {
 func (q *queuePair) Take() (rdma.RecvWR, bool) { return q.recvs.take(q.in.hint, q.in.whole) }
 
 func (q *queuePair) received(e *ddp.Event) {
-	c := completion{Completion: rdma.Completion{Op: rdma.OpRecv, ID: e.Recv.ID,
+	c := completion{Completion: rdma.Completion{Op: rdma.OpRecv, ID: e.Recv.ID, Peer: q.name,
 		Data: e.Recv.Body.Slice(0, int(e.Len)), Len: uint64(e.Len)}}
 	if q.recvs.lend {
 		c.ID, c.loan = 0, lentBuffer{q.recvs, e.Recv.ID}

@@ -18,6 +18,7 @@ type receiveQueue struct {
 	lowWater int
 	warned   bool // OpLowWater was told since the queue was full enough
 	closed   bool
+	missed   bool // somebody asked and got nothing
 
 	posted []rdma.RecvWR // a ring of count from head
 	head   int
@@ -87,10 +88,24 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (int, error) {
 		r.count++
 	}
 	r.warned = r.warned && r.count < r.lowWater
+	if r.missed && n > 0 {
+		r.missed = false
+		r.dev.wakeStarved(r)
+	}
 	if n < len(wrs) {
 		return n, rdma.ErrAgain
 	}
 	return n, nil
+}
+
+// wakeStarved wakes who sleeps on a queue pair that can go on now: its socket is not
+// watched while it has no buffer.
+func (d *device) wakeStarved(r *receiveQueue) {
+	for _, q := range d.queues {
+		if q.recvs == r && q.in.starved && q.recvCQ.sleep.sleepers > 0 {
+			q.recvCQ.Wake()
+		}
+	}
 }
 
 // take gives a buffer for a message that has at least size bytes; whole says that
@@ -102,6 +117,7 @@ func (r *receiveQueue) take(size int, whole bool) (rdma.RecvWR, bool) {
 	case r.lend:
 		return r.large.take(largeBit)
 	case r.count == 0:
+		r.missed = true
 		return rdma.RecvWR{}, false
 	}
 	wr := r.posted[r.head]

@@ -1,0 +1,212 @@
+package iwarp
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Completion queues as files that are slept on together.
+
+// readable sleeps on a file and tells whether something has come.
+func readable(t *testing.T, fd int, limit time.Duration) bool {
+	t.Helper()
+	look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(look, int(limit/time.Millisecond))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n > 0
+	}
+}
+
+// idle polls until the queue may sleep, and leaves it asleep.
+func (e *end) idle() {
+	e.t.Helper()
+	cq := e.cq.(rdma.FileCQ)
+	for deadline := time.Now().Add(5 * time.Second); ; {
+		if cq.Sleep(time.Second) == time.Second && !readable(e.t, cq.File(), 0) {
+			return
+		}
+		cq.Awake()
+		e.poll()
+		if time.Now().After(deadline) {
+			e.t.Fatal("after 5 s of polling the queue may still not sleep")
+		}
+	}
+}
+
+func (e *end) sendSome() {
+	e.t.Helper()
+	if n, err := e.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 1}}); n != 1 || err != nil {
+		e.t.Fatal(n, err)
+	}
+}
+
+func TestAFileTellsWhenToPoll(t *testing.T) {
+	for _, noThread := range []bool{false, true} {
+		a, b := newPair(t, Config{NoThread: noThread})
+		cq := b.cq.(rdma.FileCQ)
+		for _, c := range []struct {
+			name string
+			do   func()
+		}{
+			{"a message comes", a.sendSome},
+			{"Wake is called", cq.Wake},
+			{"the peer ends", func() { _ = a.qp.Close() }},
+		} {
+			b.idle()
+			if readable(t, cq.File(), 20*time.Millisecond) {
+				t.Fatalf("NoThread %v: the file is readable before %s", noThread, c.name)
+			}
+			c.do()
+			if !readable(t, cq.File(), 5*time.Second) {
+				t.Fatalf("NoThread %v: %s and the file is not readable", noThread, c.name)
+			}
+			cq.Awake()
+			b.poll()
+		}
+		if len(b.got) != 1 || b.got[0].Op != rdma.OpRecv {
+			t.Errorf("NoThread %v: the completions are %+v, expected one message", noThread, b.got)
+		}
+	}
+}
+
+// TestSleepSeesWhatNoSocketTells: what the attendant has taken in already, and a
+// completion that was not polled.
+func TestSleepSeesWhatNoSocketTells(t *testing.T) {
+	a, b := newPair(t, Config{})
+	b.idle()
+	cq := b.cq.(rdma.FileCQ)
+	cq.Awake()
+	a.sendSome()
+	q := b.qp.(*queuePair)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		q.dev.mu.Lock()
+		n := b.cq.(*completionQueue).count
+		q.dev.mu.Unlock()
+		if n > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the attendant has not taken the message in for 10 s")
+		}
+	}
+	if d := cq.Sleep(time.Second); d != 0 {
+		t.Errorf("with a message to be polled Sleep allows %v", d)
+	}
+	cq.Awake()
+	b.poll()
+	if len(b.got) != 1 {
+		t.Errorf("%d messages are polled, expected 1", len(b.got))
+	}
+}
+
+// TestASleeperIsWokenByWhoMovesItsSocket: a queue pair with two completion queues is
+// moved by whoever polls one of them, and the other may be asleep; a buffer may come
+// when nobody watches the socket for want of one.
+func TestASleeperIsWokenByWhoMovesItsSocket(t *testing.T) {
+	a, b := newEnd(t, Config{NoThread: true}), newEnd(t, Config{NoThread: true})
+	other, err := b.dev.NewCQ(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	qp, err := b.dev.NewQP(rdma.QPConfig{Type: rdma.RC, SendCQ: other, RecvCQ: b.cq})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(join(a.qp, qp, 5*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	cq := b.cq.(rdma.FileCQ)
+	post := func() {
+		if n, err := qp.PostRecv([]rdma.RecvWR{{ID: 1, Body: rdma.MemOf(make([]byte, 8))}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	starved := qp.(*queuePair)
+	for _, c := range []struct {
+		name          string
+		before, while func()
+	}{
+		{"another queue is polled", post, func() {
+			for deadline := time.Now().Add(5 * time.Second); b.cq.(*completionQueue).count == 0; {
+				other.Poll(nil)
+				if time.Now().After(deadline) {
+					t.Fatal("polling the other queue does not take the message in")
+				}
+			}
+		}},
+		{"a buffer comes", func() {}, func() {
+			pollUntil(t, "the message waits for a buffer", func() bool { other.Poll(nil); return starved.in.starved })
+			for readable(t, cq.File(), 0) {
+				cq.Awake() // the socket itself has told
+				cq.Sleep(time.Second)
+			}
+			post()
+		}},
+	} {
+		a.got, b.got = nil, nil
+		b.idle()
+		c.before()
+		a.sendSome()
+		a.poll()
+		c.while()
+		if !readable(t, cq.File(), 5*time.Second) {
+			t.Fatalf("%s and the sleeper is not woken", c.name)
+		}
+		cq.Awake()
+		pollUntil(t, "the message has come", func() bool { return len(b.got) == 1 }, a, b)
+	}
+}
+
+// TestCompletionsCarryThePeer of the queue pair they are of, whatever they report.
+func TestCompletionsCarryThePeer(t *testing.T) {
+	a := newEnd(t, Config{})
+	var qps [2]rdma.QP
+	var peers [2]*end
+	for i := range qps {
+		var err error
+		if qps[i], err = a.dev.NewQP(rdma.QPConfig{Type: rdma.RC, SendCQ: a.cq, RecvCQ: a.cq, Peer: rdma.PeerID(40 + i)}); err != nil {
+			t.Fatal(err)
+		}
+		peers[i] = newEnd(t, Config{})
+		if err := errors.Join(join(qps[i], peers[i].qp, 5*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := qps[i].PostRecv([]rdma.RecvWR{{ID: uint64(i), Body: rdma.MemOf(make([]byte, 8))}, {ID: uint64(i), Body: rdma.MemOf(make([]byte, 8))}}); n != 2 || err != nil {
+			t.Fatal(n, err)
+		}
+		mr, err := peers[i].dev.Register(make([]byte, 8), rdma.RemoteWrite|rdma.RemoteRead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		peers[i].sendSome()
+		for _, op := range []rdma.Op{rdma.OpSend, rdma.OpWrite, rdma.OpRead} {
+			if n, err := qps[i].PostSend([]rdma.SendWR{{ID: uint64(i), Op: op, Body: rdma.MemOf(make([]byte, 8)), Remote: mr.Base, RKey: mr.RKey}}); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+	}
+	pollUntil(t, "everything has completed", func() bool { return len(a.got) == 8 }, a, peers[0], peers[1])
+	for i, peer := range peers { // and a failure
+		_ = peer.dev.Close()
+		if n, err := qps[i].PostSend([]rdma.SendWR{{ID: uint64(i), Op: rdma.OpRead, Body: rdma.MemOf(make([]byte, 8))}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	pollUntil(t, "the failures have completed", func() bool { return len(a.got) == 10 }, a)
+	for _, c := range a.got {
+		if c.Peer != rdma.PeerID(40+c.ID) {
+			t.Errorf("a completion of queue pair %d is %+v", c.ID, c)
+		}
+	}
+}
