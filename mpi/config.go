@@ -61,9 +61,9 @@ type Config struct {
 	// Default false.
 	NoMemfd bool `env:"MUSTER_NO_MEMFD"`
 	// Network is what carries messages between hosts: "ofi" (libfabric, any
-	// provider), "ofi:PROVIDER" such as "ofi:tcp;ofi_rxm", or "none". Default:
-	// what the program was built with and the host has; muster explain network
-	// tells.
+	// provider), "ofi:PROVIDER" such as "ofi:tcp;ofi_rxm", "iwarp" (RDMA in software
+	// over any Ethernet), or "none". Default: libfabric if the program was built with
+	// it and the host has it, else iwarp; muster explain network tells.
 	Network string `env:"MUSTER_NETWORK"`
 	// Interface is the network interface between hosts, or its address. Default:
 	// chosen; muster explain network tells how.

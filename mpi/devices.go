@@ -3,14 +3,19 @@ package mpi
 // The devices this library is built with. Only this file names them.
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/nodecoll"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/ofi"
 	"github.com/muster-mpi/muster/rdma/shm"
 )
@@ -81,10 +86,16 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 	if cfg.Network == noNetwork {
 		return nil, fmt.Errorf("mpi: rank %d: the job needs a network (%s), and MUSTER_NETWORK is none", client.Rank(), why)
 	}
+	if cfg.Network == softwareNetwork {
+		return openSoftware(cfg, client, why)
+	}
 	c := networkConfig(cfg)
 	c.Index, c.Peers, c.Job = client.Rank(), client.Size(), client.JobID()
 	c.Reach = client.LocalSize() < client.Size()
 	dev, err := ofi.Open(c)
+	if cfg.Network == "" && errors.Is(err, ofi.ErrMissing) {
+		return openSoftware(cfg, client, why)
+	}
 	if err != nil {
 		advice := "; muster explain network tells what there is"
 		if errors.Is(err, ofi.ErrMissing) {
@@ -95,8 +106,59 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 	return dev, nil
 }
 
-// noNetwork is the Config.Network that forbids one.
-const noNetwork = "none"
+// openSoftware opens the device that needs nothing but Ethernet: software iWARP. The
+// key of the job is drawn by rank 0 and travels through the launcher.
+func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, error) {
+	fail := func(err error) (rdma.Device, error) {
+		return nil, fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w", client.Rank(), client.Host(), why, err)
+	}
+	key, err := networkKey(cfg, client)
+	if err != nil {
+		return fail(err)
+	}
+	var at netip.Addr
+	if at, err = networkAddress(cfg.Interface, client.LocalSize() < client.Size()); err != nil {
+		return fail(err)
+	}
+	dev, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Name: uint32(client.Rank())})
+	if err != nil {
+		return fail(err)
+	}
+	return dev, nil
+}
+
+// networkKey is the secret that all ranks of the job share.
+func networkKey(cfg *Config, client pmi.Client) ([]byte, error) {
+	const name = "muster-network-key"
+	limit := cfg.StartTimeout
+	if limit == 0 {
+		limit = time.Minute
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if client.Rank() == 0 {
+		key := make([]byte, 32)
+		rand.Read(key) // never fails: crypto/rand
+		if err := client.Put(name, key); err != nil {
+			return nil, fmt.Errorf("publish the key of the network: %w", err)
+		}
+	}
+	if err := client.Fence(ctx); err != nil {
+		return nil, fmt.Errorf("wait for the key of the network: %w", err)
+	}
+	key, err := client.Get(ctx, 0, name)
+	if err != nil {
+		return nil, fmt.Errorf("fetch the key of the network from rank 0: %w", err)
+	}
+	return key, nil
+}
+
+const (
+	// noNetwork is the Config.Network that forbids one.
+	noNetwork = "none"
+	// softwareNetwork is the one that is always there.
+	softwareNetwork = "iwarp"
+)
 
 // networkConfig is what Config says of the network.
 func networkConfig(cfg *Config) ofi.Config {
@@ -105,10 +167,10 @@ func networkConfig(cfg *Config) ofi.Config {
 }
 
 func checkNetwork(s string) error {
-	if s == "" || s == noNetwork || s == "ofi" || strings.HasPrefix(s, "ofi:") && len(s) > len("ofi:") {
+	if s == "" || s == noNetwork || s == softwareNetwork || s == "ofi" || strings.HasPrefix(s, "ofi:") && len(s) > len("ofi:") {
 		return nil
 	}
-	return fmt.Errorf("mpi: Config.Network (MUSTER_NETWORK) is %q; want ofi, ofi:PROVIDER such as ofi:net, or none", s)
+	return fmt.Errorf("mpi: Config.Network (MUSTER_NETWORK) is %q; want iwarp, ofi, ofi:PROVIDER such as ofi:net, or none", s)
 }
 
 // BareDevice opens another device of the kind that carries most messages of c,
