@@ -1,0 +1,57 @@
+package shm
+
+// What the device holds, for rdma.CountingDevice. Nothing is counted on the way of a
+// message. Where ranks are processes, only those pages of the segment count that
+// somebody has touched, since the system gives no others; between goroutines the parts
+// count as they were allocated. A peer's segment is the peer's memory.
+
+import (
+	"reflect"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+var _ rdma.CountingDevice = (*Device)(nil)
+
+// Count tells what the device holds.
+func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
+	if d.closed {
+		return
+	}
+	s := d.seg
+	if s.heap {
+		add(rdma.MemoryReceive, uint64(len(s.mem)))
+		d.countHeap(add)
+	} else {
+		p := s.geo.parts(false)
+		add(rdma.MemoryReceive, touched(s.mem[:p.slots]))
+		add(rdma.MemoryTables, touched(s.mem[p.slots:p.rings]))
+		add(rdma.MemoryRings, touched(s.mem[p.rings:p.end]))
+	}
+	known := uint64(0)
+	for _, p := range d.peers {
+		if p != nil {
+			known++
+		}
+	}
+	add(rdma.MemoryPeers, known*sizeOf[peer]()+uint64(cap(d.peers))*sizeOf[*peer]())
+	add(rdma.PeersKnown, known)
+	add(rdma.PeersRinged, uint64(len(d.rings)))
+}
+
+// countHeap counts what is made on first use between goroutines.
+func (d *Device) countHeap(add func(name rdma.Counter, value uint64)) {
+	s := d.seg
+	for i := range s.ringChunks {
+		if r := s.ringChunks[i].Load(); r != nil {
+			add(rdma.MemoryRings, uint64(lineBytes+len(r.cells)*lineBytes+len(r.bytes)))
+		}
+	}
+	for i := range s.slotChunks {
+		if c := s.slotChunks[i].Load(); c != nil {
+			add(rdma.MemoryTables, sizeOf[[slotsPerChunk]slot]())
+		}
+	}
+}
+
+func sizeOf[T any]() uint64 { return uint64(reflect.TypeFor[T]().Size()) }

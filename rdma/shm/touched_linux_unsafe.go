@@ -1,0 +1,28 @@
+//go:build linux
+
+package shm
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// touched is how many bytes of a mapping have pages, by mincore(2). mem begins at a
+// page.
+func touched(mem []byte) uint64 {
+	if len(mem) == 0 {
+		return 0
+	}
+	page := unix.Getpagesize()
+	in := make([]byte, (len(mem)+page-1)/page)
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)), uintptr(unsafe.Pointer(&in[0])))
+	if errno != 0 {
+		return uint64(len(mem)) // it cannot be known: what it may become
+	}
+	n := 0
+	for _, b := range in {
+		n += int(b & 1)
+	}
+	return uint64(n * page)
+}
