@@ -64,6 +64,8 @@ type Engine struct {
 	scratch []*p2p.Xfer // for WaitSome
 	active  []*Collective
 	tmps    [][]byte // scratch memory of collectives, free
+	began   time.Time
+	waited  waitTime
 
 	driver   *p2p.Waiter // the goroutine that polls for all, if any
 	parked   bool        // it is parked in the device
@@ -88,7 +90,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, client: cfg.Client, board: cfg.Client.Board(),
 		rank: cfg.Client.Rank(), size: cfg.Client.Size(),
-		spin: cfg.Spin, yields: cfg.Yield, links: make(map[int]*p2p.Link),
+		spin: cfg.Spin, yields: cfg.Yield, links: make(map[int]*p2p.Link), began: time.Now(),
 	}
 	e.mu.shared = !canBias()
 	if e.spin == 0 {

@@ -4,6 +4,8 @@ package engine
 // see. Who arrives last opens it; those who wait poll meanwhile, for others may need
 // an answer from them.
 
+import "time"
+
 // Arrive counts this rank in at the gate of the job; 0 if it has none.
 func (e *Engine) Arrive() (opening uint64, last bool) { return e.board.Arrive() }
 
@@ -23,8 +25,10 @@ func (e *Engine) OpenGate(opening uint64, wake func(rank int) error) error {
 // AwaitGate waits for the gate to open, as long as waiting without sleep makes
 // sense. If it has not opened then, it says so: a message will come.
 func (e *Engine) AwaitGate(opening uint64) bool {
+	var long time.Time // since when the core is given away
 	for i := range e.spin + e.yields {
 		if e.board.Opened(opening) {
+			e.waitedLong(long)
 			e.backOnDuty()
 			return true
 		}
@@ -42,10 +46,23 @@ func (e *Engine) AwaitGate(opening uint64) bool {
 			break
 		}
 		if i >= e.spin {
+			if long.IsZero() {
+				long = time.Now()
+			}
 			e.giveWay(i)
 		}
 	}
+	e.waitedLong(long)
 	e.board.FallAsleep(e.rank, opening)
 	e.backOnDuty()
 	return e.board.Opened(opening) && e.board.WakeUp(e.rank, opening)
+}
+
+// waitedLong counts a wait, if it was a long one.
+func (e *Engine) waitedLong(since time.Time) {
+	if !since.IsZero() {
+		e.lock()
+		e.waited.since(since)
+		e.unlock()
+	}
 }

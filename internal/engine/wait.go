@@ -206,6 +206,7 @@ func (e *Engine) wakeProbers() {
 func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, xs []*p2p.Xfer) {
 	e.driver = w
 	shown := false
+	var long time.Time // since when the core is given away
 	start := 0
 	if e.Crowded() {
 		start = e.spin // waitOne has spun; others want the core
@@ -227,6 +228,9 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 			e.lock()
 		case idle < e.spin:
 		case idle < e.spin+e.yields:
+			if long.IsZero() {
+				long = time.Now()
+			}
 			e.unlock()
 			e.giveWay(idle)
 			e.lock()
@@ -245,6 +249,9 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 	}
 	if shown {
 		e.board.Running(e.rank)
+	}
+	if !long.IsZero() {
+		e.waited.since(long)
 	}
 	e.driver = nil
 }

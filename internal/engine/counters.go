@@ -1,0 +1,135 @@
+package engine
+
+// What the rank has counted, gathered: the machine's and the links' counts, those of
+// the devices and of the registration caches, and the memory that the engine keeps
+// itself. All of it lies under the engine's lock, which the calls of a rank take
+// anyway; gathering costs microseconds and happens when somebody asks.
+
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/prof"
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// waitTime is the time in which calls waited and gave their core away. Waits that
+// spinning ends are not timed: they are as short as the look at the clock.
+type waitTime struct {
+	total time.Duration
+	times uint64
+}
+
+func (w *waitTime) since(began time.Time) {
+	w.total += time.Since(began)
+	w.times++
+}
+
+// Counters gathers the counters of this rank.
+func (e *Engine) Counters() prof.Counters {
+	e.lock()
+	defer e.unlock()
+	c := prof.Counters{Rank: e.rank, Host: e.client.Host()}
+	c.Add(prof.TimeRunning, uint64(time.Since(e.began)))
+	c.Add(prof.TimeWaiting, uint64(e.waited.total))
+	c.Add(prof.Waits, e.waited.times)
+	if e.client.LocalRank() == 0 {
+		c.Add(prof.Hosts, 1)
+	}
+	e.countMessages(&c)
+	e.countLinks(&c)
+	e.countMemory(&c)
+	for _, d := range e.lanes {
+		d.count(&c)
+	}
+	if e.deputy != nil {
+		s := e.deputy.stats
+		c.Add(prof.BackgroundDuties, s.Duties)
+		c.Add(prof.BackgroundWakes, s.Wakes)
+		c.Add(prof.BackgroundServed, s.Served)
+	}
+	return c
+}
+
+// countMessages adds the lengths of the messages that were sent.
+func (e *Engine) countMessages(c *prof.Counters) {
+	sizes := e.m.Sizes()
+	for p, name := range p2p.Protocols() {
+		for class, n := range sizes[p] {
+			if n.Messages > 0 {
+				c.AddSizes(name, class, n.Messages, n.Bytes)
+			}
+		}
+	}
+}
+
+func (e *Engine) countLinks(c *prof.Counters) {
+	var s p2p.LinkStats
+	talked := uint64(0)
+	for _, l := range e.links {
+		t := &l.Stats
+		s.Sent, s.BytesSent = s.Sent+t.Sent, s.BytesSent+t.BytesSent
+		s.Received, s.BytesRx = s.Received+t.Received, s.BytesRx+t.BytesRx
+		s.Unexpected += t.Unexpected
+		s.NoCredit += t.NoCredit
+		s.ControlBytes += t.ControlBytes
+		s.Held, s.Duplicates = s.Held+t.Held, s.Duplicates+t.Duplicates
+		s.RTRSent, s.RTRUsed, s.RTRWasted = s.RTRSent+t.RTRSent, s.RTRUsed+t.RTRUsed, s.RTRWasted+t.RTRWasted
+		s.RTRRevoked, s.RTRStopped, s.RTRStale = s.RTRRevoked+t.RTRRevoked, s.RTRStopped+t.RTRStopped, s.RTRStale+t.RTRStale
+		if l.Rank != e.rank && t.Sent+t.Received > 0 {
+			talked++
+		}
+		if t.Sent > 0 {
+			c.Peers = append(c.Peers, prof.Pair{From: e.rank, To: l.Rank, Messages: t.Sent, Bytes: t.BytesSent})
+		}
+	}
+	c.Add(prof.MessagesSent, s.Sent)
+	c.Add(prof.MessagesReceived, s.Received)
+	c.Add(prof.MessagesUnexpected, s.Unexpected)
+	c.Add(prof.MessagesNoCredit, s.NoCredit)
+	c.Add(prof.BytesSent, s.BytesSent)
+	c.Add(prof.BytesReceived, s.BytesRx)
+	c.Add(prof.BytesControl, s.ControlBytes)
+	c.Add(prof.PacketsHeld, s.Held)
+	c.Add(prof.PacketsDuplicate, s.Duplicates)
+	c.Add(prof.OffersMade, s.RTRSent)
+	c.Add(prof.OffersUsed, s.RTRUsed)
+	c.Add(prof.OffersWasted, s.RTRWasted)
+	c.Add(prof.OffersRevoked, s.RTRRevoked)
+	c.Add(prof.OffersWithheld, s.RTRStopped)
+	c.Add(prof.OffersLate, s.RTRStale)
+	c.Add(prof.PeersTalkedTo, talked)
+	c.Add(prof.AddressesFetched, uint64(e.cards))
+}
+
+func (e *Engine) countMemory(c *prof.Counters) {
+	f := e.m.Footprint(func(visit func(*p2p.Link)) {
+		for _, l := range e.links {
+			visit(l)
+		}
+	})
+	c.Add(prof.MemoryLinks, uint64(f.Links))
+	c.Add(prof.MemoryOperations, uint64(f.Operations))
+	c.Add(prof.MemoryMatching, uint64(f.Matching))
+	c.Add(prof.MemoryUnexpected, uint64(f.UnexpectedPeak))
+	scratch := 0
+	for _, t := range e.tmps {
+		scratch += cap(t)
+	}
+	c.Add(prof.MemoryScratch, uint64(scratch))
+}
+
+// count adds what a lane's device and its registration cache have counted.
+func (d *lane) count(c *prof.Counters) {
+	c.Devices = append(c.Devices, d.attr.Name)
+	if dev, ok := d.dev.(rdma.CountingDevice); ok {
+		dev.Count(func(name rdma.Counter, value uint64) { c.Add(prof.Name(name), value) })
+	}
+	if d.regs != nil {
+		s := d.regs.Stats()
+		c.Add(prof.MemoryRegistered, uint64(s.Bytes))
+		c.Add(prof.RegistrationsHit, s.Hits)
+		c.Add(prof.RegistrationsMissed, s.Misses)
+		c.Add(prof.RegistrationsEvicted, s.Evicted+s.Aged+s.Retired)
+	}
+}

@@ -1,0 +1,114 @@
+package prof
+
+// The reduction: one rank's counters become a summary, and two summaries become one, in
+// any order and grouping, with the same result. So ranks can combine theirs along a
+// tree. On the way, and in files, a summary is JSON.
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Spread is a counter over the ranks of a job. Ranks that do not have it count as 0.
+type Spread struct {
+	Sum   uint64 `json:"sum"`
+	Min   uint64 `json:"min"`
+	Max   uint64 `json:"max"`
+	MaxAt int    `json:"max_at"` // the rank that has Max, the first of several
+}
+
+// Summary is what some ranks of a job, at the end all of them, have counted.
+type Summary struct {
+	Ranks   int             `json:"ranks"`
+	First   int             `json:"first_rank"` // the least of them
+	Devices []string        `json:"devices"`
+	Values  map[Name]Spread `json:"counters"`
+	Sizes   []SizeClass     `json:"message_sizes"`
+	Pairs   []Pair          `json:"busiest_pairs"`
+}
+
+// Summarize makes a summary of one rank.
+func Summarize(c *Counters) *Summary {
+	s := &Summary{Ranks: 1, First: c.Rank, Devices: slices.Sorted(slices.Values(c.Devices)), Values: make(map[Name]Spread, len(c.Values))}
+	for name, v := range c.Values {
+		s.Values[name] = Spread{Sum: v, Min: v, Max: v, MaxAt: c.Rank}
+	}
+	s.addSizes(c.Sizes)
+	s.Pairs = busiest(c.Peers)
+	return s
+}
+
+// Merge adds the ranks of another summary, which are others than those of s.
+func (s *Summary) Merge(o *Summary) {
+	for name, b := range o.Values {
+		a, ok := s.Values[name]
+		if !ok {
+			a = Spread{MaxAt: s.First}
+		}
+		s.Values[name] = a.merge(b)
+	}
+	for name, a := range s.Values {
+		if _, ok := o.Values[name]; !ok {
+			s.Values[name] = a.merge(Spread{MaxAt: o.First})
+		}
+	}
+	s.Ranks += o.Ranks
+	s.First = min(s.First, o.First)
+	s.Devices = append(s.Devices, o.Devices...)
+	slices.Sort(s.Devices)
+	s.Devices = slices.Compact(s.Devices)
+	s.addSizes(o.Sizes)
+	s.Pairs = busiest(append(s.Pairs, o.Pairs...))
+}
+
+func (a Spread) merge(b Spread) Spread {
+	a.Sum += b.Sum
+	a.Min = min(a.Min, b.Min)
+	if b.Max > a.Max || b.Max == a.Max && b.MaxAt < a.MaxAt {
+		a.Max, a.MaxAt = b.Max, b.MaxAt
+	}
+	return a
+}
+
+// addSizes adds classes of messages, and keeps them in order.
+func (s *Summary) addSizes(more []SizeClass) {
+	for _, m := range more {
+		at, found := slices.BinarySearchFunc(s.Sizes, m, func(a, b SizeClass) int {
+			return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.From, b.From))
+		})
+		if !found {
+			s.Sizes = slices.Insert(s.Sizes, at, m)
+			continue
+		}
+		s.Sizes[at].Messages += m.Messages
+		s.Sizes[at].Bytes += m.Bytes
+	}
+}
+
+// Mean is the mean of a counter over the ranks.
+func (s *Summary) Mean(name Name) float64 {
+	return float64(s.Values[name].Sum) / float64(max(s.Ranks, 1))
+}
+
+// Encode is the summary as JSON.
+func (s *Summary) Encode() []byte {
+	b, err := json.MarshalIndent(s, "", "\t")
+	if err != nil {
+		panic("prof: a summary of plain values cannot be encoded: " + err.Error())
+	}
+	return append(b, '\n')
+}
+
+// Decode reads what Encode has made.
+func Decode(b []byte) (*Summary, error) {
+	s := new(Summary)
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, fmt.Errorf("prof: %d bytes are no profile: %w", len(b), err)
+	}
+	if s.Values == nil {
+		s.Values = map[Name]Spread{}
+	}
+	return s, nil
+}

@@ -1,0 +1,357 @@
+package prof
+
+// A summary for people: one screen, from what the job was to who talked to whom. A part
+// that has nothing to tell is left out.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Text is the summary on one screen.
+func (s *Summary) Text() string {
+	var b page
+	b.head(s)
+	b.messages(s)
+	b.sizes(s)
+	b.protocols(s)
+	b.memory(s)
+	b.peers(s)
+	b.network(s)
+	b.pairs(s)
+	b.legend()
+	return b.String()
+}
+
+type page struct{ strings.Builder }
+
+func (b *page) line(format string, args ...any) {
+	b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	b.WriteByte('\n')
+}
+
+// entry is a line with a name at its left.
+func (b *page) entry(name, format string, args ...any) {
+	b.line("%-14s %s", name, fmt.Sprintf(format, args...))
+}
+
+func (b *page) head(s *Summary) {
+	over := strings.Join(s.Devices, ", ")
+	if over == "" {
+		over = "no device"
+	}
+	b.line("profile: %s on %s over %s", plural(uint64(s.Ranks), "rank"), plural(s.Values[Hosts].Sum, "host"), over)
+	run, waiting := s.Values[TimeRunning], s.Values[TimeWaiting]
+	if run.Sum > 0 {
+		b.entry("time", "%s; waiting in calls: mean %s, most %s (rank %d)", duration(run.Max),
+			percent(waiting.Sum, run.Sum), percent(waiting.Max, run.Max), waiting.MaxAt)
+	}
+}
+
+func (b *page) messages(s *Summary) {
+	sent, bytes := s.Values[MessagesSent], s.Values[BytesSent]
+	if sent.Sum == 0 {
+		b.entry("messages", "none")
+		return
+	}
+	b.entry("messages", "%s, %s; a rank sent %s..%s (most: rank %d), %s..%s (most: rank %d)",
+		grouped(sent.Sum), size(bytes.Sum), grouped(sent.Min), grouped(sent.Max), sent.MaxAt,
+		size(bytes.Min), size(bytes.Max), bytes.MaxAt)
+	late, got := s.Values[MessagesUnexpected], s.Values[MessagesReceived]
+	if got.Sum > 0 {
+		b.entry("unexpected", "%s of the messages (%s)%s", percent(late.Sum, got.Sum), grouped(late.Sum), most(late, grouped))
+	}
+}
+
+// most says who has most of something, if anybody has any.
+func most(v Spread, show func(uint64) string) string {
+	if v.Max == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; most: %s at rank %d", show(v.Max), v.MaxAt)
+}
+
+// sizeRows is how many rows the lengths of messages may take.
+const sizeRows = 12
+
+// band is a row of the histogram: some neighbouring classes of all protocols.
+type band struct{ from, to, messages, bytes uint64 }
+
+func (b *page) sizes(s *Summary) {
+	rows := bands(s.Sizes)
+	var messages, bytes uint64
+	for _, r := range rows {
+		messages += r.messages
+		bytes += r.bytes
+	}
+	if messages == 0 {
+		return
+	}
+	b.line("")
+	b.line("%-16s %12s %7s%-17s %10s %7s", "length", "messages", "", "", "volume", "")
+	for _, r := range rows {
+		b.line("%-16s %12s %7s %-16s %10s %7s %s", lengths(r), grouped(r.messages), percent(r.messages, messages), bar(r.messages, messages),
+			size(r.bytes), percent(r.bytes, bytes), bar(r.bytes, bytes))
+	}
+}
+
+// bands puts classes together, by powers of two, until they fit. Messages without data
+// keep a row of their own.
+func bands(classes []SizeClass) []band {
+	byClass := map[int]band{}
+	last := 0
+	for _, c := range classes {
+		k := classOf(c.To)
+		r := byClass[k]
+		byClass[k] = band{c.From, c.To, r.messages + c.Messages, r.bytes + c.Bytes}
+		last = max(last, k)
+	}
+	for width := 1; ; width++ {
+		var rows []band
+		if r, ok := byClass[0]; ok {
+			rows = append(rows, r)
+		}
+		for k := 1; k <= last; k += width {
+			r := band{from: 1 << (k - 1), to: 1<<(k+width-1) - 1}
+			for i := k; i < k+width; i++ {
+				r.messages += byClass[i].messages
+				r.bytes += byClass[i].bytes
+			}
+			if r.messages > 0 {
+				rows = append(rows, r)
+			}
+		}
+		if len(rows) <= sizeRows {
+			return rows
+		}
+	}
+}
+
+// classOf is the number of the class whose longest message has so many bytes.
+func classOf(to uint64) (k int) {
+	for ; to > 0; to >>= 1 {
+		k++
+	}
+	return k
+}
+
+func lengths(r band) string {
+	if r.to <= 1 {
+		return size(r.to)
+	}
+	return size(r.from) + " to <" + size(r.to+1)
+}
+
+// barWidth is the length of a bar that stands for everything.
+const barWidth = 16
+
+func bar(part, whole uint64) string {
+	if part == 0 || whole == 0 {
+		return ""
+	}
+	n := int(float64(part)/float64(whole)*barWidth + 0.5)
+	if n == 0 {
+		return "."
+	}
+	return strings.Repeat("#", n)
+}
+
+func (b *page) protocols(s *Summary) {
+	type share struct {
+		name            string
+		messages, bytes uint64
+	}
+	var all []share
+	var messages, bytes uint64
+	for _, c := range s.Sizes {
+		if n := len(all); n == 0 || all[n-1].name != c.Protocol {
+			all = append(all, share{name: c.Protocol})
+		}
+		p := &all[len(all)-1]
+		p.messages, p.bytes = p.messages+c.Messages, p.bytes+c.Bytes
+		messages, bytes = messages+c.Messages, bytes+c.Bytes
+	}
+	var parts []string
+	for _, p := range all {
+		parts = append(parts, fmt.Sprintf("%s %s (volume %s)", p.name, percent(p.messages, messages), percent(p.bytes, bytes)))
+	}
+	if len(parts) > 0 {
+		b.line("")
+		b.entry("protocols", "%s", strings.Join(parts, ", "))
+	}
+	if made := s.Values[OffersMade].Sum; made > 0 {
+		b.entry("offers", "%s; %s used, %s withheld", grouped(made), percent(s.Values[OffersUsed].Sum, made), grouped(s.Values[OffersWithheld].Sum))
+	}
+	if n := s.Values[MessagesNoCredit]; n.Sum > 0 {
+		b.entry("out of credit", "%s short messages had to ask first%s", grouped(n.Sum), most(n, grouped))
+	}
+}
+
+// purposes is how the parts of memory are shown, in this order; others come after them
+// by their names.
+var purposes = [...]struct {
+	name  Name
+	label string
+}{
+	{"memory.receive", "receive buffers"},
+	{"memory.rings", "rings"},
+	{"memory.send", "send buffers"},
+	{"memory.connections", "connections"},
+	{"memory.peers", "peers (device)"},
+	{MemoryLinks, "peers (links)"},
+	{"memory.tables", "tables"},
+	{MemoryUnexpected, "unexpected, peak"},
+	{MemoryOperations, "operations"},
+	{MemoryMatching, "matching"},
+	{MemoryScratch, "scratch"},
+	{MemoryBuffered, "buffered sends"},
+}
+
+func (b *page) memory(s *Summary) {
+	b.line("")
+	b.line("%-20s %10s %10s", "memory a rank", "mean", "most")
+	row := func(label string, name Name) {
+		if v := s.Values[name]; v.Max > 0 {
+			b.line("  %-18s %10s %10s  rank %d", label, size(uint64(s.Mean(name))), size(v.Max), v.MaxAt)
+		}
+	}
+	shown := map[Name]bool{}
+	for _, p := range purposes {
+		row(p.label, p.name)
+		shown[p.name] = true
+	}
+	var rest []Name
+	for name := range s.Values {
+		if name.isOwnMemory() && !shown[name] {
+			rest = append(rest, name)
+		}
+	}
+	slices.Sort(rest)
+	for _, name := range rest {
+		row(strings.TrimPrefix(string(name), "memory."), name)
+	}
+	row("total", MemoryTotal)
+	row("beside: registered", MemoryRegistered)
+	row("beside: kernel", MemoryKernel)
+}
+
+func (b *page) peers(s *Summary) {
+	b.line("")
+	talked := s.Values[PeersTalkedTo]
+	text := fmt.Sprintf("a rank talked to %s..%s others%s", grouped(talked.Min), grouped(talked.Max), s.meanOf(PeersTalkedTo))
+	if v := s.Values["peers.rings"]; v.Max > 0 {
+		text += fmt.Sprintf("; had rings for %s..%s%s", grouped(v.Min), grouped(v.Max), s.meanOf("peers.rings"))
+	}
+	b.entry("peers", "%s", text)
+	if made := s.Values["connections.made"]; made.Sum > 0 {
+		open := s.Values["connections.rc"]
+		b.entry("connections", "open at a rank %s..%s%s; made %s, closed for others %s", grouped(open.Min), grouped(open.Max),
+			s.meanOf("connections.rc"), grouped(made.Sum), grouped(s.Values["connections.closed"].Sum))
+	}
+	if v := s.Values["connections.sockets"]; v.Max > 0 {
+		b.entry("sockets", "%s..%s a rank", grouped(v.Min), grouped(v.Max))
+	}
+	if v := s.Values["receive.low-water"]; v.Sum > 0 {
+		b.entry("low water", "%s times few receive buffers were left%s", grouped(v.Sum), most(v, grouped))
+	}
+}
+
+func (s *Summary) meanOf(name Name) string { return fmt.Sprintf(" (mean %.3g)", s.Mean(name)) }
+
+func (b *page) network(s *Summary) {
+	sent := s.Values["datagrams.sent"]
+	if sent.Sum == 0 {
+		return
+	}
+	again := s.Values["datagrams.retransmitted"]
+	b.entry("datagrams", "%s sent, %s retransmitted (%s)%s", grouped(sent.Sum), grouped(again.Sum), percent(again.Sum, sent.Sum), most(again, grouped))
+	if double, bad := s.Values["datagrams.duplicate"].Sum, s.Values["datagrams.refused"].Sum; double+bad > 0 {
+		b.entry("", "%s came twice, %s were refused", grouped(double), grouped(bad))
+	}
+}
+
+func (b *page) pairs(s *Summary) {
+	var parts []string
+	for _, p := range s.Pairs {
+		if p.Messages > 0 {
+			parts = append(parts, fmt.Sprintf("%d>%d %s", p.From, p.To, size(p.Bytes)))
+		}
+	}
+	if len(parts) > 0 {
+		b.entry("busiest pairs", "%s", strings.Join(parts, ", "))
+	}
+}
+
+// legend explains what of the above is not plain.
+func (b *page) legend() {
+	b.line("")
+	b.line("eager: sent before it was asked for; get, put, coop, spec: the receiver reads, the sender writes, both copy,")
+	b.line("the sender writes into a buffer offered to it. unexpected: came before its receive, and was kept or made to wait.")
+	b.line("collectives within a host may share memory instead of sending messages.")
+}
+
+func plural(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// grouped writes a number with spaces between thousands.
+func grouped(n uint64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + " " + s[i:]
+	}
+	return s
+}
+
+// size writes a number of bytes with three digits.
+func size(n uint64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v := float64(n)
+	unit := ""
+	for _, unit = range []string{"KB", "MB", "GB", "TB", "PB", "EB"} {
+		if v /= 1024; v < 1023.5 {
+			break
+		}
+	}
+	switch {
+	case v < 9.995:
+		return strings.TrimSuffix(fmt.Sprintf("%.2f", v), ".00") + " " + unit
+	case v < 99.95:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + unit
+	}
+	return fmt.Sprintf("%.0f %s", v, unit)
+}
+
+func percent(part, whole uint64) string {
+	if whole == 0 {
+		return "0 %"
+	}
+	p := 100 * float64(part) / float64(whole)
+	switch {
+	case part == 0:
+		return "0 %"
+	case p < 0.1:
+		return "<0.1 %"
+	case p < 10:
+		return fmt.Sprintf("%.1f %%", p)
+	}
+	return fmt.Sprintf("%.0f %%", p)
+}
+
+func duration(ns uint64) string {
+	d := time.Duration(ns)
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}
