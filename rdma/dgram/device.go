@@ -13,7 +13,8 @@ import (
 )
 
 // The device: Open makes it with its socket, progress is what every Poll does, Close
-// ends it. Who is at the other end of a datagram is found by life and queue pair,
+// ends it. One lock guards all of it; it is held while octets move and never while
+// somebody waits. Who is at the other end of a datagram is found by life and queue pair,
 // not by address, so a peer may be heard before it is resolved.
 
 // Config says how to open a device.
@@ -37,6 +38,9 @@ type Config struct {
 	// SocketBuffer is what to ask of the kernel for each direction, in octets. 0: 4 MB.
 	// The kernel may give less.
 	SocketBuffer int
+	// NoThread leaves the socket alone while nobody polls (attend.go). Reads and Writes of
+	// peers then wait until this process polls again.
+	NoThread bool
 }
 
 const (
@@ -54,6 +58,11 @@ const (
 
 // Device is a device for UD and RD over one UDP socket.
 type Device struct {
+	mu        sync.Mutex
+	attendant attendant
+	queues    []*queue // completion queues
+	parked    int      // of those, in Wait, asleep or standing by
+
 	attr     rdma.Attr
 	socket   *socket
 	keys     *keyring
@@ -81,10 +90,6 @@ type Device struct {
 	drops Drops
 	// disturb, in tests, does to datagrams what a bad network does.
 	disturb func(*outbox)
-
-	// mu is for the calls that may come while another goroutine begins or ends a Wait.
-	mu     sync.Mutex
-	parked bool // somebody is in Wait
 }
 
 // Drops counts datagrams that were dropped, by the cause.
@@ -125,10 +130,10 @@ func Open(c Config) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dgram: open a UDP socket on %v: %w", c.Bind, err)
 	}
-	return &Device{
+	d := &Device{
 		attr: rdma.Attr{
 			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
-			MaxSend: maxSend, MaxInline: maxInline, CopyAbove: maxInline, RemoteCPU: true,
+			MaxSend: maxSend, MaxInline: maxInline, CopyAbove: maxInline, RemoteCPU: c.NoThread,
 			SendCost: rdma.Cost{Fixed: 10_000, PerByte: 0.5}, ReadCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5}, PutCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5},
 			RegCost: rdma.Cost{Fixed: 100},
 		},
@@ -138,14 +143,20 @@ func Open(c Config) (*Device, error) {
 		table:  ddp.NewTable(rand.Reader, maxRegions),
 		pairs:  make([]*pair, 1), // 0 is no queue pair
 		known:  map[uint64]rdma.PeerID{},
-	}, nil
+	}
+	d.attendant.banned = c.NoThread
+	return d, nil
 }
 
 // Attr says what the device can do.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
 // Drops tells how many datagrams were dropped, and why.
-func (d *Device) Drops() Drops { return d.drops }
+func (d *Device) Drops() Drops {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.drops
+}
 
 // mss is what of an RD message goes into one datagram.
 func (d *Device) mss() int {
@@ -236,6 +247,9 @@ func (d *Device) receive() int {
 		d.batch = append(d.batch, s)
 	}
 	n := d.socket.receive(d.batch)
+	if n > 0 {
+		d.orderAfterReceiving()
+	}
 	for i, s := range d.batch[:n] {
 		if !d.arrive(s) {
 			continue
@@ -275,18 +289,23 @@ func (d *Device) wake() time.Duration {
 	return at
 }
 
-// Close closes the queue pairs and the socket.
+// Close closes what was made with the device, and returns when nothing of it is left.
 func (d *Device) Close() error {
+	d.mu.Lock()
 	if d.closed {
+		d.mu.Unlock()
 		return nil
 	}
 	for _, q := range d.pairs {
 		if q != nil {
-			_ = q.Close() // it cannot fail
+			q.shut()
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	for len(d.queues) > 0 {
+		d.queues[0].shut()
+	}
 	d.closed = true
+	d.mu.Unlock()
+	d.attendant.dismiss()
 	return d.socket.close()
 }

@@ -172,7 +172,7 @@ func TestStandsBy(t *testing.T) {
 			if err := cq.WaitArmed(time.Second); err != nil {
 				t.Error(err)
 			}
-			if seen = !b.socket.quiet(); seen {
+			if seen = !cq.Arm(); seen {
 				break
 			}
 		}

@@ -14,7 +14,7 @@ import (
 // hearing makes a device with a queue pair of a kind that is fed by hand.
 func hearing(t testing.TB, kind rdma.Transport) (*Device, *pair) {
 	t.Helper()
-	d := openTest(t, Config{})
+	d := openTest(t, Config{NoThread: true}) // the test itself moves it
 	cq, err := d.NewCQ(64)
 	if err != nil {
 		t.Fatal(err)

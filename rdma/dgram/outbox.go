@@ -63,6 +63,10 @@ func (d *Device) flush() {
 	if d.disturb != nil {
 		d.disturb(o)
 	}
+	if o.n == 0 {
+		return
+	}
+	d.orderBeforeSending()
 	done := 0
 	for done < o.n {
 		n, full := d.socket.send(o.letters[done:o.n])

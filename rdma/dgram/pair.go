@@ -64,6 +64,9 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	if q.depth <= 0 {
 		q.depth = pairDepth
 	}
+	if err := d.attend(); err != nil {
+		return nil, err
+	}
 	d.pairs = append(d.pairs, q)
 	return q, nil
 }
@@ -80,7 +83,11 @@ func (q *pair) Connect(context.Context, rdma.Addr) error {
 }
 
 // Pending is the number of messages that are not known to have arrived.
-func (q *pair) Pending() int { return q.pending }
+func (q *pair) Pending() int {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	return q.pending
+}
 
 // PostRecv gives buffers to a queue pair without a shared receive queue.
 func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recv.PostRecv(wrs) }
@@ -93,6 +100,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	if q.closed {
 		return 0, rdma.ErrClosed
 	}
+	d.called()
 	d.now = d.clock()
 	for i := range wrs {
 		if err = q.check(&wrs[i]); err != nil {
@@ -112,8 +120,8 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		n++
 	}
 	d.flush()
-	if d.parked && (n > 0 || err != nil) {
-		d.socket.wake() // whoever waits does not know of the new timers
+	if d.parked > 0 && (n > 0 || err != nil) {
+		d.rouse() // whoever waits does not know of the new timers
 	}
 	return n, err
 }
@@ -333,16 +341,19 @@ func (q *pair) abandon(p *peer, status rdma.Status) {
 // Close sends the receipts that are owed, so that no peer waits for them, and
 // completes what is under way as flushed.
 func (q *pair) Close() error {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	q.shut()
+	return nil
+}
+
+func (q *pair) shut() {
 	d := q.dev
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if q.closed {
-		return nil
+	if q.closed || d.closed {
+		q.closed = true
+		return
 	}
 	q.closed = true
-	if d.closed {
-		return nil
-	}
 	d.now = d.clock()
 	for _, p := range q.peers {
 		if p == nil {
@@ -357,5 +368,4 @@ func (q *pair) Close() error {
 	d.flush()
 	q.busy, q.peers = nil, nil
 	d.pairs[q.number] = nil
-	return nil
 }

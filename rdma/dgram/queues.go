@@ -1,7 +1,8 @@
 package dgram
 
 import (
-	"time"
+	"fmt"
+	"slices"
 
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -28,8 +29,7 @@ type queue struct {
 	first  int // of ready that was not given out
 	lent   []loan
 	closed bool
-
-	armedUntil time.Duration // when a timer of the device is due, as of Arm
+	rest   // how it is waited for: wait.go
 }
 
 // NewCQ makes a completion queue. It grows as it must.
@@ -39,7 +39,15 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	if d.closed {
 		return nil, rdma.ErrClosed
 	}
-	return &queue{dev: d, ready: make([]entry, 0, min(max(depth, 16), 256))}, nil
+	c := &queue{dev: d, ready: make([]entry, 0, min(max(depth, 16), 256))}
+	for who := range c.bells {
+		if err := c.bells[who].open(d.socket); err != nil {
+			c.closeBells()
+			return nil, fmt.Errorf("dgram: make what a completion queue sleeps on: %w", err)
+		}
+	}
+	d.queues = append(d.queues, c)
+	return c, nil
 }
 
 func (c *queue) push(done rdma.Completion, l loan) {
@@ -49,13 +57,19 @@ func (c *queue) push(done rdma.Completion, l loan) {
 		c.ready, c.first = c.ready[:n], 0
 	}
 	c.ready = append(c.ready, entry{done, l})
+	if c.parked > 0 {
+		c.ring() // somebody waits here while another one moves the device
+	}
 }
 
 // Poll makes progress and gives what has completed.
 func (c *queue) Poll(out []rdma.Completion) (n int) {
-	if c.closed || c.dev.closed {
+	c.dev.mu.Lock()
+	defer c.dev.mu.Unlock()
+	if c.closed {
 		return 0
 	}
+	c.dev.called()
 	for i := range c.lent {
 		c.dev.giveBack(&c.lent[i])
 		c.lent[i] = loan{}
@@ -89,11 +103,20 @@ func (d *Device) giveBack(l *loan) {
 
 // Close ends the queue and what it lent.
 func (c *queue) Close() error {
-	if c.closed || c.dev.closed {
-		c.closed = true
-		return nil
+	c.dev.mu.Lock()
+	defer c.dev.mu.Unlock()
+	c.shut()
+	return nil
+}
+
+func (c *queue) shut() {
+	if c.closed {
+		return
 	}
 	c.closed = true
+	c.closeBells()
+	c.dev.parked -= c.parked
+	c.dev.queues = slices.DeleteFunc(c.dev.queues, func(other *queue) bool { return other == c })
 	for i := range c.lent {
 		c.dev.giveBack(&c.lent[i])
 	}
@@ -103,7 +126,6 @@ func (c *queue) Close() error {
 		}
 	}
 	c.lent, c.ready, c.first = nil, nil, 0
-	return nil
 }
 
 const (
@@ -169,8 +191,8 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	if r.n >= r.lowWater {
 		r.warned = false
 	}
-	if r.dev.parked {
-		r.dev.socket.wake() // a message may have waited for it
+	if r.dev.parked > 0 {
+		r.dev.rouse() // a message may have waited for it
 	}
 	if n < len(wrs) {
 		return n, rdma.ErrAgain
@@ -206,6 +228,8 @@ func (r *receiveQueue) take(cq *queue) (rdma.RecvWR, bool) {
 
 // Close ends the queue; messages then find no buffer.
 func (r *receiveQueue) Close() error {
+	r.dev.mu.Lock()
+	defer r.dev.mu.Unlock()
 	r.closed = true
 	return nil
 }

@@ -6,17 +6,15 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"sync"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // The socket: one UDP socket that does not block, through which datagrams go in
-// batches (recvmmsg, sendmmsg), and an event by which Wake ends a wait. The headers
-// that the kernel wants are filled in once; only lengths and pointers change.
+// batches (recvmmsg, sendmmsg). The headers that the kernel wants are filled in once;
+// only lengths and pointers change.
 
 // rawAddress is an address as the kernel has it.
 type rawAddress struct {
@@ -59,16 +57,11 @@ type batchHeader struct {
 
 type socket struct {
 	fd       int
-	events   [waiters]int // by which wake ends a wait, one for each who may wait
 	local    netip.AddrPort
 	in, out  [batchSize]batchHeader
 	inVec    [batchSize]unix.Iovec
 	outVec   [batchSize]unix.Iovec
-	polled   [waiters][2]unix.PollFd
 	troubled atomic.Bool // the kernel has errors to tell
-
-	mu     sync.Mutex // wake may come from anywhere, even when the socket is closed
-	closed bool
 }
 
 func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
@@ -83,7 +76,7 @@ func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
-	s := &socket{fd: fd, events: [waiters]int{-1, -1}}
+	s := &socket{fd: fd}
 	if err := s.prepare(to, buffer); err != nil {
 		_ = s.close() // the first error is the one that tells
 		return nil, err
@@ -116,12 +109,6 @@ func (s *socket) prepare(to unix.Sockaddr, buffer int) error {
 		return fmt.Errorf("getsockname: %w", err)
 	}
 	s.local = addrPortOf(bound)
-	for who := range s.events {
-		if s.events[who], err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-			return fmt.Errorf("eventfd: %w", err)
-		}
-		s.polled[who] = [2]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(s.events[who]), Events: unix.POLLIN}}
-	}
 	return nil
 }
 
@@ -208,24 +195,6 @@ func (s *socket) refusals(tell func(netip.AddrPort)) {
 	s.troubled.Store(true) // there may be more
 }
 
-// wait parks until a datagram has come, wake was called, or the time is over.
-func (s *socket) wait(who waiter, timeout time.Duration) error {
-	fds := &s.polled[who]
-	limit := unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
-	_, err := unix.Ppoll(fds[:], &limit, nil)
-	if fds[0].Revents&unix.POLLERR != 0 {
-		s.troubled.Store(true)
-	}
-	if fds[1].Revents != 0 {
-		var count [8]byte
-		_, _ = unix.Read(s.events[who], count[:]) // it does not block, and only its end counts
-	}
-	if err != nil && err != unix.EINTR {
-		return fmt.Errorf("dgram: wait for datagrams on %v: %w", s.local, err)
-	}
-	return nil
-}
-
 // quiet tells whether nothing has come.
 func (s *socket) quiet() bool {
 	one := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
@@ -233,32 +202,4 @@ func (s *socket) quiet() bool {
 	return n == 0 && err == nil
 }
 
-// wake ends the wait of each waiter, this one or the next.
-func (s *socket) wake() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return
-	}
-	one := [8]byte{}
-	binary.NativeEndian.PutUint64(one[:], 1)
-	for _, event := range s.events {
-		_, _ = unix.Write(event, one[:]) // full means that it was woken often enough
-	}
-}
-
-func (s *socket) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	err := unix.Close(s.fd)
-	for _, event := range s.events {
-		if event < 0 {
-			continue
-		}
-		if e := unix.Close(event); err == nil {
-			err = e
-		}
-	}
-	return err
-}
+func (s *socket) close() error { return unix.Close(s.fd) }

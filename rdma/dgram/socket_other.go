@@ -29,8 +29,15 @@ func openSocket(netip.AddrPort, int) (*socket, error) {
 func (*socket) reaches(netip.AddrPort) bool      { return false }
 func (*socket) receive([]*slot) int              { return 0 }
 func (*socket) send([]letter) (n int, full bool) { return 0, true }
-func (*socket) wait(waiter, time.Duration) error { return rdma.ErrUnsupported }
 func (*socket) refusals(func(netip.AddrPort))    {}
 func (*socket) quiet() bool                      { return true }
-func (*socket) wake()                            {}
 func (*socket) close() error                     { return nil }
+
+type bell struct{}
+
+func (*bell) open(*socket) error                { return rdma.ErrUnsupported }
+func (*bell) wait(*socket, time.Duration) error { return rdma.ErrUnsupported }
+func (*bell) file() int                         { return -1 }
+func (*bell) ring()                             {}
+func (*bell) hush()                             {}
+func (*bell) close()                            {}

@@ -1,16 +1,21 @@
 package dgram
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Waiting. Two may wait at a time: the one who polls, in Wait, and one who stands by
-// while that one computes, in WaitArmed. Both sleep until a datagram comes or the next
-// timer of the device is due, for what is lost must be sent again even if nothing comes.
+// Waiting. Two may wait at a time: the one who polls, in Wait or asleep on File, and one
+// who stands by while that one computes, in WaitArmed. Both sleep until a datagram comes
+// or the next timer of the device is due, for what is lost must be sent again even if
+// nothing comes. Meanwhile the attendant (attend.go) stays away.
 
-var _ rdma.ArmedCQ = (*queue)(nil)
+var (
+	_ rdma.ArmedCQ = (*queue)(nil)
+	_ rdma.FileCQ  = (*queue)(nil)
+)
 
 type waiter int
 
@@ -28,38 +33,107 @@ const (
 	standByDelay = 50 * time.Millisecond
 )
 
+// rest is how a completion queue is waited for.
+type rest struct {
+	bells      [waiters]bell
+	parked     int           // who wait now
+	asleep     bool          // between Sleep and Awake
+	armedUntil time.Duration // when a timer of the device is due, as of Arm
+}
+
 // Wait parks until a datagram comes or a timer of the device is due.
 func (c *queue) Wait(timeout time.Duration) error {
 	d := c.dev
 	d.mu.Lock()
-	if c.closed || d.closed {
+	if c.closed {
 		d.mu.Unlock()
 		return rdma.ErrClosed
 	}
-	now := d.clock()
-	timeout = min(timeout, c.due()-now)
+	timeout = c.untilDue(timeout)
 	if timeout <= 0 {
 		d.mu.Unlock()
 		return nil
 	}
-	d.parked = true
+	c.park()
 	d.mu.Unlock()
-	err := d.socket.wait(whoPolls, timeout)
+	err := c.bells[whoPolls].wait(d.socket, timeout)
 	d.mu.Lock()
-	d.parked = false
+	c.unpark()
 	d.mu.Unlock()
-	return err
+	if err != nil {
+		return fmt.Errorf("dgram: wait for datagrams on %v: %w", d.socket.local, err)
+	}
+	return nil
+}
+
+// untilDue is the time until Poll has something to do in any case, at most limit.
+func (c *queue) untilDue(limit time.Duration) time.Duration {
+	at := c.due()
+	if at == never {
+		return limit
+	}
+	return min(limit, at-c.dev.clock())
 }
 
 // due is when Poll has something to do if nothing comes: now, if completions are ready.
 func (c *queue) due() time.Duration {
-	switch {
-	case c.first < len(c.ready):
+	if c.first < len(c.ready) {
 		return 0
-	case c.dev.outbox.n > 0:
-		return min(c.dev.wake(), c.dev.clock()+stuckDelay)
 	}
-	return c.dev.wake()
+	return c.dev.due()
+}
+
+// due is when the device has something to do if nothing comes.
+func (d *Device) due() time.Duration {
+	if d.outbox.n > 0 {
+		return min(d.wake(), d.clock()+stuckDelay)
+	}
+	return d.wake()
+}
+
+func (c *queue) park() {
+	c.parked++
+	c.dev.parked++
+}
+
+func (c *queue) unpark() {
+	if c.closed {
+		return // its share was taken back
+	}
+	c.parked--
+	c.dev.parked--
+	c.dev.called()
+}
+
+// File is a descriptor that is readable when a datagram has come or Wake was called.
+func (c *queue) File() int { return c.bells[whoPolls].file() }
+
+// Sleep gets ready for a sleep on File.
+func (c *queue) Sleep(limit time.Duration) time.Duration {
+	c.dev.mu.Lock()
+	defer c.dev.mu.Unlock()
+	if c.closed {
+		return 0
+	}
+	if limit = max(c.untilDue(limit), 0); limit > 0 && !c.asleep {
+		c.asleep = true
+		c.park()
+	}
+	return limit
+}
+
+// Awake ends the sleep.
+func (c *queue) Awake() {
+	c.dev.mu.Lock()
+	defer c.dev.mu.Unlock()
+	if c.closed {
+		return
+	}
+	if c.asleep {
+		c.asleep = false
+		c.unpark()
+	}
+	c.bells[whoPolls].hush()
 }
 
 // Arm gets ready to stand by.
@@ -67,7 +141,7 @@ func (c *queue) Arm() bool {
 	d := c.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c.closed || d.closed {
+	if c.closed {
 		return false
 	}
 	c.armedUntil = c.due()
@@ -76,8 +150,48 @@ func (c *queue) Arm() bool {
 
 // WaitArmed is Wait after Arm, beside whoever polls.
 func (c *queue) WaitArmed(timeout time.Duration) error {
-	return c.dev.socket.wait(whoStandsBy, min(timeout, standByDelay, c.armedUntil-c.dev.clock()))
+	d := c.dev
+	d.mu.Lock()
+	if c.closed {
+		d.mu.Unlock()
+		return rdma.ErrClosed
+	}
+	if c.first < len(c.ready) { // the attendant was faster
+		d.mu.Unlock()
+		return nil
+	}
+	c.park()
+	d.mu.Unlock()
+	err := c.bells[whoStandsBy].wait(d.socket, min(timeout, standByDelay, c.armedUntil-d.clock()))
+	d.mu.Lock()
+	c.unpark()
+	d.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("dgram: stand by for datagrams on %v: %w", d.socket.local, err)
+	}
+	return nil
 }
 
-// Wake ends a Wait.
-func (c *queue) Wake() { c.dev.socket.wake() }
+// Wake ends a Wait. It takes no lock but those of the bells.
+func (c *queue) Wake() { c.ring() }
+
+func (r *rest) ring() {
+	for who := range r.bells {
+		r.bells[who].ring()
+	}
+}
+
+// rouse ends every wait that is under way.
+func (d *Device) rouse() {
+	for _, c := range d.queues {
+		if c.parked > 0 {
+			c.ring()
+		}
+	}
+}
+
+func (r *rest) closeBells() {
+	for who := range r.bells {
+		r.bells[who].close()
+	}
+}

@@ -1,0 +1,96 @@
+package dgram
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A bell wakes one who sleeps beside the socket. ring may come from any goroutine at any
+// time, even when the bell is closed. It is an event, and an epoll descriptor with that
+// event and the socket in it, for those who sleep on several devices at once.
+
+type bell struct {
+	event, epoll int
+	mu           sync.Mutex
+	closed       bool
+}
+
+func (b *bell) open(s *socket) (err error) {
+	b.event, b.epoll = -1, -1
+	if b.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		return fmt.Errorf("eventfd: %w", err)
+	}
+	if b.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		b.close()
+		return fmt.Errorf("epoll_create1: %w", err)
+	}
+	for _, fd := range []int{b.event, s.fd} {
+		if err = unix.EpollCtl(b.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+			b.close()
+			return fmt.Errorf("epoll_ctl: %w", err)
+		}
+	}
+	return nil
+}
+
+// file is readable when a datagram has come or the bell was rung.
+func (b *bell) file() int { return b.epoll }
+
+// wait parks until a datagram has come, the bell was rung, or the time is over. Without
+// a socket it waits for the bell alone. It uses the clock of ppoll because timers of the
+// device are finer than the milliseconds of epoll.
+func (b *bell) wait(s *socket, timeout time.Duration) error {
+	fds := [2]unix.PollFd{{Fd: int32(b.event), Events: unix.POLLIN}, {Fd: -1}}
+	if s != nil {
+		fds[1] = unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN}
+	}
+	limit := unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
+	_, err := unix.Ppoll(fds[:], &limit, nil)
+	if fds[1].Revents&unix.POLLERR != 0 {
+		s.troubled.Store(true)
+	}
+	if fds[0].Revents != 0 {
+		b.hush()
+	}
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		return fmt.Errorf("ppoll: %w", err)
+	}
+	return nil
+}
+
+// hush takes back what ring has done.
+func (b *bell) hush() {
+	var count [8]byte
+	_, _ = unix.Read(b.event, count[:]) // it does not block, and only its end counts
+}
+
+// ring ends a wait, this one or the next.
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	var one [8]byte
+	binary.NativeEndian.PutUint64(one[:], 1)
+	_, _ = unix.Write(b.event, one[:]) // full means that it was rung often enough
+}
+
+func (b *bell) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	b.closed = true
+	for _, fd := range []int{b.event, b.epoll} {
+		if fd >= 0 {
+			_ = unix.Close(fd) // nothing can be done about it
+		}
+	}
+}
