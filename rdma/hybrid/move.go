@@ -1,0 +1,376 @@
+package hybrid
+
+// How two peers change between datagrams and a connection. This is one end of it, a state
+// machine: want and leave come from the policy, heard from the peer, connected, fenced and
+// broke from the devices; what is to be done then goes into steps, in order.
+//
+// Setting up. One end offers with the address of its queue pair, the other accepts with
+// its own, both connect, and each tells the other that it is ready. Offers that cross are
+// settled by rank: the end that is first ignores the other's.
+//
+// Moving. Each direction moves by itself, because only its sender knows what it has under
+// way and only its receiver knows what it has seen:
+//
+//	fence   The sender takes no more work for that peer, and reads nothing from it over
+//	        the old path. Both paths are ordered and answer in order, so when that Read
+//	        ends, all before it has been delivered and all Writes are placed.
+//	moved   It tells how many messages it has ever sent over the old path.
+//	seen    The receiver answers when its user was shown that many. A fence is not
+//	        enough: what was delivered may still lie in a queue of the old device, and the
+//	        user of two queues would be shown what came over the new path first.
+//
+// Then the sender goes on over the new path. Nothing is ever held back at the receiver, so
+// no message needs memory there that the devices have not promised. The price is two round
+// trips in which that peer gets ErrAgain; moves are rare.
+//
+// Going back. Either end says down, both move their directions, and each closes its queue
+// pair when both are back: then nobody has anything under way on it.
+//
+// Breaking. A connection may end for reasons of its own: a refused access ends it by rule
+// (RFC 5040 section 5.4), a cable may be cut. TCP gives the receiver a prefix of what was
+// sent, so one number settles what has come. Both ends empty their queues and tell each
+// other how many messages they have ever got over connections. If that is all that was
+// sent, the peers go on with datagrams as if nothing had been. If not, messages are lost
+// whose memory belongs to the user again, and the peer is given up.
+
+// path is one of the two ways to a peer.
+type path uint8
+
+const (
+	byDatagram path = iota
+	byConnection
+	paths
+)
+
+func (p path) other() path { return 1 - p }
+
+// phase is how far the connection to a peer is.
+type phase uint8
+
+const (
+	apart      phase = iota // there is none
+	offering                // ours is offered
+	connecting              // it is being set up
+	awaiting                // it is up here, and not yet known to be there
+	joined                  // it carries messages, or is about to
+	leaving                 // both go back to datagrams
+	breaking                // it broke, and its last messages are collected
+	broken                  // the peer is to tell what it has got
+	bereft                  // messages were lost: the peer is given up
+)
+
+// word is what ends tell each other.
+type word uint8
+
+const (
+	offer  word = 1 + iota // with the address of a queue pair
+	accept                 // with the address of a queue pair
+	refuse                 // there is no room for another connection
+	ready                  // the connection is up here
+	failed                 // it did not come up here
+	moved                  // a direction has left a path, after so many messages
+	seen                   // so many have been shown
+	down                   // let us go back to datagrams
+	ended                  // the connection broke, after so many messages were got
+	words
+)
+
+// step is something to be done.
+type step struct {
+	do    deed
+	path  path
+	word  word
+	epoch uint32
+	count uint64
+}
+
+type deed uint8
+
+const (
+	say     deed = iota // word, path and count to the peer
+	open                // make a queue pair
+	connect             // connect it to the one that the peer has named
+	shut                // close it, if there is one
+	read                // nothing, over path: a fence
+	collect             // what is left in the queues of the connection, then call collected
+)
+
+// end is one end.
+type end struct {
+	phase phase
+	first bool   // our offer wins over the peer's
+	epoch uint32 // of the connection, or of the last one; words about others are stale
+
+	// Our direction.
+	path   path // that messages take
+	moving bool // away from it
+	told   bool // the peer was told
+	fences [paths]uint16
+	sent   [paths]uint64 // messages ever
+
+	// The peer's direction.
+	shown    [paths]uint64 // messages ever
+	leaves   path          // that the peer leaves, after count
+	pending  bool          // not all of count were shown
+	count    uint64
+	back     bool // it has left the connection
+	isReady  bool // the peer's side is up
+	isBroken bool // the peer's side is broken
+	got      uint64
+
+	steps []step
+}
+
+func (e *end) todo(s step) { e.steps = append(e.steps, s) }
+
+// tell tells the peer about the present connection.
+func (e *end) tell(w word, p path, count uint64) {
+	e.todo(step{do: say, word: w, path: p, epoch: e.epoch, count: count})
+}
+
+// blocked tells whether nothing can be sent to the peer for the moment.
+func (e *end) blocked() bool {
+	return e.moving || e.path == byConnection && e.phase != joined && e.phase != leaving
+}
+
+// want begins a connection.
+func (e *end) want() {
+	if e.phase != apart {
+		return
+	}
+	e.begin(offering, e.epoch+1)
+	e.tell(offer, 0, 0)
+}
+
+// begin is the state of a new connection.
+func (e *end) begin(p phase, epoch uint32) {
+	e.phase, e.epoch = p, epoch
+	e.isReady, e.isBroken, e.back, e.pending, e.moving, e.told = false, false, false, false, false, false
+	e.todo(step{do: open})
+}
+
+// leave ends a connection.
+func (e *end) leave() {
+	if e.phase == joined {
+		e.tell(down, 0, 0)
+		e.goBack()
+	}
+}
+
+// heard is a word of the peer, for its epoch. room says whether there may be another
+// connection, for an offer.
+func (e *end) heard(w word, epoch uint32, p path, count uint64, room bool) {
+	if w == offer {
+		e.offered(epoch, room)
+		return
+	}
+	if epoch != e.epoch {
+		return // of a connection that is no more
+	}
+	switch w {
+	case accept:
+		if e.phase == offering {
+			e.phase = connecting
+			e.todo(step{do: connect})
+		}
+	case refuse:
+		if e.phase == offering {
+			e.drop()
+		}
+	case ready:
+		if e.isReady = true; e.phase == awaiting {
+			e.join()
+		}
+	case failed:
+		if e.phase == connecting || e.phase == awaiting {
+			e.drop()
+		}
+	case moved:
+		if e.carries() {
+			e.leaves, e.count, e.pending = p, count, true
+			e.look()
+		}
+	case seen:
+		if e.moving && e.told && p == e.path {
+			e.arrive()
+		}
+	case down:
+		if e.phase == joined {
+			e.goBack()
+		}
+	case ended:
+		e.peerBroke(count)
+	}
+}
+
+// offered answers an offer.
+func (e *end) offered(epoch uint32, room bool) {
+	switch {
+	case e.phase == offering && e.first:
+		return // the peer will take ours
+	case e.phase == offering:
+		e.todo(step{do: shut})
+	case e.phase != apart || !room:
+		e.todo(step{do: say, word: refuse, epoch: epoch})
+		return
+	}
+	e.begin(connecting, epoch)
+	e.tell(accept, 0, 0)
+	e.todo(step{do: connect})
+}
+
+// carries tells whether the connection may carry messages of the peer.
+func (e *end) carries() bool { return e.phase == joined || e.phase == leaving }
+
+// connected says whether the connection came up here.
+func (e *end) connected(ok bool) {
+	switch {
+	case e.phase != connecting:
+	case !ok:
+		e.tell(failed, 0, 0)
+		e.drop()
+	default:
+		e.phase = awaiting
+		if e.tell(ready, 0, 0); e.isReady {
+			e.join()
+		}
+	}
+}
+
+// drop gives a connection up that has carried nothing, or nothing more.
+func (e *end) drop() {
+	e.todo(step{do: shut})
+	e.phase = apart
+}
+
+// join begins to move our direction to the connection.
+func (e *end) join() {
+	e.phase = joined
+	e.fence()
+}
+
+// goBack begins to move our direction to datagrams, now or when it has come to the
+// connection.
+func (e *end) goBack() {
+	e.phase = leaving
+	if !e.moving {
+		e.fence()
+	}
+}
+
+// fence takes the first step away from the present path.
+func (e *end) fence() {
+	e.moving, e.told = true, false
+	e.fences[e.path]++
+	e.todo(step{do: read, path: e.path})
+}
+
+// fenced says that a fence has ended.
+func (e *end) fenced(p path, ok bool) {
+	if e.fences[p] == 0 {
+		return
+	}
+	e.fences[p]--
+	if !e.moving || e.told || p != e.path || e.fences[p] > 0 {
+		return // of a move that came to nothing
+	}
+	switch {
+	case ok:
+		e.told = true
+		e.tell(moved, p, e.sent[p])
+	case p == byConnection:
+		e.broke()
+	default: // not even datagrams reach it: work that is posted will find out why
+		e.moving = false
+		e.drop()
+	}
+}
+
+// look tells the peer when all was shown that it sent before it moved.
+func (e *end) look() {
+	if !e.pending || e.shown[e.leaves] < e.count {
+		return
+	}
+	e.pending = false
+	e.tell(seen, e.leaves, 0)
+	if e.leaves == byConnection {
+		e.back = true
+		e.part()
+	}
+}
+
+// arrive goes on over the other path.
+func (e *end) arrive() {
+	e.path, e.moving = e.path.other(), false
+	if e.phase != leaving {
+		return
+	}
+	if e.path == byConnection {
+		e.fence() // it was asked to leave while it came
+		return
+	}
+	e.part()
+}
+
+// part closes the connection when both directions have left it.
+func (e *end) part() {
+	if e.phase == leaving && e.back && !e.moving && e.path == byDatagram {
+		e.drop()
+	}
+}
+
+// broke says that the connection is no more, though nobody wanted that.
+func (e *end) broke() {
+	if e.carries() {
+		e.phase = breaking
+		e.todo(step{do: collect})
+	}
+}
+
+// collected says that nothing more can come from a broken connection.
+func (e *end) collected() {
+	if e.phase != breaking {
+		return
+	}
+	e.phase = broken
+	e.todo(step{do: shut})
+	e.tell(ended, 0, e.shown[byConnection])
+	e.settle()
+}
+
+// peerBroke is the peer's count of what it has got over connections.
+func (e *end) peerBroke(got uint64) {
+	e.isBroken, e.got = true, got
+	switch {
+	case e.carries():
+		e.broke()
+	case e.phase == broken:
+		e.settle()
+	case e.phase == apart: // here it had been closed in peace
+		e.tell(ended, 0, e.shown[byConnection])
+	}
+}
+
+// unreachable says that words do not reach the peer any more, not by datagram.
+func (e *end) unreachable() {
+	if e.phase == apart || e.phase == bereft {
+		return
+	}
+	e.todo(step{do: shut})
+	if e.phase = apart; e.moving || e.path == byConnection {
+		e.phase = bereft
+	}
+}
+
+// settle goes on with datagrams if nothing was lost.
+func (e *end) settle() {
+	if !e.isBroken {
+		return
+	}
+	e.fences[byConnection], e.pending = 0, false
+	if e.got != e.sent[byConnection] {
+		e.phase = bereft
+		return
+	}
+	e.path, e.moving, e.phase = byDatagram, false, apart
+}

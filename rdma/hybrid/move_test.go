@@ -1,0 +1,331 @@
+package hybrid
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The whole of what two ends can do, explored: every order in which messages, words and
+// events of the devices can happen, with messages both ways all the time. A world is a
+// value; choices lists what can happen in it, and each is tried on a copy.
+
+// What a direction of a path carries: messages by number, and fences.
+const fenceMark = 0xFF
+
+// side is one end with its devices.
+type side struct {
+	end
+	next      byte          // message to be sent
+	got       []byte        // messages that the user was shown
+	words     []step        // on their way to the other side
+	wire      [paths][]byte // on their way to the other side
+	queue     [paths][]byte // delivered to this side, not shown
+	answers   [paths]uint8  // fences of this side that were answered
+	failures  uint8         // and those that failed
+	open      bool          // it has a queue pair
+	dialled   bool          // and connects it
+	up        bool          // and it is connected
+	collects  bool
+	wants     uint8 // what the policy may still ask for
+	departs   uint8
+	misfires  uint8
+	connEpoch uint32
+}
+
+type world struct {
+	sides   [2]side
+	breaks  uint8 // that may still happen
+	cut     bool  // the connection is no more
+	lossy   bool  // something was lost with it
+	trouble string
+	trail   []string
+}
+
+func (w *world) clone() *world {
+	c := *w
+	c.trail = slices.Clone(w.trail)
+	for i := range c.sides {
+		s := &c.sides[i]
+		s.got, s.words, s.steps = slices.Clone(s.got), slices.Clone(s.words), nil
+		for p := range paths {
+			s.wire[p], s.queue[p] = slices.Clone(s.wire[p]), slices.Clone(s.queue[p])
+		}
+	}
+	return &c
+}
+
+func (w *world) key() string {
+	var b strings.Builder
+	for i := range w.sides {
+		s := w.sides[i]
+		s.end.steps = nil
+		fmt.Fprintf(&b, "%v|", s)
+	}
+	fmt.Fprintf(&b, "%v %v %v", w.breaks, w.cut, w.lossy)
+	return b.String()
+}
+
+// run does what a side's end wants done.
+func (w *world) run(i int) {
+	s, o := &w.sides[i], &w.sides[1-i]
+	for len(s.steps) > 0 {
+		st := s.steps[0]
+		s.steps = s.steps[1:]
+		switch st.do {
+		case say:
+			s.words = append(s.words, st)
+		case open:
+			if s.open {
+				w.trouble = "a second queue pair is opened"
+			}
+			s.open, s.dialled, s.up, s.connEpoch = true, false, false, s.epoch
+			s.queue[byConnection], s.wire[byConnection] = nil, nil
+		case connect:
+			s.dialled = true
+		case shut:
+			if s.up && !w.cut && s.phase == apart && len(s.wire[byConnection])+len(o.wire[byConnection])+len(s.queue[byConnection]) > 0 && s.carriedBoth(o) {
+				w.trouble = "a connection is closed in peace with something on it"
+			}
+			if s.up && o.up && s.connEpoch == o.connEpoch {
+				w.sever()
+			}
+			s.open, s.dialled, s.up = false, false, false
+		case read:
+			if st.path == byConnection && w.cut {
+				s.failures++
+				break
+			}
+			s.wire[st.path] = append(s.wire[st.path], fenceMark)
+		case collect:
+			s.collects = true
+			w.sever()
+		}
+	}
+	s.steps = nil
+}
+
+func (s *side) carriedBoth(o *side) bool { return s.up && o.up && s.connEpoch == o.connEpoch }
+
+// sever cuts the connection: what was under way on it is lost.
+func (w *world) sever() {
+	for i := range w.sides {
+		s := &w.sides[i]
+		for _, m := range s.wire[byConnection] {
+			if m == fenceMark {
+				s.failures++
+			} else {
+				w.lossy = true
+			}
+		}
+		s.wire[byConnection] = nil
+	}
+	w.cut = true
+}
+
+type choice struct {
+	name     string
+	optional bool // nothing waits for it
+	apply    func(w *world)
+}
+
+func (w *world) choices(messages byte) (list []choice) {
+	for i := range w.sides {
+		s, o := &w.sides[i], &w.sides[1-i]
+		add := func(name string, optional bool, apply func(w *world, s, o *side)) {
+			list = append(list, choice{fmt.Sprintf("%d %s", i, name), optional, func(w *world) {
+				apply(w, &w.sides[i], &w.sides[1-i])
+				w.run(i)
+			}})
+		}
+		if s.next < messages && !s.blocked() && s.phase != bereft {
+			add("sends", false, func(w *world, s, o *side) {
+				p := s.path
+				s.sent[p]++
+				if p == byConnection && w.cut {
+					w.lossy = true // taken, and flushed
+					s.failures++
+				} else {
+					s.wire[p] = append(s.wire[p], s.next)
+				}
+				s.next++
+			})
+		}
+		for p := range paths {
+			if len(o.wire[p]) > 0 {
+				add(fmt.Sprintf("is delivered by %d", p), false, func(w *world, s, o *side) {
+					m := o.wire[p][0]
+					o.wire[p] = o.wire[p][1:]
+					if m == fenceMark {
+						o.answers[p]++
+					} else {
+						s.queue[p] = append(s.queue[p], m)
+					}
+				})
+			}
+			if len(s.queue[p]) > 0 {
+				add(fmt.Sprintf("shows by %d", p), false, func(w *world, s, o *side) {
+					m := s.queue[p][0]
+					s.queue[p] = s.queue[p][1:]
+					if int(m) != len(s.got) {
+						w.trouble = fmt.Sprintf("message %d is shown after %v", m, s.got)
+					}
+					s.got = append(s.got, m)
+					s.shown[p]++
+					s.look()
+				})
+			}
+			if s.answers[p] > 0 {
+				add(fmt.Sprintf("has a fence by %d", p), false, func(w *world, s, o *side) {
+					s.answers[p]--
+					s.fenced(p, true)
+				})
+			}
+		}
+		if s.failures > 0 {
+			add("notices the break", false, func(w *world, s, o *side) {
+				s.failures--
+				if s.fences[byConnection] > 0 {
+					s.fenced(byConnection, false)
+				}
+				s.broke()
+			})
+		}
+		if len(o.words) > 0 {
+			add("hears "+fmt.Sprint(o.words[0].word), false, func(w *world, s, o *side) {
+				st := o.words[0]
+				o.words = o.words[1:]
+				s.heard(st.word, st.epoch, st.path, st.count, true)
+			})
+		}
+		if s.dialled && !s.up && o.open && o.dialled && s.epoch == o.epoch && s.phase == connecting {
+			add("connects", false, func(w *world, s, o *side) {
+				s.up = true
+				w.cut = false
+				s.connected(true)
+			})
+		}
+		if s.dialled && !s.up && s.phase == connecting {
+			// It fails for lack of the other side, which is no choice, or without a reason.
+			can := !o.open || o.epoch != s.epoch
+			if can || s.misfires > 0 {
+				add("fails to connect", !can, func(w *world, s, o *side) {
+					if !can {
+						s.misfires--
+					}
+					s.connected(false)
+				})
+			}
+		}
+		if s.collects && len(s.queue[byConnection]) == 0 {
+			add("has collected", false, func(w *world, s, o *side) {
+				s.collects = false
+				s.collected()
+			})
+		}
+		if s.wants > 0 && s.phase == apart {
+			add("wants", true, func(w *world, s, o *side) { s.wants--; s.want() })
+		}
+		if s.departs > 0 && s.phase == joined {
+			add("leaves", true, func(w *world, s, o *side) { s.departs--; s.leave() })
+		}
+	}
+	if a, b := &w.sides[0], &w.sides[1]; w.breaks > 0 && !w.cut && a.up && b.up && a.carries() && b.carries() {
+		list = append(list, choice{"the connection breaks", true, func(w *world) {
+			w.breaks--
+			w.sever()
+			// Whoever has nothing under way notices by the words of the other, so one
+			// must.
+			w.sides[0].failures++
+		}})
+	}
+	return list
+}
+
+// explore tries everything from a world on, and gives the number of different ones.
+func explore(t *testing.T, start *world, messages byte, mayLose bool) (worlds, moves int) {
+	known := map[string]bool{}
+	stack := []*world{start}
+	for len(stack) > 0 {
+		w := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if k := w.key(); known[k] {
+			continue
+		} else {
+			known[k] = true
+		}
+		worlds++
+		waits := true
+		for _, c := range w.choices(messages) {
+			if !c.optional {
+				waits = false
+			}
+			n := w.clone()
+			n.trail = append(n.trail, c.name)
+			c.apply(n)
+			if n.trouble != "" {
+				t.Fatalf("%s, after:\n\t%s", n.trouble, strings.Join(n.trail, "\n\t"))
+			}
+			stack = append(stack, n)
+		}
+		if !waits {
+			continue
+		}
+		moves += int(w.sides[0].epoch)
+		for i := range w.sides {
+			s, o := &w.sides[i], &w.sides[1-i]
+			switch {
+			case s.phase == bereft || o.phase == bereft:
+				if !w.lossy || !mayLose {
+					t.Fatalf("end %d gives its peer up though nothing was lost, after:\n\t%s", i, strings.Join(w.trail, "\n\t"))
+				}
+			case len(s.got) != int(messages):
+				t.Fatalf("end %d has got %v and nothing more can happen: %+v, after:\n\t%s", i, s.got, w.sides, strings.Join(w.trail, "\n\t"))
+			case s.phase != apart && s.phase != joined:
+				t.Fatalf("end %d stays in phase %d, after:\n\t%s", i, s.phase, strings.Join(w.trail, "\n\t"))
+			}
+		}
+	}
+	return worlds, moves
+}
+
+// TestMoveEveryOrder explores moves with three messages each way.
+func TestMoveEveryOrder(t *testing.T) {
+	for _, v := range []struct {
+		name     string
+		messages byte
+		wants    [2]uint8
+		departs  [2]uint8
+		misfires uint8
+		breaks   uint8
+		long     bool
+	}{
+		{name: "up", messages: 3, wants: [2]uint8{1, 0}},
+		{name: "both offer", messages: 1, wants: [2]uint8{1, 1}},
+		{name: "up and down", messages: 2, wants: [2]uint8{1, 0}, departs: [2]uint8{1, 0}},
+		{name: "up and down by both", messages: 1, wants: [2]uint8{1, 0}, departs: [2]uint8{1, 1}},
+		{name: "up, down and up", messages: 1, wants: [2]uint8{2, 0}, departs: [2]uint8{0, 1}},
+		{name: "connecting fails", messages: 1, wants: [2]uint8{1, 1}, misfires: 1},
+		{name: "broken", messages: 2, wants: [2]uint8{1, 0}, breaks: 1},
+		{name: "broken while leaving", messages: 1, wants: [2]uint8{1, 0}, departs: [2]uint8{1, 0}, breaks: 1},
+		{name: "broken and up again", messages: 1, wants: [2]uint8{1, 1}, breaks: 1},
+		{name: "up and down, longer", messages: 3, wants: [2]uint8{1, 0}, departs: [2]uint8{0, 1}, long: true},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			if v.long && testing.Short() {
+				t.Skip("it explores the same in more worlds")
+			}
+			w := &world{breaks: v.breaks}
+			for i := range w.sides {
+				w.sides[i].first = i == 0
+				w.sides[i].wants, w.sides[i].departs, w.sides[i].misfires = v.wants[i], v.departs[i], v.misfires
+			}
+			worlds, moves := explore(t, w, v.messages, v.breaks > 0)
+			t.Logf("%d worlds", worlds)
+			if moves == 0 {
+				t.Error("no connection was ever made")
+			}
+		})
+	}
+}
