@@ -17,10 +17,24 @@ const (
 	OpPush
 	OpRecv     // completions only: a message has come
 	OpLowWater // completions only: an SRQ runs low
+	// OpWriteRecord, on UD, puts Body into the peer's memory at Remote, as far as
+	// nothing is lost on the way. It completes when it has been handed on. The peer
+	// learns by OpRecord what has come.
+	OpWriteRecord
+	// OpRecord, completions only: a Write-Record of Len bytes was placed. Data is
+	// what has come of it, a range of the registered memory, and ID that of the
+	// work request at its origin. If parts were lost, every range that came makes a
+	// completion of its own, all with the same ID and Len, in ascending order. Nothing
+	// more is placed of it afterwards.
+	OpRecord
+	// OpRefused, completions only: a peer could not use a UD message that had
+	// completed here before. ID is that of the work request; Status says why. It may
+	// get lost, as the message may.
+	OpRefused
 	opCount
 )
 
-var opNames = [opCount]string{"send", "write", "read", "pull", "push", "recv", "low-water"}
+var opNames = [opCount]string{"send", "write", "read", "pull", "push", "recv", "low-water", "write-record", "record", "refused"}
 
 func (o Op) String() string {
 	if o < opCount {
@@ -69,7 +83,7 @@ const (
 type SendWR struct {
 	ID      uint64 // comes back in the completion
 	Body    Mem
-	Remote  uint64 // OpWrite, OpRead, OpPull: address at the peer
+	Remote  uint64 // OpWrite, OpRead, OpPull, OpWriteRecord: address at the peer
 	RKey    uint64 // the region's key there; OpPush: one's own
 	Peer    PeerID // RD and UD
 	LKey    uint32 // of the region Body lies in, if Attr.LocalKeys
@@ -89,7 +103,7 @@ type RecvWR struct {
 // Completion reports the end of a work request or the coming of a message.
 type Completion struct {
 	ID     uint64 // of the work request; 0 for a lent message
-	Data   Mem    // OpRecv: the message, Head first
+	Data   Mem    // OpRecv: the message, Head first; OpRecord: what was placed
 	Len    uint64 // bytes moved
 	Peer   PeerID // the other side
 	Op     Op

@@ -171,12 +171,7 @@ func (d *Device) appendAnswer(b []byte, p *peer, m *message, seg *segment) []byt
 		b = appendDDP(b, &ddp.Header{Op: ddp.ReadResponse, Last: seg.last, Tag: m.tag, TO: m.address + uint64(seg.offset)})
 		return append(b, mem...)
 	}
-	b = appendDDP(b, &ddp.Header{Op: ddp.TerminateOp, Last: true, QN: ddp.QueueTerminate, MSN: m.number})
-	t := ddp.TerminateFor(fault, nil, 0)
-	n := len(b)
-	b = b[:n+t.Len()]
-	t.Put(b[n:])
-	return b
+	return appendTerminate(b, m.number, fault, nil)
 }
 
 // deliverResponse takes in a piece of an answer. One whose request has ended is left.
@@ -207,11 +202,7 @@ func (q *pair) deliverRefusal(p *peer, h *ddp.Header, payload []byte) {
 	if p.asks == nil || h.MSN != p.asks.oldest().number {
 		return // it was refused in several datagrams
 	}
-	status := rdma.StatusFault
-	if t.Fault.Access() {
-		status = rdma.StatusRemoteAccess
-	}
-	q.answered(p, status)
+	q.answered(p, statusOf(t.Fault))
 }
 
 // answered ends the oldest request.

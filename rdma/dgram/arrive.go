@@ -35,7 +35,7 @@ func (d *Device) arrive(s *slot) (kept bool) {
 		return false
 	}
 	q := d.pairs[h.to]
-	if (q.kind == rdma.UD) != (h.kind == kindUnreliable) {
+	if (q.kind == rdma.UD) != h.kind.unreliable() {
 		d.drops.Malformed++
 		return false
 	}
@@ -43,26 +43,9 @@ func (d *Device) arrive(s *slot) (kept bool) {
 	s.lo = s.hi - len(segment)
 	id := d.know(h.fromLife, h.from, h.name, &s.from)
 	if q.kind == rdma.UD {
-		return q.catch(s, id)
+		return q.catch(s, id, &h)
 	}
 	return q.hear(s, q.peer(id), &h)
-}
-
-// catch delivers a UD message, or drops it if there is no buffer.
-func (q *pair) catch(s *slot, id rdma.PeerID) (kept bool) {
-	var h ddp.Header
-	n, fault := h.Decode(s.data[s.lo:s.hi], s.hi-s.lo)
-	// T1 6.3: a message is one datagram, so it is the last segment and the first.
-	if fault != ddp.NoFault || !isSend(h.Op) || !h.Last || h.MO != 0 {
-		q.dev.drops.Malformed++
-		return false
-	}
-	s.lo += n
-	taken, kept := q.deliverWhole(s, id)
-	if !taken {
-		q.dev.drops.NoRoom++
-	}
-	return kept
 }
 
 func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicited }
@@ -146,7 +129,7 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 	payload := s.data[s.lo+n : s.hi]
 	if p.join == nil && h.Last {
 		s.lo += n
-		if taken, kept = q.deliverWhole(s, p.id); taken {
+		if taken, kept, _ = q.deliverWhole(s, p.id); taken {
 			p.recvNumber++
 		} else {
 			s.lo -= n // it will be looked at again
@@ -175,21 +158,21 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 
 // deliverWhole gives the user a message that is all in one datagram. A lending queue
 // shows it where it is.
-func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept bool) {
+func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept, tooLong bool) {
 	payload := s.data[s.lo:s.hi]
 	c := rdma.Completion{Op: rdma.OpRecv, Peer: id, Len: uint64(len(payload))}
 	if q.recv.lends {
 		if !q.recv.mayLend() {
-			return false, false
+			return false, false, false
 		}
 		c.Data = rdma.MemOf(payload)
 		q.recv.lent++
 		q.recvCQ.push(c, loan{slot: s, from: q.recv})
-		return true, true
+		return true, true, false
 	}
 	recv, ok := q.recv.take(q.recvCQ)
 	if !ok {
-		return false, false
+		return false, false, false
 	}
 	c.ID = recv.ID
 	if len(payload) > recv.Body.Len() {
@@ -199,7 +182,7 @@ func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept bool) {
 		c.Data = recv.Body.Slice(0, len(payload))
 	}
 	q.recvCQ.push(c, loan{})
-	return true, false
+	return true, false, c.Status != rdma.StatusOK
 }
 
 // deliverJoined gives the user a message that came in several datagrams.

@@ -87,7 +87,8 @@ type Device struct {
 	peers []address              // by PeerID
 	known map[uint64]rdma.PeerID // by life and queue pair
 
-	drops Drops
+	drops    Drops
+	refusals budget // of error messages on UD
 	// disturb, in tests, does to datagrams what a bad network does.
 	disturb func(*outbox)
 }
@@ -100,6 +101,7 @@ type Drops struct {
 	Secrecy    uint64 // encrypted and we do not encrypt, or the other way round: see Config.Encrypt
 	Malformed  uint64 // sealed by a peer, but nothing that this version understands
 	Astray     uint64 // for a process or a queue pair that is no more
+	Late       uint64 // pieces of a Write-Record that had ended
 	NoRoom     uint64 // for want of a buffer; RD sends them again
 }
 
@@ -132,7 +134,7 @@ func Open(c Config) (*Device, error) {
 	}
 	d := &Device{
 		attr: rdma.Attr{
-			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
+			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
 			MaxSend: maxSend, MaxInline: maxInline, CopyAbove: maxInline, RemoteCPU: c.NoThread,
 			SendCost: rdma.Cost{Fixed: 10_000, PerByte: 0.5}, ReadCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5}, PutCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5},
 			RegCost: rdma.Cost{Fixed: 100},
@@ -282,6 +284,7 @@ func (d *Device) wake() time.Duration {
 		if q == nil {
 			continue
 		}
+		at = min(at, q.recordsDue())
 		for _, p := range q.busy {
 			at = min(at, p.sender.wake(), p.receiver.wake(d.now), p.probeAt())
 		}

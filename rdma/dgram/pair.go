@@ -30,6 +30,7 @@ type pair struct {
 	peers   []*peer // RD: by PeerID
 	busy    []*peer
 	counter uint32 // UD: number of the next message
+	unreliable
 }
 
 var _ rdma.DrainQP = (*pair)(nil)
@@ -107,6 +108,8 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 			break
 		}
 		switch {
+		case wrs[i].Op == rdma.OpWriteRecord:
+			err = q.throwRecord(&wrs[i])
 		case q.kind == rdma.UD:
 			err = q.throw(&wrs[i])
 		case wrs[i].Op == rdma.OpSend:
@@ -130,7 +133,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 func (q *pair) check(wr *rdma.SendWR) error {
 	length := int(wr.HeadLen) + wr.Body.Len()
 	switch {
-	case !q.dev.attr.Ops.Has(wr.Op) || q.kind == rdma.UD && wr.Op != rdma.OpSend:
+	case !q.dev.attr.Ops.Has(wr.Op) || wr.Op != rdma.OpSend && (q.kind == rdma.UD) != (wr.Op == rdma.OpWriteRecord):
 		return fmt.Errorf("dgram: operation %v: %w", wr.Op, rdma.ErrUnsupported)
 	case int(wr.Peer) >= len(q.dev.peers):
 		return fmt.Errorf("dgram: no peer has the handle %d; use one that Resolve or a completion gave out", wr.Peer)
@@ -138,6 +141,8 @@ func (q *pair) check(wr *rdma.SendWR) error {
 		return fmt.Errorf("dgram: a head of %d octets for %v is longer than %d", wr.HeadLen, &q.dev.peers[wr.Peer], rdma.HeadMax)
 	case wr.Op != rdma.OpSend && wr.Body.Len() > ddp.MaxMessage:
 		return fmt.Errorf("dgram: a %v of %d octets at %v is longer than a message may be, %d; cut it", wr.Op, wr.Body.Len(), &q.dev.peers[wr.Peer], uint32(ddp.MaxMessage))
+	case wr.Op == rdma.OpWriteRecord && wr.Body.Len() > mostPieces*q.dev.recordCut():
+		return fmt.Errorf("dgram: a write-record of %d octets for %v is longer than %d datagrams carry; cut it", wr.Body.Len(), &q.dev.peers[wr.Peer], mostPieces)
 	case wr.Op == rdma.OpSend && length > maxSend:
 		return fmt.Errorf("dgram: a message of %d octets for %v is longer than Attr.MaxSend, %d; cut it", length, &q.dev.peers[wr.Peer], maxSend)
 	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > maxInline:
@@ -155,8 +160,7 @@ func (q *pair) throw(wr *rdma.SendWR) error {
 	}
 	h := header{kind: kindUnreliable}
 	b := d.begin(l, &h, q.number, wr.Peer)
-	b = appendDDP(b, &ddp.Header{Op: sendOpcode(wr.Flags), Last: true, QN: ddp.QueueSend, MSN: q.counter})
-	q.counter++
+	b = appendDDP(b, &ddp.Header{Op: sendOpcode(wr.Flags), Last: true, QN: ddp.QueueSend, MSN: q.remember(wr.ID, wr.Peer)})
 	b = append(b, wr.Head[:wr.HeadLen]...)
 	b = append(b, wr.Body.Bytes()...)
 	l.data = d.keys.seal(b)
@@ -227,6 +231,8 @@ func (q *pair) occupy(p *peer) {
 // tend serves the peers that are not resting.
 func (q *pair) tend() {
 	now := q.dev.now
+	q.pumpRecords()
+	q.expireRecords(now)
 	for i := 0; i < len(q.busy); {
 		p := q.busy[i]
 		p.expire(now)
@@ -355,6 +361,9 @@ func (q *pair) shut() {
 	}
 	q.closed = true
 	d.now = d.clock()
+	for len(q.leaving) > 0 {
+		q.shiftLeaving(rdma.StatusFlushed)
+	}
 	for _, p := range q.peers {
 		if p == nil {
 			continue

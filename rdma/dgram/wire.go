@@ -24,7 +24,12 @@ import (
 //	  .   2  microseconds held      with a receipt
 //	  .   2  zero                   with a receipt
 //	  .  8n  sightings              with a receipt
-//	  .   .  DDP segment            RD and UD segments
+//	 28   4  message number         Write-Record only
+//	 32   4  octets of the message  Write-Record only
+//	 36   2  octets in a datagram   Write-Record only
+//	 38   2  index of the datagram  Write-Record only
+//	 40   8  id of the work request Write-Record only
+//	  .   .  DDP segment            all but receipts
 //	  .   4  CRC32C of all before
 //	  .  16  authentication tag (seal.go)
 //
@@ -43,14 +48,20 @@ const (
 	kindUnreliable kind = iota + 1 // UD: a DDP segment
 	kindSegment                    // RD: a DDP segment, perhaps with a receipt
 	kindReceipt                    // RD: a receipt alone
+	kindRecord                     // UD: a piece of a Write-Record
+	kindError                      // UD: a DDP segment with a Terminate
 	kindEnd
 )
+
+// unreliable tells whether datagrams of this kind are for UD.
+func (k kind) unreliable() bool { return k == kindUnreliable || k == kindRecord || k == kindError }
 
 const (
 	version     = 1
 	headerLen   = 28
 	numberedLen = 8
 	receiptLen  = 12
+	recordLen   = 20
 
 	flagUrgent  = 0x01
 	flagReceipt = 0x02
@@ -79,6 +90,7 @@ type header struct {
 	number     psn
 	left       stamp
 	receipt    receipt
+	record     recordHeader
 }
 
 // append writes the header behind b.
@@ -101,6 +113,13 @@ func (h *header) append(b []byte) []byte {
 	if h.kind == kindSegment {
 		b = binary.BigEndian.AppendUint32(b, uint32(h.number))
 		b = binary.BigEndian.AppendUint32(b, uint32(h.left))
+	}
+	if h.kind == kindRecord {
+		b = binary.BigEndian.AppendUint32(b, h.record.number)
+		b = binary.BigEndian.AppendUint32(b, h.record.total)
+		b = binary.BigEndian.AppendUint16(b, h.record.cut)
+		b = binary.BigEndian.AppendUint16(b, h.record.index)
+		b = binary.BigEndian.AppendUint64(b, h.record.id)
 	}
 	if h.hasReceipt {
 		b = binary.BigEndian.AppendUint32(b, uint32(h.receipt.next))
@@ -172,6 +191,17 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 		h.left = stamp(binary.BigEndian.Uint32(b[4:]))
 		b = b[numberedLen:]
 	}
+	if h.kind == kindRecord {
+		if len(b) < recordLen {
+			return nil, errShort
+		}
+		h.record = recordHeader{
+			number: binary.BigEndian.Uint32(b), total: binary.BigEndian.Uint32(b[4:]),
+			cut: binary.BigEndian.Uint16(b[8:]), index: binary.BigEndian.Uint16(b[10:]),
+			id: binary.BigEndian.Uint64(b[12:]),
+		}
+		b = b[recordLen:]
+	}
 	words := int(flags & wordsMask >> wordsShift)
 	switch {
 	case h.hasReceipt:
@@ -181,7 +211,7 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 	case words > 0 || h.kind == kindReceipt:
 		return nil, errReceipt
 	}
-	if h.hasReceipt && h.kind == kindUnreliable || h.kind == kindReceipt && len(b) > 0 {
+	if h.hasReceipt && h.kind.unreliable() || h.kind == kindReceipt && len(b) > 0 {
 		return nil, errReceipt
 	}
 	return b, nil

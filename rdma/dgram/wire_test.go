@@ -27,6 +27,10 @@ func TestHeaderOnTheWire(t *testing.T) {
 	}{
 		{"unreliable", header{kind: kindUnreliable, to: 1, from: 2, toLife: 0xA1A2A3A4A5A6, fromLife: 0xB1B2B3B4B5B6, serial: 7, name: 0xD1D2D3D4},
 			"1100" + "0001" + "0002" + "a1a2a3a4a5a6" + "b1b2b3b4b5b6" + "000000000007" + "d1d2d3d4"},
+		{"record", header{kind: kindRecord, record: recordHeader{number: 0xD1D2D3D4, total: 0x01020304, cut: 0x0506, index: 0x0708, id: 0xE1E2E3E4E5E6E7E8}},
+			"1400" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "d1d2d3d4" + "01020304" + "0506" + "0708" + "e1e2e3e4e5e6e7e8"},
+		{"error", header{kind: kindError, to: 3},
+			"1500" + "00030000" + "000000000000" + "000000000000" + "000000000000" + "00000000"},
 		{"segment", header{kind: kindSegment, urgent: true, number: 0xC1C2C3C4, left: 9},
 			"1201" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "c1c2c3c4" + "00000009"},
 		{"receipt", header{kind: kindReceipt, hasReceipt: true, receipt: seen},
@@ -67,6 +71,7 @@ func TestHeaderRefusals(t *testing.T) {
 		{"words-without-receipt", func(b []byte) []byte { b[1] = 1 << wordsShift; return b }, errReceipt},
 		{"too-many-words", func(b []byte) []byte { b[1] = flagReceipt | 5<<wordsShift; return append(b, make([]byte, 99)...) }, errReceipt},
 		{"receipt-on-UD", func(b []byte) []byte { b[0], b[1] = 0x11, flagReceipt; return append(b, make([]byte, 12)...) }, errReceipt},
+		{"receipt-on-a-record", func(b []byte) []byte { b[0], b[1] = 0x14, flagReceipt; return append(b, make([]byte, 40)...) }, errReceipt},
 		{"receipt-without-receipt", func(b []byte) []byte { b[0] = 0x13; return b }, errReceipt},
 		{"receipt-with-segment", func(b []byte) []byte { b[0], b[1] = 0x13, flagReceipt; return append(b, make([]byte, 20)...) }, errReceipt},
 	} {
@@ -157,6 +162,8 @@ func FuzzHeader(f *testing.F) {
 	full.receipt.seen.add(255)
 	f.Add(full.append(nil))
 	f.Add((&header{kind: kindUnreliable, serial: 1}).append(nil))
+	f.Add((&header{kind: kindRecord, record: recordHeader{number: 1, total: 2, cut: 3, index: 4, id: 5}}).append(nil))
+	f.Add((&header{kind: kindError}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var h, again header
 		rest, err := h.parse(b)

@@ -1,0 +1,49 @@
+package dgram
+
+import (
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// catch takes in what comes for a UD queue pair. A message for which there is no buffer
+// is dropped in silence, as UD may; its sender is told of one that can never be used.
+func (q *pair) catch(s *slot, from rdma.PeerID, h *header) (kept bool) {
+	switch h.kind {
+	case kindRecord:
+		q.catchRecord(s.data[s.lo:s.hi], from, &h.record)
+		return false
+	case kindError:
+		q.hearRefusal(s.data[s.lo:s.hi], from)
+		return false
+	}
+	return q.catchMessage(s, from)
+}
+
+// catchMessage delivers a message.
+func (q *pair) catchMessage(s *slot, from rdma.PeerID) (kept bool) {
+	segment := s.data[s.lo:s.hi]
+	var h ddp.Header
+	n, fault := h.Decode(segment, len(segment))
+	switch {
+	case fault != ddp.NoFault:
+	case !isSend(h.Op):
+		fault = ddp.FaultOpcode
+	case !h.Last || h.MO != 0:
+		// T1 6.3.5: a message is one datagram, so it is the last segment and the first.
+		fault = ddp.FaultMO
+	}
+	if fault != ddp.NoFault {
+		q.dev.drops.Malformed++
+		q.refuse(from, h.MSN, fault, segment)
+		return false
+	}
+	s.lo += n
+	taken, kept, tooLong := q.deliverWhole(s, from)
+	switch {
+	case !taken:
+		q.dev.drops.NoRoom++
+	case tooLong:
+		q.refuse(from, h.MSN, ddp.FaultTooLong, segment)
+	}
+	return kept
+}
