@@ -1,0 +1,237 @@
+//go:build linux
+
+package channels
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/lab"
+)
+
+// job is a program on the hosts of a lab, over software iWARP.
+type job struct {
+	dir   string
+	hosts *lab.Lab
+}
+
+func build(t *testing.T, cfg lab.Config) *job {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it makes hosts and runs jobs on them")
+	}
+	j := &job{dir: t.TempDir(), hosts: lab.New(t, cfg)}
+	for name, source := range map[string]string{"muster": "../../cmd/muster", "storm": "./storm"} {
+		if out, err := exec.Command("go", "build", "-o", filepath.Join(j.dir, name), source).CombinedOutput(); err != nil {
+			t.Fatalf("go build %s: %v\n%s", source, err, out)
+		}
+	}
+	return j
+}
+
+// command is the launcher with so many ranks on each host.
+func (j *job) command(t *testing.T, perHost int, env []string, prog ...string) *exec.Cmd {
+	var hosts []string
+	for _, h := range j.hosts.Hosts() {
+		hosts = append(hosts, h+":"+strconv.Itoa(perHost))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	args := []string{"run", "--hosts", strings.Join(hosts, ","), "--rsh", j.hosts.Rsh(), filepath.Join(j.dir, "storm")}
+	cmd := exec.CommandContext(ctx, filepath.Join(j.dir, "muster"), append(args, prog...)...)
+	cmd.Env = append(append(os.Environ(), "MUSTER_NETWORK=iwarp"), env...)
+	return cmd
+}
+
+func (j *job) run(t *testing.T, perHost int, prog ...string) string {
+	t.Helper()
+	out, err := j.command(t, perHost, nil, prog...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("storm %s: %v\n%s", strings.Join(prog, " "), err, out)
+	}
+	return string(out)
+}
+
+func TestNothingIsLostWhereOnePacketInTwentyIs(t *testing.T) {
+	j := build(t, lab.Config{Hosts: 2})
+	for _, h := range j.hosts.Hosts() {
+		if err := j.hosts.Loss(h, 0, 0.05); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := j.run(t, 2, "exchange", "-messages", "300")
+	if n := strings.Count(out, "has exchanged 300 messages"); n != 4 {
+		t.Errorf("%d of 4 ranks have exchanged all:\n%s", n, out)
+	}
+}
+
+func TestAHostThatIsCutOffForAWhileLosesNothing(t *testing.T) {
+	j := build(t, lab.Config{Hosts: 2})
+	host := j.hosts.Hosts()[1]
+	cmd := j.command(t, 1, nil, "exchange", "-messages", "20000", "-longest", "50000")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	cuts := 0
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out.String())
+			}
+			if cuts == 0 {
+				t.Error("the job was over before its cable was cut")
+			}
+			return
+		case <-time.After(300 * time.Millisecond):
+			if cuts == 3 {
+				continue
+			}
+			cuts++
+			for _, cut := range []bool{true, false} {
+				if err := j.hosts.Cut(host, 0, cut); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(700 * time.Millisecond)
+			}
+		}
+	}
+}
+
+var grown = regexp.MustCompile(`grew by (\d+) KB`)
+
+// All ranks but one send to that one, which is late: nothing is lost, nobody waits for
+// ever, and what it must keep is bounded.
+func TestThirtyOneRanksFloodOne(t *testing.T) {
+	j := build(t, lab.Config{Hosts: 4})
+	out := j.run(t, 8, "flood", "-messages", "400", "-longest", "60000")
+	m := grown.FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("rank 0 says nothing:\n%s", out)
+	}
+	kb, _ := strconv.Atoi(m[1])
+	t.Logf("rank 0 grew by %d KB", kb)
+	if kb > 256<<10 {
+		t.Errorf("rank 0 grew by %d KB while it was flooded", kb)
+	}
+}
+
+// A receiver that is stopped for longer than any timer of the network is not taken
+// for dead.
+func TestAReceiverThatIsStoppedForFiveSecondsGoesOn(t *testing.T) {
+	j := build(t, lab.Config{Hosts: 2})
+	cmd := j.command(t, 1, nil, "exchange", "-messages", "20000", "-longest", "50000")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	time.Sleep(time.Second)
+	victims := j.processes(t, j.hosts.Hosts()[1])
+	if len(victims) == 0 {
+		t.Fatalf("no rank runs on the second host:\n%s", out.String())
+	}
+	for _, pid := range victims {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("the job ended while a rank was stopped: %v\n%s", err, out.String())
+	case <-time.After(5 * time.Second):
+	}
+	for _, pid := range victims {
+		_ = syscall.Kill(pid, syscall.SIGCONT) // it can only have died, which the job tells
+	}
+	if err := <-ended; err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+}
+
+// processes are the ranks of the job on a host.
+func (j *job) processes(t *testing.T, host string) (pids []int) {
+	out, err := exec.Command("ip", "netns", "pids", host).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range strings.Fields(string(out)) {
+		if exe, err := os.Readlink("/proc/" + word + "/exe"); err == nil && exe == filepath.Join(j.dir, "storm") {
+			pid, _ := strconv.Atoi(word)
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Every call that waits for a rank that is killed ends within a second and names it.
+func TestAKilledRankIsToldWithinASecond(t *testing.T) {
+	j := build(t, lab.Config{Hosts: 2})
+	cmd := j.command(t, 4, nil, "wait")
+	r, w := io.Pipe()
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var all []string
+	var killed time.Time
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(r); lines.Scan(); {
+			line := lines.Text()
+			mu.Lock()
+			all = append(all, line)
+			mu.Unlock()
+			var pid int
+			if _, text, ok := strings.Cut(line, "victim "); ok {
+				fmt.Sscan(text, &pid)
+				time.Sleep(500 * time.Millisecond) // let the others wait
+				mu.Lock()
+				killed = time.Now()
+				mu.Unlock()
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}()
+	_ = cmd.Wait() // the job fails, as it should
+	w.Close()
+	<-read
+	told := 0
+	for _, line := range all {
+		_, text, ok := strings.Cut(line, "told ")
+		if !ok {
+			continue
+		}
+		var rank int
+		var at int64
+		fmt.Sscan(text, &rank, &at)
+		if after := time.UnixMilli(at).Sub(killed); after > time.Second || !strings.Contains(text, "rank 1") {
+			t.Errorf("rank %d learns after %v: %s", rank, after, text)
+		}
+		told++
+	}
+	if told != 7 {
+		t.Errorf("%d of 7 ranks were told:\n%s", told, strings.Join(all, "\n"))
+	}
+}
