@@ -157,7 +157,7 @@ func TestDoctorFindsWhatIsWrongBetweenHosts(t *testing.T) {
 			}
 		}, "interfaces", "problem", "no carrier on eth0", "cable"},
 		{"a silent switch", func(t *testing.T, l *lab.Lab, host string) {
-			if err := l.Cut(host, 0, true); err != nil {
+			if err := l.Cut(host, 0); err != nil {
 				t.Fatal(err)
 			}
 		}, "connect", "problem", "→", "route"},

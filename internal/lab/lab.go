@@ -1,7 +1,8 @@
 package lab
 
-// In the order of a lab's life: Usable, Up, its facts, Down. links.go changes
-// the links meanwhile, stale.go removes what dead processes have left.
+// In the order of a lab's life: Usable, Up, its facts, Down. Meanwhile links.go
+// and rate.go change the cables. names.go finds labs again, status.go tells what
+// they are like, stale.go removes what dead processes have left.
 
 import (
 	"context"
@@ -20,12 +21,23 @@ import (
 type Config struct {
 	// Hosts is how many there are, 1 to 250. Default: 2.
 	Hosts int
-	// Rails is how many networks connect every host with all others. Default: 1.
+	// Rails is how many networks connect every host with all others, 1 to 16.
+	// Default: 1.
 	Rails int
 	// MTU is the largest packet of the links, 576 to 65535. Default: 1500.
 	MTU int
-	// Prefix begins the names of the hosts, at most 20 letters. Default:
-	// "muster". After it come the number of this process and a letter.
+	// Rate is how fast every cable is, in each direction, such as "1gbit".
+	// Default: as fast as the machine copies.
+	Rate string
+	// Loss is the probability, 0 to 1, that a packet does not arrive. Default: 0.
+	Loss float64
+	// Name makes a lab that outlives this process and that Find finds: a small
+	// letter, then small letters and digits, at most 16. Default: none, and the
+	// lab is stale when this process has ended.
+	Name string
+	// Prefix begins the names of the hosts, at most 20 small letters. Default:
+	// "muster". After it comes the name, or the number of this process and a
+	// letter. Find looks only for labs with the default.
 	Prefix string
 }
 
@@ -49,8 +61,8 @@ const (
 
 // Usable tells why no lab can be had here, nil if one can.
 func Usable() error {
-	if _, err := exec.LookPath("ip"); err != nil {
-		return errors.New("lab: there is no ip command (Debian package iproute2)")
+	if err := tool("ip", "iproute2"); err != nil {
+		return err
 	}
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -68,6 +80,13 @@ func Usable() error {
 		}
 	}
 	return errors.New("lab: making network namespaces needs root (the capabilities NET_ADMIN and SYS_ADMIN)")
+}
+
+func tool(name, debianPackage string) error {
+	if _, err := exec.LookPath(name); err != nil {
+		return fmt.Errorf("lab: there is no %s command here (Debian package %s)", name, debianPackage)
+	}
+	return nil
 }
 
 func (c *Config) complete() error {
@@ -93,7 +112,15 @@ func (c *Config) complete() error {
 	case len(c.Prefix) > 20 || strings.Trim(c.Prefix, "abcdefghijklmnopqrstuvwxyz") != "":
 		return fmt.Errorf("lab: prefix %q: use at most 20 small letters", c.Prefix)
 	}
-	return nil
+	if c.Rate != "" {
+		if _, err := ParseRate(c.Rate); err != nil {
+			return err
+		}
+	}
+	if err := checkLoss(c.Loss); err != nil {
+		return err
+	}
+	return checkName(c.Name)
 }
 
 // Up makes the hosts and connects them. The caller calls Down.
@@ -109,40 +136,20 @@ func Up(cfg Config) (*Lab, error) {
 	if err := l.claimName(); err != nil {
 		return nil, err
 	}
-	for h := range cfg.Hosts {
-		l.hosts = append(l.hosts, l.name+"-h"+strconv.Itoa(h+1))
-	}
+	l.nameHosts()
 	if err := l.build(); err != nil {
 		return nil, errors.Join(err, l.Down())
 	}
 	return l, nil
 }
 
-// claimName makes the namespace of the switch under a name that is free: a
-// process can have several labs.
-func (l *Lab) claimName() error {
-	var err error
-	for letter := 'a'; letter <= 'z'; letter++ {
-		l.name = l.cfg.Prefix + strconv.Itoa(os.Getpid()) + string(letter)
-		if err = command("", "ip", "netns", "add", l.switchName()); err == nil {
-			return nil
-		}
-		if !strings.Contains(err.Error(), "File exists") {
-			break
-		}
-	}
-	return err
-}
-
-func (l *Lab) switchName() string { return l.name + "-switch" }
-
 // build makes a bridge per rail in the switch, and for each host a namespace
 // with one interface per rail, the other end of which is a port of the bridge.
 func (l *Lab) build() error {
 	var ports strings.Builder
 	for r := range l.cfg.Rails {
-		fmt.Fprintf(&ports, "link add rail%d type bridge forward_delay 0 mcast_snooping 0\n", r)
-		fmt.Fprintf(&ports, "link set rail%d mtu %d up\n", r, l.cfg.MTU)
+		fmt.Fprintf(&ports, "link add %s type bridge forward_delay 0 mcast_snooping 0\n", bridge(r))
+		fmt.Fprintf(&ports, "link set %s mtu %d up\n", bridge(r), l.cfg.MTU)
 	}
 	for _, host := range l.hosts {
 		if err := command("", "ip", "netns", "add", host); err != nil {
@@ -151,7 +158,7 @@ func (l *Lab) build() error {
 		for r := range l.cfg.Rails {
 			port := l.port(host, r)
 			fmt.Fprintf(&ports, "link add %s mtu %d type veth peer name %s netns %s mtu %d\n", port, l.cfg.MTU, device(r), host, l.cfg.MTU)
-			fmt.Fprintf(&ports, "link set %s master rail%d up\n", port, r)
+			fmt.Fprintf(&ports, "link set %s master %s up\n", port, bridge(r))
 		}
 	}
 	if err := l.ip(l.switchName(), ports.String()); err != nil {
@@ -162,12 +169,16 @@ func (l *Lab) build() error {
 			return err
 		}
 	}
-	return nil
+	return l.ip(l.switchName(), "link set "+bridge(0)+" alias "+finished+"\n")
 }
 
-// equip gives a host its addresses and the names of all hosts. With several
-// rails a host answers for an address only on the rail that it belongs to, or
-// else the rails would not be separate.
+// finished marks a lab that is ready, so that Find does not take one whose
+// maker was killed for a whole one.
+const finished = "finished"
+
+// equip gives a host its addresses, the names of all hosts, and the speed and
+// loss of its cables. With several rails a host answers for an address only on
+// the rail that it belongs to, or else the rails would not be separate.
 func (l *Lab) equip(host string) error {
 	var batch strings.Builder
 	batch.WriteString("link set lo up\n")
@@ -183,6 +194,23 @@ func (l *Lab) equip(host string) error {
 			return err
 		}
 	}
+	if err := l.writeNames(host); err != nil {
+		return err
+	}
+	if l.cfg.Rate != "" {
+		if err := l.Rate(host, EveryRail, l.cfg.Rate); err != nil {
+			return err
+		}
+	}
+	if l.cfg.Loss > 0 {
+		return l.Loss(host, EveryRail, l.cfg.Loss)
+	}
+	return nil
+}
+
+// writeNames lets a host resolve the names of all, and its own name to an address
+// that the others can use.
+func (l *Lab) writeNames(host string) error {
 	names := "127.0.0.1 localhost\n::1 localhost\n"
 	if own, err := os.Hostname(); err == nil {
 		names += l.Addr(host, 0) + " " + own + "\n"
@@ -204,6 +232,9 @@ func (l *Lab) equip(host string) error {
 // and the hosts themselves understand.
 func (l *Lab) Hosts() []string { return slices.Clone(l.hosts) }
 
+// Rails is how many networks there are.
+func (l *Lab) Rails() int { return l.cfg.Rails }
+
 // Addr is the address of a host on a rail, counted from 0. It panics if there
 // is no such host or rail: that is a mistake in the program.
 func (l *Lab) Addr(host string, rail int) string {
@@ -219,6 +250,14 @@ func (l *Lab) Device(rail int) string { return device(rail) }
 
 func device(rail int) string { return "eth" + strconv.Itoa(rail) }
 
+// bridge is the switch of a rail.
+func bridge(rail int) string { return "rail" + strconv.Itoa(rail) }
+
+// port is the switch's end of a host's cable.
+func (l *Lab) port(host string, rail int) string {
+	return "h" + strconv.Itoa(slices.Index(l.hosts, host)+1) + "r" + strconv.Itoa(rail)
+}
+
 // Rsh is the command template that runs something on a host, as muster run
 // --rsh takes it.
 func (l *Lab) Rsh() string { return "ip netns exec {host}" }
@@ -231,25 +270,7 @@ func (l *Lab) Command(ctx context.Context, host, prog string, args ...string) *e
 
 // Down kills the processes that are left on the hosts and removes all that Up
 // has made. It can be called again.
-func (l *Lab) Down() error {
-	// The ports go first: what a namespace holds is removed some time after it,
-	// and a new lab might meet it.
-	var batch strings.Builder
-	for _, host := range l.hosts {
-		for r := range l.cfg.Rails {
-			fmt.Fprintf(&batch, "link del %s\n", l.port(host, r))
-		}
-	}
-	var errs []error
-	for _, host := range l.hosts {
-		errs = append(errs, removeHost(host))
-	}
-	if exists(l.switchName()) {
-		// A lab that was never finished lacks some of them.
-		_ = command(batch.String(), "ip", "-force", "-n", l.switchName(), "-batch", "-")
-	}
-	return errors.Join(append(errs, removeHost(l.switchName()))...)
-}
+func (l *Lab) Down() error { return removeLab(l.name) }
 
 // ip runs a list of ip commands in a namespace.
 func (l *Lab) ip(namespace, batch string) error {
@@ -258,13 +279,20 @@ func (l *Lab) ip(namespace, batch string) error {
 
 // command runs a command of the system; what it says becomes the error.
 func command(input string, name string, args ...string) error {
+	_, err := query(input, name, args...)
+	return err
+}
+
+// query is command with the answer.
+func query(input string, name string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdin = strings.NewReader(input)
-	if text, err := cmd.CombinedOutput(); err != nil {
-		said := strings.TrimSpace(string(text))
-		return fmt.Errorf("lab: %s %s: %w: %s", name, strings.Join(args, " "), err, said)
+	var said strings.Builder
+	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &said
+	answer, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("lab: %s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(said.String()+string(answer)))
 	}
-	return nil
+	return answer, nil
 }

@@ -138,8 +138,8 @@ func TestAPulledCableAndASilentCutStopTraffic(t *testing.T) {
 	}{
 		{"pulled", func() error { return l.Link(b, 0, false) }, false, "0"},
 		{"plugged in", func() error { return l.Link(b, 0, true) }, true, "1"},
-		{"cut", func() error { return l.Cut(b, 0, true) }, false, "1"},
-		{"healed", func() error { return l.Cut(b, 0, false) }, true, "1"},
+		{"cut", func() error { return l.Cut(b, 0) }, false, "1"},
+		{"healed", func() error { return l.Mend(b, 0) }, true, "1"},
 	}
 	for _, s := range steps {
 		if err := s.do(); err != nil {

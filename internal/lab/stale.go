@@ -5,11 +5,13 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,6 +26,46 @@ func exists(namespace string) bool {
 	return err == nil
 }
 
+func allNamespaces() []string {
+	entries, err := os.ReadDir(namespaces)
+	if err != nil {
+		return nil // there has never been one
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names
+}
+
+// removeLab removes all namespaces of a lab, as many as there are. The ports go
+// before the switch: what a namespace holds is removed some time after it, and a
+// new lab might meet it.
+func removeLab(name string) error {
+	var errs []error
+	center := name + "-switch"
+	mine := regexp.MustCompile("^" + regexp.QuoteMeta(name) + "-h[0-9]+$")
+	for _, namespace := range allNamespaces() {
+		if mine.MatchString(namespace) {
+			errs = append(errs, removeHost(namespace))
+		}
+	}
+	if exists(center) {
+		l := &Lab{name: name}
+		links, err := l.switchLinks()
+		errs = append(errs, err)
+		var batch strings.Builder
+		for _, k := range links {
+			if strings.HasPrefix(k.Name, "h") {
+				fmt.Fprintf(&batch, "link del %s\n", k.Name)
+			}
+		}
+		// Some may just have gone with their hosts.
+		_ = command(batch.String(), "ip", "-force", "-n", center, "-batch", "-")
+	}
+	return errors.Join(append(errs, removeHost(center))...)
+}
+
 // removeHost removes a namespace, the processes in it and its files.
 func removeHost(host string) error {
 	if err := os.RemoveAll(filepath.Join(hostFiles, host)); err != nil {
@@ -32,29 +74,29 @@ func removeHost(host string) error {
 	if !exists(host) {
 		return nil
 	}
-	killAll(host)
+	killed := killAll(host)
 	err := command("", "ip", "netns", "del", host)
 	if !exists(host) {
-		return nil // by us, or by another who saw that it was stale
+		return killed // the rest was done by us, or by another who saw that it was stale
 	}
-	return err
+	return errors.Join(killed, err)
 }
 
 // killAll kills what runs in a namespace. A process may have just started
 // another one, so it looks again until there is none.
-func killAll(host string) {
-	for range 100 {
-		pids := processes(host)
+func killAll(host string) error {
+	var pids []int
+	for range 400 {
+		pids = slices.DeleteFunc(processes(host), func(pid int) bool { return pid == os.Getpid() })
 		if len(pids) == 0 {
-			return
+			return nil
 		}
 		for _, pid := range pids {
-			if pid != os.Getpid() {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
-			}
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+	return fmt.Errorf("lab: processes %v on %s do not die: look at their state with ps", pids, host)
 }
 
 func processes(host string) []int {
@@ -73,16 +115,15 @@ func processes(host string) []int {
 	return pids
 }
 
+// RemoveStale removes the labs of processes that have died without doing so.
+func RemoveStale() { removeStale(defaultPrefix) }
+
 // removeStale removes the namespaces of labs with this prefix whose process is
 // gone. Errors are left to the next one who tries.
 func removeStale(prefix string) {
-	entries, err := os.ReadDir(namespaces)
-	if err != nil {
-		return
-	}
 	pattern := regexp.MustCompile("^" + prefix + "([0-9]+)[a-z]-(switch|h[0-9]+)$")
-	for _, e := range entries {
-		match := pattern.FindStringSubmatch(e.Name())
+	for _, namespace := range allNamespaces() {
+		match := pattern.FindStringSubmatch(namespace)
 		if match == nil {
 			continue
 		}
@@ -90,6 +131,6 @@ func removeStale(prefix string) {
 		if err != nil || syscall.Kill(pid, 0) != syscall.ESRCH {
 			continue
 		}
-		_ = removeHost(e.Name())
+		_ = removeHost(namespace)
 	}
 }

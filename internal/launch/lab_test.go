@@ -43,7 +43,7 @@ func TestJobOnHostsOfALab(t *testing.T) {
 			t.Errorf("it took %v", r.took)
 		}
 	}
-	if err := l.Cut(l.Hosts()[1], 0, true); err != nil {
+	if err := l.Cut(l.Hosts()[1], 0); err != nil {
 		t.Fatal(err)
 	}
 	if r := runRole(t, "hello", Config{Hosts: hosts, RSH: rsh}); r.Status != 0 {

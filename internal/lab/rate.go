@@ -1,0 +1,110 @@
+package lab
+
+// How fast cables are. Both ends of a cable get a token bucket of the kernel
+// (tbf): the host's end limits what it sends, the port of the switch what it
+// receives from all others together, as with a real cable and a real switch.
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	// burstTime is how long a cable that was idle, or whose timer came late, may
+	// run unlimited: the bucket holds what it carries in that time. With less,
+	// TCP does not reach the rate on a busy machine; with more, a single message
+	// of some size would be faster than the cable.
+	burstTime = 2e-3
+	// switchQueueTime is what a port of the switch can keep for its host. What
+	// comes beyond that is lost, as in a switch with many senders to one receiver.
+	switchQueueTime = 8e-3
+	minSwitchQueue  = 64 << 10
+	// hostQueue is what a host's end keeps. It is more than the buffers of its
+	// sockets, so senders wait and nothing is lost.
+	hostQueue = 16 << 20
+)
+
+// Rate sets how fast the cable of a host on a rail is in each direction, such as
+// "1gbit"; "" takes the limit away. What several others send to the host faster
+// than that is lost in the switch; the host itself just waits.
+func (l *Lab) Rate(host string, rail int, rate string) error {
+	rails := l.rails(host, rail)
+	if err := tool("tc", "iproute2"); err != nil {
+		return err
+	}
+	var bits int64
+	if rate != "" {
+		var err error
+		if bits, err = ParseRate(rate); err != nil {
+			return err
+		}
+	}
+	for _, r := range rails {
+		for _, end := range []struct {
+			namespace, device string
+			queue             int64
+		}{
+			{host, device(r), hostQueue},
+			{l.switchName(), l.port(host, r), max(minSwitchQueue, int64(float64(bits)/8*switchQueueTime))},
+		} {
+			if err := limit(end.namespace, end.device, bits, l.bucket(bits), end.queue); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// bucket is the bytes that may go at once: never less than a few packets.
+func (l *Lab) bucket(bits int64) int64 {
+	return max(int64(float64(bits)/8*burstTime), int64(4*l.cfg.MTU))
+}
+
+func limit(namespace, device string, bits, bucket, queue int64) error {
+	if bits == 0 {
+		// "Error: Cannot delete qdisc with handle of zero" if there was no limit.
+		err := command("", "tc", "-n", namespace, "qdisc", "del", "dev", device, "root")
+		if err != nil && (strings.Contains(err.Error(), "handle of zero") || strings.Contains(err.Error(), "No such file")) {
+			return nil
+		}
+		return err
+	}
+	return command("", "tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "tbf",
+		"rate", strconv.FormatInt(bits, 10)+"bit",
+		"burst", strconv.FormatInt(bucket, 10),
+		"limit", strconv.FormatInt(queue+bucket, 10))
+}
+
+// units of a rate, the larger ones first.
+var units = []struct {
+	name string
+	bits float64
+}{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}}
+
+// ParseRate reads a rate such as 1gbit, 2.5gbit or 100mbit, in bits per second.
+func ParseRate(rate string) (bits int64, err error) {
+	for _, u := range units {
+		number, found := strings.CutSuffix(strings.ToLower(strings.TrimSpace(rate)), u.name)
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseFloat(number, 64)
+		const least, most = 1e5, 4e11
+		if b := n * u.bits; err == nil && b >= least && b <= most {
+			return int64(b), nil
+		}
+		break
+	}
+	return 0, fmt.Errorf("lab: rate %q: write it as 100kbit, 10mbit or 2.5gbit; from 100kbit to 400gbit", rate)
+}
+
+// FormatRate writes bits per second as ParseRate reads them.
+func FormatRate(bits int64) string {
+	for _, u := range units {
+		if float64(bits) >= u.bits {
+			return strconv.FormatFloat(float64(bits)/u.bits, 'f', -1, 64) + u.name
+		}
+	}
+	return "0bit"
+}
