@@ -312,6 +312,16 @@ func (l *teamList) leave(n *nodeColl, why string) error {
 	return team.Close()
 }
 
+// share is this rank's share of their memory.
+func (l *teamList) share() (bytes uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n := range l.all {
+		bytes += uint64(n.team.Bytes() / n.team.Size())
+	}
+	return bytes
+}
+
 // leaveAll gives all of them back.
 func (l *teamList) leaveAll(why string) error {
 	l.mu.Lock()

@@ -86,6 +86,10 @@ type Config struct {
 	// Tuning is a file that says which algorithm is best where, as muster tune
 	// writes it. All ranks need the same. Default: by cost.
 	Tuning string `env:"MUSTER_TUNING"`
+	// Profile shows what the job did when it ends: "text" prints it at rank 0, on
+	// standard error; a name that ends in .json is a file that rank 0 writes. All ranks
+	// need the same. Default: none. See also [Profile] and muster run --profile.
+	Profile string `env:"MUSTER_PROFILE"`
 	// StartTimeout bounds each step of joining the job and of coming into
 	// contact with another rank. Default 60s.
 	StartTimeout time.Duration `env:"MUSTER_START_TIMEOUT"`
@@ -179,6 +183,9 @@ func (c *Config) validate() error {
 			didYouMean(c.Progress, "polling", progressAsync))
 	}
 	if err := checkNetwork(c.Network); err != nil {
+		return err
+	}
+	if err := checkProfile(c.Profile); err != nil {
 		return err
 	}
 	if _, err := forced(c.Collective); err != nil {

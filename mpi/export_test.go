@@ -4,6 +4,7 @@ package mpi
 // in a certain way on one communicator, and to see that it was.
 
 import (
+	"io"
 	"math"
 
 	"github.com/muster-mpi/muster/internal/coll"
@@ -61,4 +62,11 @@ func ServedBy(c *Comm, kind coll.Kind) (*coll.Algorithm, []int) {
 	}
 	by := &c.plans.last[kind].by
 	return by.Algorithm, by.Params
+}
+
+// ProfileTo has the text of a profile written to out, if w is the rank that shows it.
+func ProfileTo(w *World, out io.Writer) {
+	if w.comm.rank == 0 {
+		w.profile.text = out
+	}
 }

@@ -35,6 +35,7 @@ type World struct {
 	memory    allocations
 	nodes     *nodecoll.Host // of ranks that are goroutines; else nil
 	teams     teamList
+	profile   profile
 	finalized atomic.Bool
 }
 
@@ -49,6 +50,7 @@ func Main(fn func(world *Comm) error) {
 		os.Exit(1)
 	}
 	if err := w.run(fn); err != nil {
+		w.noProfile(errors.New("this rank has failed"))
 		fmt.Fprintf(os.Stderr, "muster: rank %d: %v\n", w.comm.rank, err)
 		os.Exit(1)
 	}
@@ -143,15 +145,23 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	profile, err := openProfile(&cfg, client.Rank())
+	if err != nil {
+		return nil, err
+	}
 	lanes, crowded, err := openDevices(&cfg, client, host)
 	if err != nil {
 		return nil, err
 	}
 	w, err := joinOver(ctx, cfg, client, lanes, crowded, host != nil)
-	if err == nil && host != nil {
+	if err != nil {
+		return nil, err
+	}
+	w.profile = profile
+	if host != nil {
 		w.nodes = host.nodes
 	}
-	return w, err
+	return w, nil
 }
 
 // joinOver is join with the devices at hand.
@@ -199,6 +209,7 @@ func (w *World) Finalize() error {
 		return w.comm.refuse(ErrOther, "Finalize", "the rank has left the job already")
 	}
 	w.bsends.Wait()
+	unwritten := w.report()
 	w.e.Leaving()
 	err := w.comm.barrier("Finalize")
 	w.e.Drain(drainPatience)
@@ -218,7 +229,7 @@ func (w *World) Finalize() error {
 	if cerr := w.e.Close(); cerr != nil && err == nil {
 		err = cerr
 	}
-	return err
+	return errors.Join(err, unwritten)
 }
 
 // drainPatience is how long Finalize waits for the last messages to leave.

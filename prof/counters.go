@@ -24,8 +24,9 @@ type Name string
 // The counters of a rank. Devices have further ones.
 const (
 	MessagesSent       Name = "messages.sent"
-	MessagesReceived   Name = "messages.received"
-	MessagesUnexpected Name = "messages.unexpected" // came before their receive
+	MessagesReceived   Name = "messages.received"   // that a receive has asked for
+	MessagesUnexpected Name = "messages.unexpected" // of these, came before their receive
+	MessagesWaiting    Name = "messages.waiting"    // came, and no receive has asked for them yet
 	MessagesNoCredit   Name = "messages.no-credit"  // short, but had to ask first: the receiver holds too much
 	BytesSent          Name = "bytes.sent"          // of messages
 	BytesReceived      Name = "bytes.received"      // of messages
@@ -60,6 +61,7 @@ const (
 	MemoryMatching   Name = "memory.matching"   // envelopes
 	MemoryUnexpected Name = "memory.unexpected" // the most data that waited for its receive at one time
 	MemoryScratch    Name = "memory.scratch"    // kept for collectives
+	MemorySegments   Name = "memory.segments"   // this rank's share of the memory in which collectives of a host work
 	MemoryBuffered   Name = "memory.buffered"   // copies that Bsend holds
 	// MemoryRegistered is the program's own memory that is registered with a network
 	// adapter, and so cannot be swapped out. It is no part of MemoryTotal.

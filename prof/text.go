@@ -37,6 +37,20 @@ func (b *page) entry(name, format string, args ...any) {
 	b.line("%-14s %s", name, fmt.Sprintf(format, args...))
 }
 
+// list is such a line for each row of things that fits.
+func (b *page) list(name string, things []string) {
+	for row := ""; len(things) > 0; row, name = "", "" {
+		for len(things) > 0 && (row == "" || len(row)+len(things[0]) < rowWidth) {
+			row += ", " + things[0]
+			things = things[1:]
+		}
+		b.entry(name, "%s", strings.TrimPrefix(row, ", "))
+	}
+}
+
+// rowWidth is the room beside a name.
+const rowWidth = 66
+
 func (b *page) head(s *Summary) {
 	over := strings.Join(s.Devices, ", ")
 	if over == "" {
@@ -56,13 +70,21 @@ func (b *page) messages(s *Summary) {
 		b.entry("messages", "none")
 		return
 	}
-	b.entry("messages", "%s, %s; a rank sent %s..%s (most: rank %d), %s..%s (most: rank %d)",
-		grouped(sent.Sum), size(bytes.Sum), grouped(sent.Min), grouped(sent.Max), sent.MaxAt,
-		size(bytes.Min), size(bytes.Max), bytes.MaxAt)
+	b.entry("messages", "%s; a rank sent %s", grouped(sent.Sum), span(sent, grouped))
+	b.entry("volume", "%s; a rank sent %s", size(bytes.Sum), span(bytes, size))
 	late, got := s.Values[MessagesUnexpected], s.Values[MessagesReceived]
 	if got.Sum > 0 {
 		b.entry("unexpected", "%s of the messages (%s)%s", percent(late.Sum, got.Sum), grouped(late.Sum), most(late, grouped))
 	}
+}
+
+// span says between which values the ranks are, and who has most.
+func span(v Spread, show func(uint64) string) string {
+	least, greatest := show(v.Min), show(v.Max)
+	if least == greatest {
+		return greatest
+	}
+	return fmt.Sprintf("%s to %s (most: rank %d)", least, greatest, v.MaxAt)
 }
 
 // most says who has most of something, if anybody has any.
@@ -81,19 +103,19 @@ type band struct{ from, to, messages, bytes uint64 }
 
 func (b *page) sizes(s *Summary) {
 	rows := bands(s.Sizes)
-	var messages, bytes uint64
+	var sum, longest band
 	for _, r := range rows {
-		messages += r.messages
-		bytes += r.bytes
+		sum.messages, sum.bytes = sum.messages+r.messages, sum.bytes+r.bytes
+		longest.messages, longest.bytes = max(longest.messages, r.messages), max(longest.bytes, r.bytes)
 	}
-	if messages == 0 {
+	if sum.messages == 0 {
 		return
 	}
 	b.line("")
-	b.line("%-16s %12s %7s%-17s %10s %7s", "length", "messages", "", "", "volume", "")
+	b.line("%-16s %12s %7s %-*s %9s", "length", "messages", "", barWidth, "", "volume")
 	for _, r := range rows {
-		b.line("%-16s %12s %7s %-16s %10s %7s %s", lengths(r), grouped(r.messages), percent(r.messages, messages), bar(r.messages, messages),
-			size(r.bytes), percent(r.bytes, bytes), bar(r.bytes, bytes))
+		b.line("%-16s %12s %7s %-*s %9s %7s %s", lengths(r), grouped(r.messages), percent(r.messages, sum.messages), barWidth, bar(r.messages, longest.messages),
+			size(r.bytes), percent(r.bytes, sum.bytes), bar(r.bytes, longest.bytes))
 	}
 }
 
@@ -144,14 +166,14 @@ func lengths(r band) string {
 	return size(r.from) + " to <" + size(r.to+1)
 }
 
-// barWidth is the length of a bar that stands for everything.
-const barWidth = 16
+// barWidth is the length of the longest bar.
+const barWidth = 10
 
-func bar(part, whole uint64) string {
-	if part == 0 || whole == 0 {
+func bar(part, most uint64) string {
+	if part == 0 {
 		return ""
 	}
-	n := int(float64(part)/float64(whole)*barWidth + 0.5)
+	n := int(float64(part)/float64(most)*barWidth + 0.5)
 	if n == 0 {
 		return "."
 	}
@@ -175,11 +197,11 @@ func (b *page) protocols(s *Summary) {
 	}
 	var parts []string
 	for _, p := range all {
-		parts = append(parts, fmt.Sprintf("%s %s (volume %s)", p.name, percent(p.messages, messages), percent(p.bytes, bytes)))
+		parts = append(parts, fmt.Sprintf("%s %s (%s of the volume)", p.name, percent(p.messages, messages), percent(p.bytes, bytes)))
 	}
 	if len(parts) > 0 {
 		b.line("")
-		b.entry("protocols", "%s", strings.Join(parts, ", "))
+		b.list("protocols", parts)
 	}
 	if made := s.Values[OffersMade].Sum; made > 0 {
 		b.entry("offers", "%s; %s used, %s withheld", grouped(made), percent(s.Values[OffersUsed].Sum, made), grouped(s.Values[OffersWithheld].Sum))
@@ -206,59 +228,81 @@ var purposes = [...]struct {
 	{MemoryOperations, "operations"},
 	{MemoryMatching, "matching"},
 	{MemoryScratch, "scratch"},
+	{MemorySegments, "segments"},
 	{MemoryBuffered, "buffered sends"},
 }
 
 func (b *page) memory(s *Summary) {
+	if s.Values[MemoryTotal].Max == 0 {
+		return
+	}
 	b.line("")
-	b.line("%-20s %10s %10s", "memory a rank", "mean", "most")
+	b.line("%-20s %9s %9s", "memory a rank", "mean", "most")
 	row := func(label string, name Name) {
 		if v := s.Values[name]; v.Max > 0 {
-			b.line("  %-18s %10s %10s  rank %d", label, size(uint64(s.Mean(name))), size(v.Max), v.MaxAt)
+			b.line("  %-18s %9s %9s  rank %d", label, size(uint64(s.Mean(name))), size(v.Max), v.MaxAt)
 		}
 	}
-	shown := map[Name]bool{}
-	for _, p := range purposes {
-		row(p.label, p.name)
-		shown[p.name] = true
-	}
-	var rest []Name
-	for name := range s.Values {
-		if name.isOwnMemory() && !shown[name] {
-			rest = append(rest, name)
+	small := uint64(0)
+	for _, name := range s.memoryNames() {
+		if s.Values[name].Max < s.Values[MemoryTotal].Max/smallShare {
+			small += s.Values[name].Sum
+			continue
 		}
+		row(purposeOf(name), name)
 	}
-	slices.Sort(rest)
-	for _, name := range rest {
-		row(strings.TrimPrefix(string(name), "memory."), name)
+	if small > 0 {
+		b.line("  %-18s %9s", "everything else", size(small/uint64(max(s.Ranks, 1))))
 	}
 	row("total", MemoryTotal)
 	row("beside: registered", MemoryRegistered)
 	row("beside: kernel", MemoryKernel)
 }
 
+// smallShare is the part of the total below which memory gets no row of its own.
+const smallShare = 100
+
+// memoryNames is the counters of memory in the order of purposes.
+func (s *Summary) memoryNames() []Name {
+	var names, rest []Name
+	for _, p := range purposes {
+		names = append(names, p.name)
+	}
+	for name := range s.Values {
+		if name.isOwnMemory() && !slices.Contains(names, name) {
+			rest = append(rest, name)
+		}
+	}
+	slices.Sort(rest)
+	return append(names, rest...)
+}
+
+func purposeOf(name Name) string {
+	for _, p := range purposes {
+		if p.name == name {
+			return p.label
+		}
+	}
+	return strings.TrimPrefix(string(name), "memory.")
+}
+
 func (b *page) peers(s *Summary) {
 	b.line("")
-	talked := s.Values[PeersTalkedTo]
-	text := fmt.Sprintf("a rank talked to %s..%s others%s", grouped(talked.Min), grouped(talked.Max), s.meanOf(PeersTalkedTo))
+	b.entry("peers", "a rank talked to %s", span(s.Values[PeersTalkedTo], grouped))
 	if v := s.Values["peers.rings"]; v.Max > 0 {
-		text += fmt.Sprintf("; had rings for %s..%s%s", grouped(v.Min), grouped(v.Max), s.meanOf("peers.rings"))
+		b.entry("ring peers", "a rank has rings for %s", span(v, grouped))
 	}
-	b.entry("peers", "%s", text)
 	if made := s.Values["connections.made"]; made.Sum > 0 {
-		open := s.Values["connections.rc"]
-		b.entry("connections", "open at a rank %s..%s%s; made %s, closed for others %s", grouped(open.Min), grouped(open.Max),
-			s.meanOf("connections.rc"), grouped(made.Sum), grouped(s.Values["connections.closed"].Sum))
+		b.entry("connections", "%s open at a rank; %s were made, %s closed to make room",
+			span(s.Values["connections.rc"], grouped), grouped(made.Sum), grouped(s.Values["connections.closed"].Sum))
 	}
 	if v := s.Values["connections.sockets"]; v.Max > 0 {
-		b.entry("sockets", "%s..%s a rank", grouped(v.Min), grouped(v.Max))
+		b.entry("sockets", "%s a rank", span(v, grouped))
 	}
 	if v := s.Values["receive.low-water"]; v.Sum > 0 {
 		b.entry("low water", "%s times few receive buffers were left%s", grouped(v.Sum), most(v, grouped))
 	}
 }
-
-func (s *Summary) meanOf(name Name) string { return fmt.Sprintf(" (mean %.3g)", s.Mean(name)) }
 
 func (b *page) network(s *Summary) {
 	sent := s.Values["datagrams.sent"]
@@ -280,16 +324,17 @@ func (b *page) pairs(s *Summary) {
 		}
 	}
 	if len(parts) > 0 {
-		b.entry("busiest pairs", "%s", strings.Join(parts, ", "))
+		b.list("busiest pairs", parts)
 	}
 }
 
 // legend explains what of the above is not plain.
 func (b *page) legend() {
 	b.line("")
-	b.line("eager: sent before it was asked for; get, put, coop, spec: the receiver reads, the sender writes, both copy,")
-	b.line("the sender writes into a buffer offered to it. unexpected: came before its receive, and was kept or made to wait.")
-	b.line("collectives within a host may share memory instead of sending messages.")
+	b.line("eager: sent before it is asked for. rndv: announced first; then the receiver")
+	b.line("reads (get), the sender writes (put), both copy (coop), or the sender writes at")
+	b.line("once into a buffer that was offered to it (spec). unexpected: came before its")
+	b.line("receive. Collectives within a host may share memory and send no message.")
 }
 
 func plural(n uint64, what string) string {

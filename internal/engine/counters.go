@@ -83,12 +83,16 @@ func (e *Engine) countLinks(c *prof.Counters) {
 			c.Peers = append(c.Peers, prof.Pair{From: e.rank, To: l.Rank, Messages: t.Sent, Bytes: t.BytesSent})
 		}
 	}
+	// What nobody has asked for yet is not received. At the end of a job, these are the
+	// first messages of ranks that leave it already.
+	waiting, bytes := e.m.Waiting()
 	c.Add(prof.MessagesSent, s.Sent)
-	c.Add(prof.MessagesReceived, s.Received)
-	c.Add(prof.MessagesUnexpected, s.Unexpected)
+	c.Add(prof.MessagesReceived, s.Received-waiting)
+	c.Add(prof.MessagesUnexpected, s.Unexpected-waiting)
+	c.Add(prof.MessagesWaiting, waiting)
 	c.Add(prof.MessagesNoCredit, s.NoCredit)
 	c.Add(prof.BytesSent, s.BytesSent)
-	c.Add(prof.BytesReceived, s.BytesRx)
+	c.Add(prof.BytesReceived, s.BytesRx-bytes)
 	c.Add(prof.BytesControl, s.ControlBytes)
 	c.Add(prof.PacketsHeld, s.Held)
 	c.Add(prof.PacketsDuplicate, s.Duplicates)

@@ -39,6 +39,16 @@ func (k *kept) add(n int) {
 	k.peak = max(k.peak, k.bytes)
 }
 
+// Waiting is the messages that have come and that no receive has asked for, and their
+// bytes.
+func (m *Machine) Waiting() (messages, bytes uint64) {
+	for g := m.match.arrived.head; g != nil; g = g.nodes[listArrived].next {
+		messages++
+		bytes += uint64(g.Total)
+	}
+	return messages, bytes
+}
+
 // Footprint is the memory of a machine in bytes, as far as it grows with what the
 // program does.
 type Footprint struct {

@@ -1,0 +1,76 @@
+package prof
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+)
+
+func TestSpreadOfACounter(t *testing.T) {
+	ranks := []*Counters{{Rank: 0}, {Rank: 1}, {Rank: 2}, {Rank: 3}}
+	ranks[1].Add(MessagesSent, 5)
+	ranks[2].Add(MessagesSent, 5)
+	ranks[3].Add(MessagesSent, 2)
+	ranks[3].Add("datagrams.sent", 1)
+	s := whole(ranks)
+	for name, want := range map[Name]Spread{
+		MessagesSent:     {Sum: 12, Min: 0, Max: 5, MaxAt: 1},
+		"datagrams.sent": {Sum: 1, Min: 0, Max: 1, MaxAt: 3},
+		BytesSent:        {},
+	} {
+		if got := s.Values[name]; got != want {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+	}
+	if m := s.Mean(MessagesSent); m != 3 {
+		t.Errorf("the mean of 0, 5, 5 and 2 is 3, not %v", m)
+	}
+}
+
+func TestMemoryTotalLeavesOutWhatIsNotOurs(t *testing.T) {
+	var c Counters
+	c.Add("memory.receive", 10)
+	c.Add("memory.of-a-new-device", 5)
+	c.Add(MemoryRegistered, 1000)
+	c.Add(MemoryKernel, 2000)
+	c.Add(MessagesSent, 7)
+	if got := c.Of(MemoryTotal); got != 15 {
+		t.Errorf("the memory of the rank is 15 bytes, not %d", got)
+	}
+}
+
+// The order in which ranks are combined, and in which groups, does not matter, and a
+// summary survives the way from rank to rank.
+func TestMergeInAnyOrder(t *testing.T) {
+	want := whole(job())
+	if want.Ranks != 4 || len(want.Pairs) != pairsKept || len(want.Sizes) != 3 {
+		t.Fatalf("the summary of four ranks: %+v", want)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		var parts []*Summary
+		for _, c := range job() {
+			parts = append(parts, Summarize(c))
+		}
+		for len(parts) > 1 {
+			rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+			sent, err := Decode(parts[1].Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts[0].Merge(sent)
+			parts = append(parts[:1], parts[2:]...)
+		}
+		if !reflect.DeepEqual(parts[0], want) {
+			t.Fatalf("in another order: %s\nwant: %s", parts[0].Encode(), want.Encode())
+		}
+	}
+}
+
+func TestDecodeRefusesWhatIsNoProfile(t *testing.T) {
+	for _, b := range []string{"", "{", `{"ranks": "four"}`, "[]"} {
+		if s, err := Decode([]byte(b)); err == nil {
+			t.Errorf("%q was taken for a profile: %+v", b, s)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package prof
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// job is what the ranks of a made-up job have counted.
+func job() []*Counters {
+	var ranks []*Counters
+	for r := range 4 {
+		c := &Counters{Rank: r, Host: "a", Devices: []string{"shm", "dgram"}}
+		n := uint64(r + 1)
+		for name, v := range map[Name]uint64{
+			TimeRunning: 12_340_000_000, TimeWaiting: n * 1_000_000_000,
+			MessagesSent: 1000 * n, MessagesReceived: 2500, MessagesUnexpected: 10 * n,
+			BytesSent: n << 20, BytesReceived: 5 << 19, MessagesNoCredit: 3,
+			OffersMade: 100, OffersUsed: 90, OffersWithheld: 7,
+			PeersTalkedTo: 3, "peers.rings": n % 3, "connections.rc": 2, "connections.made": 4, "connections.closed": n / 2,
+			"connections.sockets": 1, "receive.low-water": n / 3,
+			"datagrams.sent": 2000, "datagrams.retransmitted": 2 * n, "datagrams.duplicate": 1, "datagrams.refused": 0,
+			"memory.receive": 640 << 10, "memory.rings": (n % 3) << 19, MemoryLinks: n << 10, MemoryUnexpected: n << 16,
+			MemoryRegistered: 64 << 20, MemoryKernel: 1 << 20, "memory.spare": 100 << 10,
+		} {
+			c.Add(name, v)
+		}
+		if r%2 == 0 {
+			c.Add(Hosts, 1)
+		}
+		c.AddSizes("eager", 0, 10*n, 0)
+		c.AddSizes("eager", 4, 900*n, 9000*n)
+		c.AddSizes("rndv_get", 21, 90*n, 90*n<<20)
+		for to := range 4 {
+			if to != r {
+				c.Peers = append(c.Peers, Pair{From: r, To: to, Messages: 10, Bytes: uint64(to) << (10 + r)})
+			}
+		}
+		ranks = append(ranks, c)
+	}
+	return ranks
+}
+
+// whole is the summary of some ranks.
+func whole(ranks []*Counters) *Summary {
+	s := Summarize(ranks[0])
+	for _, c := range ranks[1:] {
+		s.Merge(Summarize(c))
+	}
+	return s
+}
+
+func TestText(t *testing.T) {
+	every := &Counters{Rank: 0, Devices: []string{"shm"}}
+	every.Add(Hosts, 1)
+	for class := range 40 { // more classes than there are rows
+		every.AddSizes("eager", class, 1, 0)
+		every.Add(MessagesSent, 1)
+	}
+	for _, c := range []struct {
+		name  string
+		ranks []*Counters
+	}{
+		{"job", job()},
+		{"quiet", []*Counters{{Rank: 0}}},
+		{"lengths", []*Counters{every}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, file := whole(c.ranks).Text(), filepath.Join("testdata", c.name+".txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("the text has changed (go test -update writes it anew):\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestNumbersForPeople(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{size(0), "0 B"}, {size(1023), "1023 B"}, {size(1024), "1 KB"}, {size(1536), "1.50 KB"}, {size(99 << 10), "99 KB"},
+		{size(1<<20 - 1), "1 MB"}, {size(123 << 20), "123 MB"}, {size(1 << 63), "8 EB"},
+		{grouped(0), "0"}, {grouped(999), "999"}, {grouped(1000), "1 000"}, {grouped(1234567), "1 234 567"},
+		{percent(0, 0), "0 %"}, {percent(1, 10000), "<0.1 %"}, {percent(1, 30), "3.3 %"}, {percent(1, 1), "100 %"},
+		{duration(1_234_567), "1.23ms"}, {duration(12_345_678_901), "12.35s"}, {duration(3_601_000_000_000), "1h0m1s"},
+		{plural(1, "host"), "1 host"}, {plural(2, "host"), "2 hosts"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
