@@ -1,0 +1,138 @@
+package dgram
+
+import (
+	"bytes"
+	"hash/crc32"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Config.Encrypt between devices, with somebody on the line: all datagrams go through
+// his hands.
+
+// wiretap is a socket that stands between two devices.
+type wiretap struct {
+	*net.UDPConn
+	to netip.AddrPort // where the datagrams should have gone
+}
+
+// tap makes a look at what s sends to other, and gives the peer's handle.
+func tap(t *testing.T, s, other *station) (*wiretap, rdma.PeerID) {
+	t.Helper()
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // nothing depends on it
+	w := &wiretap{conn, other.socket.local}
+	here := conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	_, rest, _ := strings.Cut(string(other.qp.Addr()), "/")
+	id, err := s.Resolve(rdma.Addr(here.String() + "/" + rest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, id
+}
+
+// read takes the next datagram off the line.
+func (w *wiretap) read(t *testing.T) []byte {
+	t.Helper()
+	b := make([]byte, mostDatagram)
+	if err := w.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := w.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b[:n]
+}
+
+func (w *wiretap) write(t *testing.T, b []byte) {
+	t.Helper()
+	if _, err := w.WriteToUDPAddrPort(b, w.to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNothingCanBeReadOnTheLine(t *testing.T) {
+	const text = "the quick brown fox jumps over the lazy dog"
+	for _, kind := range []rdma.Transport{rdma.UD, rdma.RD} {
+		for _, encrypt := range []bool{false, true} {
+			a, b := newStationOf(t, Config{Encrypt: encrypt}, kind), newStationOf(t, Config{Encrypt: encrypt}, kind)
+			line, to := tap(t, a, b)
+			a.send(t, to, text)
+			d := line.read(t)
+			readable := false
+			for i := range len(text) - 4 {
+				readable = readable || bytes.Contains(d, []byte(text[i:i+4]))
+			}
+			if readable == encrypt {
+				t.Errorf("kind %d, encrypted: %v, and the text can be read: %v", kind, encrypt, readable)
+			}
+			line.write(t, d)
+			if c, ok := b.poll(patience); !ok || string(c.Data.Bytes()) != text {
+				t.Errorf("kind %d, encrypted: %v: the peer gets %+v", kind, encrypt, c)
+			}
+		}
+	}
+}
+
+// TestWhatWasChangedOnTheLineIsDropped: an encrypted datagram protects every octet, also
+// if the CRC is made right again.
+func TestWhatWasChangedOnTheLineIsDropped(t *testing.T) {
+	a, b := newStationOf(t, Config{Encrypt: true}, rdma.UD), newStationOf(t, Config{Encrypt: true}, rdma.UD)
+	line, to := tap(t, a, b)
+	a.send(t, to, strings.Repeat("x", 500))
+	d := line.read(t)
+	changed := 0
+	for i := 0; i < len(d); i += 7 {
+		if i >= len(d)-sealLen && i < len(d)-tagLen {
+			continue
+		}
+		bad := bytes.Clone(d)
+		bad[i] ^= 4
+		n := len(bad) - sealLen
+		sum := crc32.Checksum(bad[:n], crc32.MakeTable(crc32.Castagnoli))
+		for k := range crcLen {
+			bad[n+k] = byte(sum >> (8 * k))
+		}
+		line.write(t, bad)
+		changed++
+	}
+	line.write(t, d)
+	c, ok := b.poll(patience)
+	if !ok || c.Len != 500 {
+		t.Fatalf("the peer gets %+v", c)
+	}
+	if got := b.Drops(); got.Strangers != uint64(changed) {
+		t.Errorf("the drops are %+v; %d datagrams were changed", got, changed)
+	}
+	if c, ok := b.poll(20 * time.Millisecond); ok {
+		t.Errorf("a changed datagram becomes %+v", c)
+	}
+}
+
+// TestPlainAndEncryptedDoNotMix counts what comes with the other setting.
+func TestPlainAndEncryptedDoNotMix(t *testing.T) {
+	plain, encrypts := newStationOf(t, Config{}, rdma.UD), newStationOf(t, Config{Encrypt: true}, rdma.UD)
+	for _, c := range []struct {
+		name     string
+		from, to *station
+	}{{"plain to encrypted", plain, encrypts}, {"encrypted to plain", encrypts, plain}} {
+		c.from.send(t, c.from.meet(t, c.to), "hello")
+		for limit := time.Now().Add(patience); c.to.Drops().Secrecy == 0; c.to.cq.Poll(nil) {
+			if time.Now().After(limit) {
+				t.Fatalf("%s: the drops are %+v", c.name, c.to.Drops())
+			}
+		}
+		if got, ok := c.to.poll(0); ok {
+			t.Errorf("%s: it comes through as %+v", c.name, got)
+		}
+	}
+}
