@@ -23,6 +23,10 @@ type Result struct {
 	Min    float64 `json:"min"`
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
+	// Connections and Way are of verbs benchmarks: how many there were, and how the
+	// octets travelled.
+	Connections int    `json:"connections,omitempty"`
+	Way         string `json:"way,omitempty"`
 	// Ratio is communication to computation, where that is varied.
 	Ratio float64 `json:"ratio,omitempty"`
 	// Protocol is the one that was asked for, or the algorithm of a collective.

@@ -42,7 +42,8 @@ Figures of one run cannot be compared with those of another hour: compare
 ratios of runs that alternate (make bench-peers does that with Open MPI and
 MPICH). Benchmarks about long messages take several protocols and let them
 alternate themselves: --protocol get,spec; those of collectives take algorithms
-likewise: --algorithm ring,rabenseifner (muster sched lists them).`,
+likewise: --algorithm ring,rabenseifner (muster sched lists them). verbs-* measure the
+devices below MPI, in turns with bare sockets: --device tcp,rc,rd.`,
 		Example: `  muster bench latency
   muster bench bw --sizes 8K,64K,1M
   muster bench rate --json
@@ -50,12 +51,16 @@ likewise: --algorithm ring,rabenseifner (muster sched lists them).`,
   muster bench iallreduce -n 4 --sizes 1M
   muster bench overlap --protocol get,spec --plot overlap.svg
   muster bench allreduce -n 4 --algorithm ring,recursive-doubling --plot allreduce.svg
+  muster bench verbs-latency --device tcp,udp,rc,rd,ud --sizes 64,8K
   muster run -n 2 --bind core muster bench latency     as part of a job`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
 	for _, b := range bench.All() {
 		cmd.AddCommand(newBenchmark(b))
+	}
+	for _, b := range bench.AllVerbs() {
+		cmd.AddCommand(newVerbsBenchmark(b))
 	}
 	return cmd
 }

@@ -248,11 +248,15 @@ func (c *comparison) print(w io.Writer, b bench.Benchmark, f benchFlags, results
 
 // writePlot draws results.
 func writePlot(path string, b bench.Benchmark, results []bench.Result) error {
+	return writeChart(path, bench.ChartOf(b, results))
+}
+
+func writeChart(path string, chart bench.Chart) error {
 	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
-	if err := bench.ChartOf(b, results).WriteSVG(file); err != nil {
+	if err := chart.WriteSVG(file); err != nil {
 		file.Close()
 		return fmt.Errorf("--plot %s: %w", path, err)
 	}

@@ -1,0 +1,238 @@
+package bench
+
+// Benchmarks of package rdma itself, without MPI between: two processes, a leader that
+// measures and a follower that does the other half. The leader goes through sizes and
+// rounds and lets the devices take turns; every turn opens its device anew at both ends,
+// so that no other device is there to disturb it (VerbsSession.turn).
+//
+// The road of a turn, and the file for each step:
+//
+//	the leader says what to do, both swap addresses           verbs_control.go
+//	a device, or a bare socket to compare it with, is a wire  verbs_wire.go, verbs_device.go, verbs_bare_linux_unsafe.go
+//	the loops                                                 verbs_pingpong.go, verbs_stream.go, verbs_remote.go, …
+//	medians, ratios, tables and pictures                      verbs_table.go
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Verbs is a benchmark of the devices below MPI.
+type Verbs struct {
+	Name   string
+	Title  string // heading of the text output
+	Doc    string // one line for the list
+	Long   string // what exactly is measured
+	Column string // heading of the main figure
+
+	Sizes       []int         // default sizes; nil if it has none
+	Connections []int         // default numbers of connections; nil: always one
+	Devices     []string      // compared if none are named
+	Time        time.Duration // how long a turn measures, by default
+
+	// ask and answer are what the leader and the follower send for one message of a size.
+	ask, answer func(size int) int
+	lead        func(*VerbsSession, wire, *verbsTurn) ([]figure, error)
+	follow      func(*VerbsSession, wire, *verbsTurn) error
+}
+
+// VerbsParams are what the user can set.
+type VerbsParams struct {
+	Devices     []string // nil: those of the benchmark
+	Against     string   // whom the others are compared with; "": the first of Devices
+	Sizes       []int    // nil: those of the benchmark
+	Connections []int    // nil: those of the benchmark
+	Rounds      int      // 0: 5
+	Window      int      // messages in flight; 0: 64, or fewer of long ones
+	Peers       int      // verbs-memory; 0: 1000
+	Time        time.Duration
+	// Quantile is which batch of a turn counts: 0.5 is the median. Less leaves out times
+	// in which a busy machine did something else. 0: the median for times, all of a
+	// turn for bandwidth.
+	Quantile float64
+}
+
+// VerbsPlace is where a device is to be opened, and for whom.
+type VerbsPlace struct {
+	Address string // an IP address of this host that the other one reaches
+	Side    int    // 0: the leader, 1: the follower
+	Key     []byte // a secret of the two, new for each turn
+}
+
+// OpenVerbs opens a device by the name that users give it. What this build or this host
+// does not have is an rdma.ErrUnsupported.
+type OpenVerbs func(name string, at VerbsPlace) (rdma.Device, rdma.Transport, error)
+
+// figure is what a turn has measured.
+type figure struct {
+	metric, unit string
+	value        float64
+	way          string // how the octets travelled
+}
+
+func same(size int) int { return size }
+func one(int) int       { return 1 }
+
+// AllVerbs lists them.
+func AllVerbs() []Verbs {
+	remote := []string{BareTCP, "rc", "rd"}
+	return []Verbs{
+		{Name: "verbs-latency", Title: "Verbs Latency Test", Doc: "half round trip of a message over bare devices and bare sockets, in turns", Column: "Latency (us)",
+			Long:  "Half of the round trip of a message that both ends wait for by polling: the median over batches of some round trips.",
+			Sizes: []int{8, 64, 512, 2 << 10, 8 << 10}, Devices: []string{BareTCP, BareUDP, "rc", "rd", "ud"}, Time: 100 * time.Millisecond,
+			ask: same, answer: same, lead: leadPingPong, follow: followPingPong},
+		{Name: "verbs-bw", Title: "Verbs Bandwidth Test", Doc: "a window of messages one way over bare devices and bare sockets, in turns", Column: "Bandwidth (MB/s)",
+			Long: `A window of messages one way, answered by a short one. What is longer than a device's
+longest message is written into the peer's memory (way "write"), and a short message follows
+the window. Where messages may be lost, the follower counts what has come.`,
+			Sizes: []int{8 << 10, 64 << 10, 1 << 20}, Devices: []string{BareTCP, "rc", "rc-nocrc", "rd"}, Time: 300 * time.Millisecond,
+			ask: same, answer: one, lead: leadStream, follow: followStream},
+		{Name: "verbs-bibw", Title: "Verbs Bi-Directional Bandwidth Test", Doc: "windows of messages both ways over bare devices and bare sockets, in turns", Column: "Bandwidth (MB/s)",
+			Long:  "Windows of messages both ways at once; both directions are counted. Messages only: a size that a device does not send in one piece is left out.",
+			Sizes: []int{8 << 10, 32 << 10}, Devices: []string{BareTCP, "rc", "rc-nocrc", "rd"}, Time: 300 * time.Millisecond,
+			ask: same, answer: same, lead: leadBothWays, follow: followBothWays},
+		{Name: "verbs-write", Title: "Verbs RDMA Write Test", Doc: "RDMA Write: time until it is complete, and bandwidth with a window of them", Column: "Time (us)",
+			Long:  "An RDMA Write from posting to completion, and the bandwidth of a window of Writes. The bare sockets send as many octets and get one back for each.",
+			Sizes: []int{64, 8 << 10, 1 << 20}, Devices: remote, Time: 200 * time.Millisecond,
+			ask: same, answer: one, lead: leadRemote(rdma.OpWrite), follow: followRemote},
+		{Name: "verbs-read", Title: "Verbs RDMA Read Test", Doc: "RDMA Read: time until it is complete, and bandwidth with a window of them", Column: "Time (us)",
+			Long:  "An RDMA Read from posting to completion, and the bandwidth of a window of Reads. The bare sockets send one octet and get as many back.",
+			Sizes: []int{64, 8 << 10, 1 << 20}, Devices: remote, Time: 200 * time.Millisecond,
+			ask: one, answer: same, lead: leadRemote(rdma.OpRead), follow: followRemote},
+		{Name: "verbs-connections", Title: "Verbs Multiple Connections Test", Doc: "1 to 256 connections between two processes: normalized latency and aggregate throughput", Column: "Latency (us)",
+			Long: `T1 3.4.1, T2 5.4. Latency: one message goes out on every connection in turn, and one comes back
+on each; half of the whole time divided by the number of connections. Throughput: windows both
+ways over all connections in turn. RC has as many queue pairs and sockets, RD as many queue pairs on one socket.`,
+			Sizes: []int{64, 8 << 10}, Connections: []int{1, 2, 4, 8, 16, 32, 64, 128, 256}, Devices: remote, Time: 100 * time.Millisecond,
+			ask: same, answer: same, lead: leadConnections, follow: followConnections},
+		{Name: "verbs-registration", Title: "Verbs Registration Test", Doc: "time to register memory with a device and to deregister it", Column: "Time (us)",
+			Long:  "Register and Deregister of memory that was touched before.",
+			Sizes: []int{4 << 10, 64 << 10, 1 << 20}, Devices: []string{"rc", "rd", "shm"}, Time: 50 * time.Millisecond,
+			ask: one, answer: one, lead: leadRegistration, follow: followNothing},
+		{Name: "verbs-progress", Title: "Verbs Progress Test", Doc: "RDMA Write into a peer that computes and never calls the library", Column: "Progress (%)",
+			Long: `The follower computes for a delay much longer than the transfer, without any call, then looks
+which pages of the message have come. progress is their share, complete the share of Writes that
+were there as a whole, time the time of a Write against that into a peer that polls.`,
+			Sizes: []int{1 << 20}, Devices: []string{"rc", "rd", "shm"}, Time: 500 * time.Millisecond,
+			ask: same, answer: one, lead: leadProgress, follow: followProgress},
+		{Name: "verbs-memory", Title: "Verbs Memory of Idle Peers", Doc: "what a process needs for each of many idle peers, in user space and in the kernel", Column: "Memory (B)",
+			Long: `The leader exchanges a message with each peer and then lets them be. user is the growth of its
+proportional set (smaps), kernel what its sockets take there: their objects (slabinfo, which only
+root may read) and what is in their buffers (sockstat). All of it for one peer.`,
+			Devices: []string{"rc", "rd"}, Time: time.Second,
+			ask: one, answer: one, lead: leadMemory, follow: followMemory},
+	}
+}
+
+// FindVerbs gives the benchmark of a name.
+func FindVerbs(name string) (Verbs, error) {
+	list := AllVerbs()
+	if i := slices.IndexFunc(list, func(b Verbs) bool { return b.Name == name }); i >= 0 {
+		return list[i], nil
+	}
+	return Verbs{}, fmt.Errorf("bench: there is no benchmark %q; `muster bench` lists them", name)
+}
+
+// fill puts defaults where nothing is set, and refuses what makes no sense.
+func (p VerbsParams) fill(b *Verbs) (VerbsParams, error) {
+	if p.Devices == nil {
+		p.Devices = b.Devices
+	}
+	if p.Sizes == nil {
+		p.Sizes = b.Sizes
+	}
+	if b.Sizes == nil {
+		p.Sizes = []int{0}
+	}
+	if p.Connections == nil {
+		p.Connections = b.Connections
+	}
+	if b.Connections == nil {
+		p.Connections = []int{1}
+	}
+	p.Against, p.Rounds, p.Peers, p.Time = cmp.Or(p.Against, p.Devices[0]), cmp.Or(p.Rounds, 5), cmp.Or(p.Peers, 1000), cmp.Or(p.Time, b.Time)
+	if !slices.Contains(p.Devices, p.Against) {
+		return p, fmt.Errorf("bench: %s: cannot compare with %s, which is not among the devices %v", b.Name, p.Against, p.Devices)
+	}
+	for i, d := range p.Devices {
+		if slices.Contains(p.Devices[:i], d) {
+			return p, fmt.Errorf("bench: %s: device %s is named twice", b.Name, d)
+		}
+	}
+	for _, n := range p.Sizes {
+		if n < 1 && b.Sizes != nil {
+			return p, fmt.Errorf("bench: %s: a message of %d bytes cannot be awaited; measure one byte or more", b.Name, n)
+		}
+	}
+	for _, n := range append(slices.Clone(p.Connections), p.Rounds, p.Peers) {
+		if n < 1 {
+			return p, fmt.Errorf("bench: %s: %d is out of range: rounds, connections and peers are 1 or more", b.Name, n)
+		}
+	}
+	if p.Quantile < 0 || p.Quantile >= 1 {
+		return p, fmt.Errorf("bench: %s: there is no quantile %g; choose one above 0 and below 1", b.Name, p.Quantile)
+	}
+	if p.Time < 0 || p.Window < 0 {
+		return p, fmt.Errorf("bench: %s: neither time (%v) nor window (%d) can be negative", b.Name, p.Time, p.Window)
+	}
+	return p, nil
+}
+
+// window is how many messages are in flight: fewer of long ones, as 16 MB are enough for
+// any road.
+func (p *VerbsParams) window(size int) int {
+	return cmp.Or(p.Window, max(4, min(64, 16<<20/max(size, 1))))
+}
+
+// Lead measures, and tells each row when its rounds are over. The other end of the
+// session must Follow.
+func (b Verbs) Lead(s *VerbsSession, p VerbsParams, emit func(VerbsRow)) error {
+	p, err := p.fill(&b)
+	if err != nil {
+		return err
+	}
+	missing := map[string]string{} // why a device is left out from now on
+	for _, connections := range p.Connections {
+		for _, size := range p.Sizes {
+			rows := newRows(&p, connections, size)
+			// What a device cannot do in this row it may do in another.
+			refused := map[string]string{}
+			for round := range p.Rounds {
+				for i := range p.Devices {
+					d := (i + round) % len(p.Devices)
+					name := p.Devices[d]
+					if missing[name] != "" || refused[name] != "" {
+						continue
+					}
+					got, err := s.measure(&b, &verbsTurn{
+						Bench: b.Name, Device: name, Size: size, Connections: connections,
+						Window: p.window(size), Time: p.Time, Peers: p.Peers, Quantile: p.Quantile,
+					})
+					switch {
+					case errors.Is(err, errNotOpened):
+						missing[name] = err.Error()
+					case errors.Is(err, rdma.ErrUnsupported):
+						refused[name] = err.Error()
+					case err != nil:
+						return fmt.Errorf("bench: %s over %s, %d bytes, round %d: %w", b.Name, name, size, round+1, err)
+					default:
+						rows.add(d, got)
+					}
+				}
+			}
+			for d, name := range p.Devices {
+				rows.leaveOut(d, cmp.Or(missing[name], refused[name]))
+			}
+			for _, row := range rows.list {
+				row.Bench = b.Name
+				emit(row)
+			}
+		}
+	}
+	return s.end()
+}

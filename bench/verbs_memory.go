@@ -1,0 +1,241 @@
+package bench
+
+// What a process needs for an idle peer. First one peer is there and everything has been
+// used once; then all the others come, each is exchanged a message with, and the growth
+// is divided by their number. On a transport without connections one queue pair of the
+// leader serves all of them; at the other end each is a queue pair of its own.
+//
+// In the kernel a socket is several objects, whose sizes slabinfo tells, and what waits in
+// its buffers, which the socket tells itself. sockstat, which counts buffers of the whole
+// machine, is told beside it.
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// settleTime is how long late acknowledgements may take.
+const settleTime = 300 * time.Millisecond
+
+func leadMemory(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+	d, ok := w.(*deviceWire)
+	if !ok || w.lossy() {
+		return nil, fmt.Errorf("%w: it has no peers", rdma.ErrUnsupported)
+	}
+	if err := greetPeers(s, w, 0, 1); err != nil {
+		return nil, err
+	}
+	before, err := weigh(d)
+	if err != nil {
+		return nil, err
+	}
+	more := 0
+	if d.kind == rdma.RC {
+		more = t.Peers
+	}
+	if _, err := s.step(); err != nil {
+		return nil, err
+	}
+	if err := growPeers(s, d, more); err != nil {
+		return nil, err
+	}
+	if err := greetPeers(s, w, 1, t.Peers); err != nil {
+		return nil, err
+	}
+	after, err := weigh(d)
+	if err != nil {
+		return nil, err
+	}
+	each := func(a, b float64) float64 { return (b - a) / float64(t.Peers) }
+	user, kernel := each(before.user, after.user), each(before.kernel, after.kernel)
+	return []figure{
+		{"total", "B", user + kernel, after.how}, {"user", "B", user, "smaps"}, {"kernel", "B", kernel, after.how},
+		{"sockets", "1", each(float64(before.sockets), float64(after.sockets)), "fd"},
+		{"sockstat", "B", each(before.sockstat, after.sockstat), "both ends, machine"},
+	}, nil
+}
+
+func followMemory(s *VerbsSession, w wire, t *verbsTurn) error {
+	d, ok := w.(*deviceWire)
+	if !ok || w.lossy() {
+		return fmt.Errorf("%w: it has no peers", rdma.ErrUnsupported)
+	}
+	if err := answerPeers(s, w, 0, 1); err != nil {
+		return err
+	}
+	if err := pollUntilHalted(s, w); err != errHalted {
+		return err
+	}
+	if _, err := s.stepped(); err != nil {
+		return err
+	}
+	if err := growPeers(s, d, t.Peers); err != nil {
+		return err
+	}
+	if err := answerPeers(s, w, 1, t.Peers); err != nil {
+		return err
+	}
+	return pollUntilHalted(s, w)
+}
+
+// growPeers makes more queue pairs and lets both ends know them.
+func growPeers(s *VerbsSession, d *deviceWire, more int) error {
+	err := d.addPairs(more)
+	theirs, err := s.swap(note{Kind: "card", Card: d.card()}, err)
+	if err != nil {
+		return err
+	}
+	_, err = s.swap(note{Kind: "ready"}, d.connect(theirs.Card))
+	return err
+}
+
+// greetPeers exchanges a message with each of n peers, from the first on, and waits until
+// all is quiet.
+func greetPeers(s *VerbsSession, w wire, first, n int) error {
+	out := buffer(1)
+	for k := range n {
+		if err := w.send(first+k, out); err != nil {
+			return err
+		}
+		if err := s.await(w, first+k, 1); err != nil {
+			return err
+		}
+	}
+	for end := time.Now().Add(settleTime); time.Now().Before(end); {
+		if _, err := w.take(0, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func answerPeers(s *VerbsSession, w wire, first, n int) error {
+	out := buffer(1)
+	for k := range n {
+		if err := s.await(w, first+k, 1); err != nil {
+			return err
+		}
+		if err := w.send(first+k, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// weight is of this process, in octets.
+type weight struct {
+	user, kernel, sockstat float64
+	sockets                int
+	how                    string // where the kernel's figure is from
+}
+
+func weigh(d *deviceWire) (w weight, err error) {
+	debug.FreeOSMemory()
+	pss, err := pssKiB()
+	if err != nil {
+		return w, err
+	}
+	w.user = 1024 * pss
+	var watched, buffers int
+	if w.sockets, watched, buffers, err = ownSockets(); err != nil {
+		return w, err
+	}
+	protocol := "UDP"
+	if d.kind == rdma.RC {
+		protocol = "TCP"
+	}
+	socket, watch, ok := kernelObjects(protocol)
+	w.how = "slabinfo, buffers"
+	if !ok {
+		w.how = "buffers only: slabinfo is for root"
+	}
+	w.kernel = float64(w.sockets*socket + watched*watch + buffers)
+	w.sockstat, err = sockstat(protocol)
+	return w, err
+}
+
+// ownSockets counts the sockets of this process, those that an epoll watches, and the
+// octets in their buffers.
+func ownSockets() (sockets, watched, buffers int, err error) {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("count sockets: %w", err)
+	}
+	for _, entry := range list {
+		name, err := os.Readlink("/proc/self/fd/" + entry.Name())
+		if err != nil {
+			continue // the folder itself, closed by now
+		}
+		switch {
+		case strings.HasPrefix(name, "socket:"):
+			fd, err := strconv.Atoi(entry.Name())
+			if err != nil {
+				return 0, 0, 0, err
+			}
+			sockets++
+			buffers += socketBuffers(fd)
+		case name == "anon_inode:[eventpoll]":
+			info, err := os.ReadFile("/proc/self/fdinfo/" + entry.Name())
+			if err != nil {
+				return 0, 0, 0, err
+			}
+			watched += strings.Count(string(info), "tfd:")
+		}
+	}
+	return sockets, watched, buffers, nil
+}
+
+// kernelObjects are the octets of what the kernel makes for a socket, and for watching
+// one. Not ok: it does not tell.
+func kernelObjects(protocol string) (socket, watch int, ok bool) {
+	text, err := os.ReadFile("/proc/slabinfo")
+	if err != nil {
+		return 0, 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) < 4 {
+			continue
+		}
+		size, err := strconv.Atoi(words[3])
+		if err != nil {
+			continue // a heading
+		}
+		switch words[0] {
+		case protocol, "sock_inode_cache", "filp", "dentry":
+			socket += size
+		case "eventpoll_epi", "eventpoll_pwq":
+			watch += size
+		}
+	}
+	return socket, watch, socket > 0
+}
+
+// sockstat is what the buffers of all sockets of a protocol have, in octets.
+func sockstat(protocol string) (float64, error) {
+	f, err := os.Open("/proc/net/sockstat")
+	if err != nil {
+		return 0, fmt.Errorf("memory of sockets: %w", err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 || words[0] != protocol+":" {
+			continue
+		}
+		for i := 1; i+1 < len(words); i += 2 {
+			if words[i] == "mem" {
+				pages, err := strconv.Atoi(words[i+1])
+				return float64(pages * os.Getpagesize()), err
+			}
+		}
+	}
+	return 0, fmt.Errorf("/proc/net/sockstat tells no memory of %s", protocol)
+}

@@ -1,0 +1,190 @@
+package bench
+
+// The round trip of a message, on one connection or on many at once.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// leadPingPong measures half round trips.
+func leadPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+	if w.way(t.Size) == "" || w.way(t.Size) == "write" {
+		return nil, fmt.Errorf("%w: a message of %d bytes is too long", rdma.ErrUnsupported, t.Size)
+	}
+	if w.lossy() {
+		return leadLossyPingPong(s, w, t)
+	}
+	us, err := pingPongs(s, w, t)
+	return []figure{{"latency", "us", us, w.way(t.Size)}}, err
+}
+
+// pingPongs sends one message on every connection in turn and takes one from each, and
+// again. The result is half of the time divided by the number of connections, in µs.
+func pingPongs(s *VerbsSession, w wire, t *verbsTurn) (float64, error) {
+	out := buffer(t.Size)
+	return inBatches(t, t.Time, func(rounds int) error {
+		for range rounds {
+			for k := range t.Connections {
+				if err := w.send(k, out); err != nil {
+					return err
+				}
+			}
+			for k := range t.Connections {
+				if err := s.await(w, k, 1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, 2*t.Connections)
+}
+
+// inBatches runs rounds for a while, first without the clock, and gives the median time
+// of a batch, or that of another quantile, for each operation in µs; a round has so many.
+// A batch lasts about a thousandth of the time, so that one in which the machine did
+// something else does not count.
+func inBatches(t *verbsTurn, d time.Duration, run func(rounds int) error, operations int) (float64, error) {
+	rounds, least := 1, d
+	for begin, last := time.Now(), time.Duration(0); ; {
+		if err := run(rounds); err != nil {
+			return 0, err
+		}
+		now := time.Since(begin)
+		if least = min(least, (now-last)/time.Duration(rounds)); time.Duration(rounds)*least < d/1000 {
+			rounds *= 2
+		}
+		if last = now; now > d/5 {
+			break
+		}
+	}
+	var times []float64
+	for begin := time.Now(); time.Since(begin) < d || len(times) < 3; {
+		start := time.Now()
+		if err := run(rounds); err != nil {
+			return 0, err
+		}
+		times = append(times, micros(time.Since(start))/float64(rounds*operations))
+	}
+	return quantile(times, t.quantile()), nil
+}
+
+// quantile is the value below which that share of the values is.
+func quantile(values []float64, share float64) float64 {
+	if share == 0.5 {
+		return median(values)
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
+}
+
+// followPingPong answers, in the order of the connections.
+func followPingPong(s *VerbsSession, w wire, t *verbsTurn) error {
+	out := buffer(t.Size)
+	for {
+		for k := range t.Connections {
+			if err := s.await(w, k, 1); err != nil {
+				return err
+			}
+			if w.lossy() {
+				out[0] = w.stamp()
+			}
+			if err := w.send(k, out); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// resendAfter is when a datagram, or its answer, is taken for lost.
+const resendAfter = 100 * time.Millisecond
+
+// leadLossyPingPong sends a message again if no answer comes. The first octet tells which
+// message an answer is for.
+func leadLossyPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+	if t.Connections > 1 {
+		return nil, fmt.Errorf("%w: many connections are measured where nothing is lost", rdma.ErrUnsupported)
+	}
+	out := buffer(t.Size)
+	var sent, lost int
+	us, err := inBatches(t, t.Time, func(rounds int) error {
+		for range rounds {
+			out[0]++
+			sent++
+			again, err := askLossy(s, w, out)
+			if err != nil {
+				return err
+			}
+			lost += again
+		}
+		return nil
+	}, 2)
+	got := []figure{{"latency", "us", us, w.way(t.Size)}}
+	if lost > 0 {
+		got = append(got, figure{"lost", "%", 100 * float64(lost) / float64(sent+lost), w.way(t.Size)})
+	}
+	return got, err
+}
+
+// askLossy sends a message until its answer has come, and tells how often it was sent
+// again.
+func askLossy(s *VerbsSession, w wire, out []byte) (again int, err error) {
+	for ; ; again++ {
+		if err := w.send(0, out); err != nil {
+			return again, err
+		}
+		var since time.Time // when the wait began to be long
+		for spins := 1; ; spins++ {
+			n, err := w.take(0, 1)
+			if err != nil {
+				return again, err
+			}
+			if n == 1 && w.stamp() == out[0] {
+				s.moved()
+				return again, nil
+			}
+			if err := s.idle(); err != nil {
+				return again, err
+			}
+			if spins&1023 != 0 {
+				continue
+			}
+			if since.IsZero() {
+				since = time.Now()
+			} else if time.Since(since) > resendAfter {
+				break
+			}
+		}
+	}
+}
+
+// leadConnections: T1 3.4.1 and T2 5.4, first the latency, then the throughput.
+func leadConnections(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+	if w.way(t.Size) == "" || w.way(t.Size) == "write" || w.lossy() {
+		return nil, fmt.Errorf("%w: many connections are measured with messages that are not lost", rdma.ErrUnsupported)
+	}
+	us, err := pingPongs(s, w, t)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.step(); err != nil {
+		return nil, err
+	}
+	rate, err := bothWays(s, w, t)
+	return []figure{{"latency", "us", us, w.way(t.Size)}, {"throughput", "MB/s", rate, w.way(t.Size)}}, err
+}
+
+// followConnections answers until the next step, then it sends windows itself.
+func followConnections(s *VerbsSession, w wire, t *verbsTurn) error {
+	if err := followPingPong(s, w, t); !errors.Is(err, errHalted) {
+		return err
+	}
+	if _, err := s.stepped(); err != nil {
+		return err
+	}
+	return followBothWays(s, w, t)
+}

@@ -1,0 +1,111 @@
+package bench
+
+// An RDMA Write into a peer that computes (P2 7, T1 3.6.2): whether it arrives although
+// nobody there calls the library. For each Write the leader tells a delay and a mark; the
+// follower computes for that long and then looks for the mark in its memory, before it
+// makes any call. It reports with the next step.
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+const (
+	progressDelay = 5                    // times as long as the transfer
+	progressSlack = 3 * time.Millisecond // until the leader knows that the follower has begun
+	progressPage  = 4 << 10
+)
+
+func leadProgress(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+	r, ok := w.(remoteWire)
+	if !ok || r.lossy() || !r.device().Attr().Ops.Has(rdma.OpWrite) {
+		return nil, fmt.Errorf("%w: there is no write", rdma.ErrUnsupported)
+	}
+	out := buffer(t.Size)
+	polled, err := inBatches(t, t.Time/5, func(rounds int) error { return remoteOps(s, w, rdma.OpWrite, out, rounds, 1) }, 1)
+	if err != nil {
+		return nil, err
+	}
+	delay := progressDelay*polled + micros(progressSlack)
+	var shares, times []float64
+	complete := 0
+	for begin, i := time.Now(), 0; time.Since(begin) < t.Time || i < 4; i++ {
+		mark := byte(1 + i%250)
+		for k := range pages(out) {
+			first, last := page(out, k)
+			*first, *last = mark, mark
+		}
+		report, err := s.step(delay, float64(mark))
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			shares = append(shares, report[0])
+			complete += int(report[1])
+		}
+		start := time.Now()
+		if err := remoteOps(s, w, rdma.OpWrite, out, 1, 1); err != nil {
+			return nil, err
+		}
+		times = append(times, micros(time.Since(start))/polled)
+	}
+	mean := 0.0
+	for _, v := range shares {
+		mean += v / float64(len(shares))
+	}
+	return []figure{
+		{"progress", "%", 100 * mean, "write"},
+		{"complete", "%", 100 * float64(complete) / float64(len(shares)), "write"},
+		{"time", "ratio", median(times), "write"},
+	}, nil
+}
+
+func pages(mem []byte) int { return (len(mem) + progressPage - 1) / progressPage }
+
+// page is the first and the last octet of a page of a message.
+func page(mem []byte, k int) (first, last *byte) {
+	return &mem[k*progressPage], &mem[min((k+1)*progressPage, len(mem))-1]
+}
+
+func followProgress(s *VerbsSession, w wire, t *verbsTurn) error {
+	r, ok := w.(remoteWire)
+	if !ok {
+		return fmt.Errorf("%w: there is no write", rdma.ErrUnsupported)
+	}
+	// The device's own thread needs a place beside the computation.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
+	computation := newWork()
+	var report []float64
+	for {
+		if err := pollUntilHalted(s, w); err != errHalted {
+			return err
+		}
+		told, err := s.stepped(report...)
+		if err != nil {
+			return err
+		}
+		if len(told) != 2 {
+			return fmt.Errorf("the other process has told %d numbers where a delay and a mark belong; are both of one version?", len(told))
+		}
+		computation.run(computation.turns(told[0]))
+		report = arrived(r.memory(), byte(told[1]))
+	}
+}
+
+// arrived is the share of pages that have come, and 1 if it is all of them.
+func arrived(mem []byte, mark byte) []float64 {
+	n := 0
+	for k := range pages(mem) {
+		if first, last := page(mem, k); *first == mark && *last == mark {
+			n++
+		}
+	}
+	whole := 0.0
+	if n == pages(mem) {
+		whole = 1
+	}
+	return []float64{float64(n) / float64(pages(mem)), whole}
+}

@@ -1,0 +1,213 @@
+package bench
+
+// Bandwidth: windows of messages one way or both ways, and a flood where messages may be
+// lost.
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// leadStream measures megabytes a second, of 10^6 octets as in the OSU benchmarks. It sends windows and waits for the answer to each. All of the time counts.
+func leadStream(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+	way := w.way(t.Size)
+	if way == "" {
+		return nil, fmt.Errorf("%w: a message of %d bytes is too long, and nothing can be written", rdma.ErrUnsupported, t.Size)
+	}
+	if w.lossy() {
+		return leadFlood(s, w, t)
+	}
+	window := sendWindow
+	if way == "write" {
+		window = writeWindow
+	}
+	out := buffer(t.Size)
+	rate, err := windowsFor(t, t.Window*t.Size, func() error { return window(s, w, t, out) })
+	return []figure{{"bandwidth", "MB/s", rate, way}}, err
+}
+
+// windowsFor runs windows for the time of the turn, after some that do not count. All of
+// the time counts, if it was not asked for a quantile.
+func windowsFor(t *verbsTurn, octets int, window func() error) (float64, error) {
+	for begin := time.Now(); time.Since(begin) <= t.Time/5; {
+		if err := window(); err != nil {
+			return 0, err
+		}
+	}
+	var times []float64
+	begin := time.Now()
+	for last := begin; len(times) < 2 || last.Sub(begin) < t.Time; {
+		if err := window(); err != nil {
+			return 0, err
+		}
+		now := time.Now()
+		times = append(times, now.Sub(last).Seconds())
+		last = now
+	}
+	if t.Quantile > 0 {
+		return float64(octets) / quantile(times, t.Quantile) / 1e6, nil
+	}
+	return float64(len(times)*octets) / time.Since(begin).Seconds() / 1e6, nil
+}
+
+func sendWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte) error {
+	for range t.Window {
+		if err := w.send(0, out); err != nil {
+			return err
+		}
+	}
+	return s.await(w, 0, 1)
+}
+
+// writeWindow writes into the peer's memory. The short message goes when all Writes are
+// complete, because nothing else orders it behind them.
+func writeWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte) error {
+	if err := remoteOps(s, w, rdma.OpWrite, out, t.Window, t.Window); err != nil {
+		return err
+	}
+	if err := w.send(0, out[:1]); err != nil {
+		return err
+	}
+	return s.await(w, 0, 1)
+}
+
+// followStream answers each window, or counts a flood.
+func followStream(s *VerbsSession, w wire, t *verbsTurn) error {
+	if w.lossy() {
+		return followFlood(s, w, t)
+	}
+	messages, out := t.Window, buffer(1)
+	if w.way(t.Size) == "write" {
+		messages = 1
+	}
+	for {
+		if err := s.await(w, 0, messages); err != nil {
+			return err
+		}
+		if err := w.send(0, out); err != nil {
+			return err
+		}
+	}
+}
+
+// leadFlood sends as fast as it can for the time of the turn; what counts is what has
+// come, in the time in which it has.
+func leadFlood(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+	if w.way(t.Size) == "write" {
+		return nil, fmt.Errorf("%w: a message of %d bytes is too long", rdma.ErrUnsupported, t.Size)
+	}
+	out := buffer(t.Size)
+	sent := 0
+	for begin := time.Now(); time.Since(begin) < t.Time; sent += t.Window {
+		for range t.Window {
+			if err := w.send(0, out); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for end := time.Now().Add(floodEnds); time.Now().Before(end); { // what still waits here leaves
+		if _, err := w.take(0, 1); err != nil {
+			return nil, err
+		}
+	}
+	report, err := s.step()
+	if err != nil {
+		return nil, err
+	}
+	came, seconds := report[0], report[1]
+	if came < 2 {
+		return nil, fmt.Errorf("of %d messages %g have come: the road between the processes is broken", sent, came)
+	}
+	return []figure{
+		{"bandwidth", "MB/s", (came - 1) * float64(t.Size) / seconds / 1e6, w.way(t.Size)},
+		{"lost", "%", 100 * (1 - came/float64(sent)), w.way(t.Size)},
+	}, nil
+}
+
+// floodEnds is how long a flood may take to run dry.
+const floodEnds = 20 * time.Millisecond
+
+// followFlood counts messages and the time between the first and the last.
+func followFlood(s *VerbsSession, w wire, t *verbsTurn) error {
+	var came int
+	var first, last time.Time
+	for {
+		n, err := w.take(0, t.Window)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			if !s.halted.Load() {
+				continue
+			}
+			break
+		}
+		if last = time.Now(); came == 0 {
+			first = last
+		}
+		came += n
+	}
+	_, err := s.stepped(float64(came), last.Sub(first).Seconds())
+	return err
+}
+
+func leadBothWays(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+	if way := w.way(t.Size); way == "" || way == "write" || w.lossy() {
+		return nil, fmt.Errorf("%w: both ways are measured with messages that are not lost, and %d bytes are none here", rdma.ErrUnsupported, t.Size)
+	}
+	rate, err := bothWays(s, w, t)
+	return []figure{{"bandwidth", "MB/s", rate, w.way(t.Size)}}, err
+}
+
+// bothWays sends windows over all connections in turn while as many messages come.
+func bothWays(s *VerbsSession, w wire, t *verbsTurn) (float64, error) {
+	out, window := buffer(t.Size), bothWindow(t)
+	return windowsFor(t, 2*window*t.Size, func() error { return exchangeWindow(s, w, t, out, window) })
+}
+
+// bothWindow is a number of messages that every connection has the same share of.
+func bothWindow(t *verbsTurn) int {
+	return (t.Window + t.Connections - 1) / t.Connections * t.Connections
+}
+
+func exchangeWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte, window int) error {
+	each := window / t.Connections
+	for i := range window {
+		if err := w.send(i%t.Connections, out); err != nil {
+			return err
+		}
+	}
+	for k := range t.Connections {
+		if err := s.await(w, k, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// followBothWays begins a window when the first message of the leader's has come.
+func followBothWays(s *VerbsSession, w wire, t *verbsTurn) error {
+	out, window := buffer(t.Size), bothWindow(t)
+	each := window / t.Connections
+	for {
+		if err := s.await(w, 0, 1); err != nil {
+			return err
+		}
+		for i := range window {
+			if err := w.send(i%t.Connections, out); err != nil {
+				return err
+			}
+		}
+		for k := range t.Connections {
+			n := each
+			if k == 0 {
+				n--
+			}
+			if err := s.await(w, k, n); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package bench
+
+// What the turns of a verbs benchmark come to: a row for each size and figure, with one
+// value a round for each device, and the ratios of values of the same round. Rows are
+// printed as a table or as JSON, or drawn.
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// VerbsRow is one figure at one size, of all devices.
+type VerbsRow struct {
+	Bench        string
+	Connections  int
+	Size         int
+	Metric, Unit string
+	Against      string // whom the ratios are with
+	Cells        []VerbsCell
+}
+
+// VerbsCell is that figure of one device.
+type VerbsCell struct {
+	Device  string
+	Way     string    // how the octets travelled
+	Values  []float64 // one a round
+	Ratios  []float64 // to the device that is compared with, in the same round
+	Missing string    // why there are none
+}
+
+// rows collects the rows of one size.
+type rows struct {
+	p                 *VerbsParams
+	connections, size int
+	list              []VerbsRow
+}
+
+func newRows(p *VerbsParams, connections, size int) *rows {
+	return &rows{p: p, connections: connections, size: size}
+}
+
+// add notes what a turn of a device has measured.
+func (r *rows) add(device int, got []figure) {
+	for _, f := range got {
+		c := &r.row(f).Cells[device]
+		c.Way = f.way
+		c.Values = append(c.Values, f.value)
+	}
+}
+
+func (r *rows) row(f figure) *VerbsRow {
+	i := slices.IndexFunc(r.list, func(row VerbsRow) bool { return row.Metric == f.metric })
+	if i < 0 {
+		row := VerbsRow{Connections: r.connections, Size: r.size, Metric: f.metric, Unit: f.unit, Against: r.p.Against}
+		for _, name := range r.p.Devices {
+			row.Cells = append(row.Cells, VerbsCell{Device: name})
+		}
+		i, r.list = len(r.list), append(r.list, row)
+	}
+	return &r.list[i]
+}
+
+// leaveOut ends the collecting for a device. A reason means that it has no values.
+func (r *rows) leaveOut(device int, reason string) {
+	for i := range r.list {
+		row := &r.list[i]
+		c := &row.Cells[device]
+		if len(c.Values) == 0 {
+			c.Missing = reason
+			continue
+		}
+		base := row.Cells[slices.Index(r.p.Devices, r.p.Against)].Values
+		for k := range min(len(base), len(c.Values)) {
+			if base[k] > 0 {
+				c.Ratios = append(c.Ratios, c.Values[k]/base[k])
+			}
+		}
+	}
+}
+
+// VerbsPrinter writes rows as text or JSON.
+type VerbsPrinter struct {
+	W     io.Writer
+	JSON  bool
+	B     Verbs
+	Round int // how many rounds there were
+	begun bool
+	told  map[string]bool // reasons for what is missing
+}
+
+// Print writes one row.
+func (p *VerbsPrinter) Print(row VerbsRow) error {
+	if p.JSON {
+		return row.writeJSON(p.W)
+	}
+	if !p.begun {
+		p.begun, p.told = true, map[string]bool{}
+		fmt.Fprintf(p.W, "# Muster %s\n# Medians of %d rounds in which the devices take turns; the ratio is the median of the rounds' ratios.\n", p.B.Title, p.Round)
+		fmt.Fprintf(p.W, "%-10s%-6s%-16s%-13s%12s%12s%12s%9s  %s\n", "# Size", "conns", "Device", "Figure", "Median", "Min", "Max", "/"+row.Against, "Way")
+	}
+	for _, c := range row.Cells {
+		if c.Missing != "" && !p.told[c.Device+c.Missing] {
+			p.told[c.Device+c.Missing] = true
+			fmt.Fprintf(p.W, "# %s at %d bytes: %s\n", c.Device, row.Size, c.Missing)
+		}
+		if len(c.Values) == 0 {
+			continue
+		}
+		ratio := ""
+		if len(c.Ratios) > 0 {
+			ratio = fmt.Sprintf("%.2f", median(c.Ratios))
+		}
+		figure := row.Metric
+		if row.Unit != "" {
+			figure += "/" + row.Unit
+		}
+		_, err := fmt.Fprintf(p.W, "%-10d%-6d%-16s%-13s%12.2f%12.2f%12.2f%9s  %s\n", row.Size, row.Connections, c.Device, figure,
+			median(c.Values), slices.Min(c.Values), slices.Max(c.Values), ratio, c.Way)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Results are the row as other benchmarks tell theirs: for each device its figure, and
+// beside it the ratio where it is compared.
+func (row VerbsRow) Results() []Result {
+	var out []Result
+	for _, c := range row.Cells {
+		if len(c.Values) == 0 {
+			continue
+		}
+		r := Result{Bench: row.Bench, Ranks: 2, Device: c.Device, Size: row.Size, Connections: row.Connections, Metric: row.Metric, Unit: row.Unit, Way: c.Way}
+		out = append(out, overRounds(r, c.Values))
+		if c.Device != row.Against && len(c.Ratios) > 0 {
+			r.Unit, r.Against, r.Beside = "ratio", row.Against, true
+			out = append(out, overRounds(r, c.Ratios))
+		}
+	}
+	return out
+}
+
+// overRounds is a result as the median of rounds, with their spread.
+func overRounds(r Result, values []float64) Result {
+	r.Value, r.Min, r.P50, r.P99 = median(values), slices.Min(values), median(values), slices.Max(values)
+	return r
+}
+
+func (row VerbsRow) writeJSON(w io.Writer) error {
+	for _, r := range row.Results() {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "%s\n", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// VerbsChart draws the first figure of a benchmark: a line for each device, over the size
+// or over the number of connections.
+func VerbsChart(b Verbs, list []VerbsRow) Chart {
+	c := Chart{Title: b.Title, X: "message size", Y: b.Column, Bytes: true}
+	if b.Connections != nil {
+		c.X, c.Bytes = "connections", false
+	}
+	for _, row := range list {
+		if row.Metric != list[0].Metric {
+			continue
+		}
+		for _, cell := range row.Cells {
+			if len(cell.Values) == 0 {
+				continue
+			}
+			name, x := cell.Device, float64(row.Size)
+			if b.Connections != nil {
+				name, x = fmt.Sprintf("%s, %s", name, Chart{Bytes: true}.label(float64(row.Size))), float64(row.Connections)
+			}
+			i := slices.IndexFunc(c.Series, func(s Series) bool { return s.Name == name })
+			if i < 0 {
+				i, c.Series = len(c.Series), append(c.Series, Series{Name: name})
+			}
+			c.Series[i].Points = append(c.Series[i].Points, Point{max(x, 1), median(cell.Values)})
+		}
+	}
+	return c
+}

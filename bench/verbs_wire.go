@@ -1,0 +1,139 @@
+package bench
+
+// A wire is what messages of a verbs benchmark go over: a device, or a bare socket to
+// compare it with. Both ends spin; none of the calls waits without being told when to
+// give up.
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// The references: sockets that are read and written without anything between.
+const (
+	BareTCP = "tcp"
+	BareUDP = "udp"
+)
+
+// wire carries messages over one or more connections. What one side sends with a message
+// and what it takes has a fixed length for the whole turn.
+type wire interface {
+	card() *card
+	connect(*card) error
+	// way is how a message of a size travels, "" if it does not.
+	way(size int) string
+	lossy() bool
+	// send hands over a message on connection k. It takes in what comes meanwhile.
+	send(k int, b []byte) error
+	// take takes messages that have come, at most so many, and looks for more if there is
+	// none. A wire with a socket for each connection looks at that of k.
+	take(k, most int) (int, error)
+	// stamp is the first octet of the message that came last.
+	stamp() byte
+	close() error
+}
+
+// remoteWire is a wire that reaches the peer's memory.
+type remoteWire interface {
+	wire
+	device() rdma.Device
+	// memory is what the peer reaches here.
+	memory() []byte
+	// start begins a Write or Read of so many octets.
+	start(op rdma.Op, b []byte) error
+	// finish takes the completions that have come, at most so many.
+	finish(most int) (int, error)
+}
+
+// openWire opens what the turn is about.
+func (s *VerbsSession) openWire(b *Verbs, t *verbsTurn) (wire, error) {
+	out, in := b.ask(t.Size), b.answer(t.Size)
+	if s.at.Side == 1 {
+		out, in = in, out
+	}
+	if t.Device == BareTCP || t.Device == BareUDP {
+		return openBare(s, t, out, in)
+	}
+	at := s.at
+	at.Key = t.Key
+	dev, kind, err := s.open(t.Device, at)
+	if err != nil {
+		if errors.Is(err, rdma.ErrUnsupported) {
+			err = fmt.Errorf("%w: %w", errNotOpened, err)
+		}
+		return nil, err
+	}
+	w := &deviceWire{dev: dev, kind: kind, attr: dev.Attr(), watch: &s.patience}
+	if err := w.open(t); err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	return w, nil
+}
+
+// buffer is a message to send. It has been written to, so that its pages are there.
+func buffer(size int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	return b
+}
+
+// patience is for loops that wait: idle says whether to go on.
+type patience struct {
+	halted *atomic.Bool
+	turns  int
+	since  time.Time // of the silence; zero: it has not been looked at the clock
+}
+
+// silence is how long nothing may come before a turn has failed.
+const silence = 20 * time.Second
+
+// idle is called when nothing has come. It looks at the clock now and then.
+func (p *patience) idle() error {
+	if p.turns++; p.turns&1023 != 0 {
+		return nil
+	}
+	if p.halted.Load() {
+		return errHalted
+	}
+	runtime.Gosched()
+	now := time.Now()
+	if p.since.IsZero() {
+		p.since = now
+	} else if now.Sub(p.since) > silence {
+		return fmt.Errorf("nothing has come or gone for %v; the message was lost, or the other process does not run", silence)
+	}
+	return nil
+}
+
+// moved is called when something has come.
+func (p *patience) moved() {
+	if !p.since.IsZero() {
+		p.since = time.Time{}
+	}
+}
+
+// await takes n messages on connection k.
+func (p *patience) await(w wire, k, n int) error {
+	for n > 0 {
+		m, err := w.take(k, n)
+		if err != nil {
+			return err
+		}
+		if m == 0 {
+			if err := p.idle(); err != nil {
+				return err
+			}
+			continue
+		}
+		p.moved()
+		n -= m
+	}
+	return nil
+}

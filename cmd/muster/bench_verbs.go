@@ -1,0 +1,233 @@
+package main
+
+// muster bench verbs-NAME: devices of package rdma and bare sockets, without MPI between.
+// Started by hand it starts itself as two processes; started as one of those, or with
+// --listen or --dial, it is the leader or the follower of the benchmark.
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/rdma"
+)
+
+type verbsFlags struct {
+	params       bench.VerbsParams
+	sizes        []string
+	json         bool
+	plot         string
+	address      string
+	listen, dial string
+	meet         string // where the two processes that this one starts find each other
+}
+
+// verbsMeetPatience is how long one process waits for the other.
+const verbsMeetPatience = 60 * time.Second
+
+func newVerbsBenchmark(b bench.Verbs) *cobra.Command {
+	var f verbsFlags
+	cmd := &cobra.Command{
+		Use:   b.Name,
+		Short: b.Doc,
+		Long: b.Long + `
+
+Two processes do it, which this command starts. The devices of the list take turns in one
+run, in rounds, each opened anew for every turn; what is told is the median over the rounds,
+the least and the most, and the median of the ratios to the first of the list.
+
+Devices: ` + bench.BareTCP + ` and ` + bench.BareUDP + ` are bare sockets that both ends spin on, to compare with; ` + verbsDeviceDocs() + `;
+ofi:PROVIDER is libfabric's, as in ofi:tcp;ofi_rxm, ofi:udp;ofi_rxd and ofi:net, in a program built with -tags ofi.
+
+Between two hosts, or two network namespaces, start it by hand on both: --listen on the one
+that measures and prints, --dial on the other, each with its own --address. The dialling one
+needs no other flags.`,
+		Example: `  muster bench ` + b.Name + `
+  muster bench ` + b.Name + ` --device ` + strings.Join(b.Devices, ",") + ` --rounds 9 --json
+  muster bench ` + b.Name + ` --listen 10.0.0.1:7000 --address 10.0.0.1
+  muster bench ` + b.Name + ` --dial 10.0.0.1:7000 --address 10.0.0.2`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(b); err != nil {
+				return fmt.Errorf("bench %s: %w", b.Name, err)
+			}
+			if err := f.run(cmd, b); err != nil {
+				return fmt.Errorf("bench %s: %w", b.Name, err)
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringSliceVarP(&f.params.Devices, "device", "d", nil, "what to compare: "+verbsDeviceNames()+" (default: "+strings.Join(b.Devices, ",")+")")
+	fl.StringVar(&f.params.Against, "against", "", "the device that the others are compared with (default: the first)")
+	fl.IntVar(&f.params.Rounds, "rounds", 5, "how often each has its turn")
+	fl.DurationVar(&f.params.Time, "time", b.Time, "how long a turn measures")
+	fl.Float64Var(&f.params.Quantile, "quantile", 0, "which of a turn's short batches counts: 0.1 leaves out most of what a busy machine does beside (default: the median for times, the whole turn for bandwidth)")
+	fl.BoolVar(&f.json, "json", false, "one JSON object a line: bench, device, size, metric, unit, value, min, p50, p99 (the most), way; against for ratios")
+	fl.StringVar(&f.plot, "plot", "", "draw the result into this file, as SVG")
+	fl.StringVar(&f.address, "address", "127.0.0.1", "IP address of this host that devices use")
+	fl.StringVar(&f.listen, "listen", "", "be the one that measures, and wait at this address and port for the other")
+	fl.StringVar(&f.dial, "dial", "", "be the other one, and go to that address and port")
+	fl.StringVar(&f.meet, "meet", "", "where the two started processes find each other")
+	if err := fl.MarkHidden("meet"); err != nil {
+		panic(err) // the flag is three lines above
+	}
+	if b.Sizes != nil {
+		fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "message sizes in bytes, with K or M")
+		fl.IntVarP(&f.params.Window, "window", "W", 0, "messages in flight (default 64, and 16 MB at most)")
+	}
+	if b.Connections != nil {
+		fl.IntSliceVar(&f.params.Connections, "connections", nil, "how many connections (default: powers of two up to 256)")
+	}
+	if b.Name == "verbs-memory" {
+		fl.IntVar(&f.params.Peers, "peers", 1000, "how many idle peers")
+	}
+	return cmd
+}
+
+func verbsDeviceDocs() string {
+	var docs []string
+	for _, d := range verbsDevices() {
+		docs = append(docs, d.name+" is "+d.doc)
+	}
+	return strings.Join(docs, ", ")
+}
+
+// check refuses what no run could make sense of, before anything is started.
+func (f *verbsFlags) check(b bench.Verbs) error {
+	for i, name := range f.params.Devices {
+		if err := checkVerbsDevice(name); err != nil {
+			return err
+		}
+		if slices.Contains(f.params.Devices[:i], name) {
+			return fmt.Errorf("--device %s is given twice", name)
+		}
+	}
+	devices := f.params.Devices
+	if devices == nil {
+		devices = b.Devices
+	}
+	if f.params.Against != "" && !slices.Contains(devices, f.params.Against) {
+		return fmt.Errorf("--against %s: it is not among the devices %s", f.params.Against, strings.Join(devices, ","))
+	}
+	if f.params.Rounds < 1 {
+		return fmt.Errorf("--rounds %d: each has its turn at least once", f.params.Rounds)
+	}
+	if f.params.Time <= 0 {
+		return fmt.Errorf("--time %v: give a time such as 100ms", f.params.Time)
+	}
+	if _, err := netip.ParseAddr(f.address); err != nil {
+		return fmt.Errorf("--address %s: it is no IP address", f.address)
+	}
+	if f.listen != "" && f.dial != "" {
+		return fmt.Errorf("--listen %s and --dial %s: a process is one of the two", f.listen, f.dial)
+	}
+	sizes, err := parseSizes(f.sizes)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(sizes, 0) {
+		return fmt.Errorf("--sizes %s: a message of no bytes cannot be awaited", strings.Join(f.sizes, ","))
+	}
+	if len(sizes) > 0 {
+		f.params.Sizes = sizes
+	}
+	return nil
+}
+
+func (f *verbsFlags) run(cmd *cobra.Command, b bench.Verbs) error {
+	listen, dial := f.listen, f.dial
+	switch {
+	case listen != "" || dial != "":
+	case f.meet == "":
+		meet, err := freePort()
+		if err != nil {
+			return err
+		}
+		return startSelf(cmd, 2, "--meet="+meet)
+	case os.Getenv(pmi.EnvRank) == "0":
+		listen = f.meet
+	default:
+		dial = f.meet
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), verbsMeetPatience)
+	defer cancel()
+	if dial != "" {
+		conn, err := dialVerbs(ctx, dial)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return bench.NewVerbsSession(conn, bench.VerbsPlace{Address: f.address, Side: 1}, openVerbsDevice).Follow()
+	}
+	conn, err := awaitVerbs(ctx, listen)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return f.lead(b, conn)
+}
+
+// lead measures and prints.
+func (f *verbsFlags) lead(b bench.Verbs, conn net.Conn) error {
+	s := bench.NewVerbsSession(conn, bench.VerbsPlace{Address: f.address}, openVerbsDevice)
+	p := bench.VerbsPrinter{W: os.Stdout, JSON: f.json, B: b, Round: f.params.Rounds}
+	var rows []bench.VerbsRow
+	var failed error
+	err := b.Lead(s, f.params, func(row bench.VerbsRow) {
+		rows = append(rows, row)
+		if err := p.Print(row); err != nil && failed == nil {
+			failed = err
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil && len(rows) == 0 {
+		return fmt.Errorf("none of the devices could do it: %w", rdma.ErrUnsupported)
+	}
+	if err != nil || f.plot == "" {
+		return err
+	}
+	return writeChart(f.plot, bench.VerbsChart(b, rows))
+}
+
+// awaitVerbs waits for the other process.
+func awaitVerbs(ctx context.Context, at string) (net.Conn, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at)
+	if err != nil {
+		return nil, fmt.Errorf("wait for the other process: %w", err)
+	}
+	defer l.Close()
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	conn, err := l.Accept()
+	if err != nil {
+		return nil, fmt.Errorf("nobody has come to %s within %v; start the other process there with --dial: %w", at, verbsMeetPatience, err)
+	}
+	return conn, nil
+}
+
+// dialVerbs goes to the other process, which may not be there yet.
+func dialVerbs(ctx context.Context, at string) (net.Conn, error) {
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", at)
+		if err == nil {
+			return conn, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("nobody has listened at %s for %v; start the other process there with --listen: %w", at, verbsMeetPatience, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+// The devices that verbs benchmarks can open, by name. This is the one place where a new
+// device, or a new way to open one, is listed for them.
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/dgram"
+	"github.com/muster-mpi/muster/rdma/iwarp"
+	"github.com/muster-mpi/muster/rdma/ofi"
+	"github.com/muster-mpi/muster/rdma/shm"
+)
+
+// verbsDevice is one way to open a device.
+type verbsDevice struct {
+	name, doc string
+	kind      rdma.Transport
+	open      func(bench.VerbsPlace) (rdma.Device, error)
+}
+
+func verbsDevices() []verbsDevice {
+	return []verbsDevice{
+		{"rc", "iWARP over TCP", rdma.RC, openIWARP(iwarp.Config{})},
+		{"rc-nocrc", "the same without a CRC", rdma.RC, openIWARP(iwarp.Config{NoCRC: true})},
+		{"rd", "reliable datagrams over UDP", rdma.RD, openDgram(dgram.Config{})},
+		{"rd-aead", "the same, encrypted", rdma.RD, openDgram(dgram.Config{Encrypt: true})},
+		{"ud", "datagrams over UDP that may be lost", rdma.UD, openDgram(dgram.Config{})},
+		{"shm", "shared memory", rdma.RD, func(at bench.VerbsPlace) (rdma.Device, error) {
+			return shm.Open(shm.Config{Index: at.Side, Peers: 2})
+		}},
+	}
+}
+
+// ofiPrefix is before the name of a libfabric provider.
+const ofiPrefix = "ofi:"
+
+func verbsDeviceNames() string {
+	names := []string{bench.BareTCP, bench.BareUDP}
+	for _, d := range verbsDevices() {
+		names = append(names, d.name)
+	}
+	return strings.Join(names, ", ") + ", ofi:PROVIDER"
+}
+
+func checkVerbsDevice(name string) error {
+	known := name == bench.BareTCP || name == bench.BareUDP || strings.HasPrefix(name, ofiPrefix) ||
+		slices.ContainsFunc(verbsDevices(), func(d verbsDevice) bool { return d.name == name })
+	if !known {
+		return fmt.Errorf("--device %s: there is no such device; there are %s", name, verbsDeviceNames())
+	}
+	return nil
+}
+
+// openVerbsDevice is bench.OpenVerbs.
+func openVerbsDevice(name string, at bench.VerbsPlace) (rdma.Device, rdma.Transport, error) {
+	if provider, ok := strings.CutPrefix(name, ofiPrefix); ok {
+		d, err := ofi.Open(ofi.Config{Provider: provider, Interface: at.Address, Index: at.Side, Peers: 2, Job: string(at.Key)})
+		if errors.Is(err, ofi.ErrMissing) {
+			err = fmt.Errorf("%w: %w", rdma.ErrUnsupported, err)
+		}
+		return d, rdma.RD, err
+	}
+	for _, d := range verbsDevices() {
+		if d.name == name {
+			dev, err := d.open(at)
+			return dev, d.kind, err
+		}
+	}
+	return nil, 0, checkVerbsDevice(name)
+}
+
+func openIWARP(cfg iwarp.Config) func(bench.VerbsPlace) (rdma.Device, error) {
+	return func(at bench.VerbsPlace) (rdma.Device, error) {
+		cfg.Address, cfg.Key = at.Address, at.Key
+		return iwarp.Open(cfg)
+	}
+}
+
+func openDgram(cfg dgram.Config) func(bench.VerbsPlace) (rdma.Device, error) {
+	return func(at bench.VerbsPlace) (rdma.Device, error) {
+		ip, err := netip.ParseAddr(at.Address)
+		if err != nil {
+			return nil, fmt.Errorf("--address %q: %w", at.Address, err)
+		}
+		cfg.Bind, cfg.JobKey = netip.AddrPortFrom(ip, 0), at.Key
+		return dgram.Open(cfg)
+	}
+}
