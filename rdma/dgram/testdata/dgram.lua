@@ -8,7 +8,7 @@
 local dgram = Proto("muster_dgram", "Muster datagram")
 local f = {
   version = ProtoField.uint8("muster_dgram.version", "Version", base.DEC, nil, 0xf0),
-  kind = ProtoField.uint8("muster_dgram.kind", "Kind", base.DEC, { [1] = "UD segment", [2] = "RD segment", [3] = "RD receipt" }, 0x0f),
+  kind = ProtoField.uint8("muster_dgram.kind", "Kind", base.DEC, { [1] = "UD segment", [2] = "RD segment", [3] = "RD receipt", [4] = "UD piece of a Write-Record", [5] = "UD error message" }, 0x0f),
   urgent = ProtoField.uint8("muster_dgram.urgent", "A receipt is wanted", base.DEC, nil, 0x01),
   receipt = ProtoField.uint8("muster_dgram.receipt", "A receipt is here", base.DEC, nil, 0x02),
   words = ProtoField.uint8("muster_dgram.words", "Words in it", base.DEC, nil, 0x1c),
@@ -18,6 +18,12 @@ local f = {
   from_life = ProtoField.bytes("muster_dgram.from_life", "Life of the source"),
   serial = ProtoField.bytes("muster_dgram.serial", "Serial number"),
   name = ProtoField.uint32("muster_dgram.name", "Name of the source"),
+  encrypted = ProtoField.uint8("muster_dgram.encrypted", "Encrypted", base.DEC, nil, 0x20),
+  record_number = ProtoField.uint32("muster_dgram.record_number", "Number of the Write-Record"),
+  record_total = ProtoField.uint32("muster_dgram.record_total", "Octets of it"),
+  record_cut = ProtoField.uint16("muster_dgram.record_cut", "Octets in a datagram"),
+  record_index = ProtoField.uint16("muster_dgram.record_index", "Index of the datagram"),
+  record_id = ProtoField.bytes("muster_dgram.record_id", "Id of the work request"),
   number = ProtoField.uint32("muster_dgram.number", "Sequence number"),
   left = ProtoField.uint32("muster_dgram.left", "Time of departure"),
   next = ProtoField.uint32("muster_dgram.next", "First number missing"),
@@ -55,9 +61,11 @@ local function length_of(tvb)
   if tvb:len() < head + tail then return nil end
   local first, flags = tvb(0, 1):uint(), tvb(1, 1):uint()
   local kind = bit32.band(first, 0x0f)
-  if bit32.rshift(first, 4) ~= 1 or kind < 1 or kind > 3 then return nil end
+  if bit32.rshift(first, 4) ~= 1 or kind < 1 or kind > 5 then return nil end
   local n = head
+  if bit32.band(flags, 0x20) ~= 0 then return n, kind, flags end -- the rest cannot be read
   if kind == 2 then n = n + 8 end
+  if kind == 4 then n = n + 20 end
   if bit32.band(flags, 2) ~= 0 then n = n + 12 + 8 * bit32.rshift(bit32.band(flags, 0x1c), 2) end
   if n + tail > tvb:len() then return nil end
   return n, kind, flags
@@ -68,15 +76,20 @@ function dgram.dissector(tvb, pinfo, tree)
   if not n then return 0 end
   local t = tree:add(dgram, tvb())
   t:add(f.version, tvb(0, 1)); t:add(f.kind, tvb(0, 1))
-  t:add(f.urgent, tvb(1, 1)); t:add(f.receipt, tvb(1, 1)); t:add(f.words, tvb(1, 1))
+  t:add(f.urgent, tvb(1, 1)); t:add(f.receipt, tvb(1, 1)); t:add(f.words, tvb(1, 1)); t:add(f.encrypted, tvb(1, 1))
   t:add(f.to, tvb(2, 2)); t:add(f.from, tvb(4, 2))
   t:add(f.to_life, tvb(6, 6)); t:add(f.from_life, tvb(12, 6)); t:add(f.serial, tvb(18, 6)); t:add(f.name, tvb(24, 4))
   local at = head
-  if kind == 2 then
+  local encrypted = bit32.band(flags, 0x20) ~= 0
+  if kind == 4 and not encrypted then
+    t:add(f.record_number, tvb(at, 4)); t:add(f.record_total, tvb(at + 4, 4)); t:add(f.record_cut, tvb(at + 8, 2))
+    t:add(f.record_index, tvb(at + 10, 2)); t:add(f.record_id, tvb(at + 12, 8))
+  end
+  if kind == 2 and not encrypted then
     t:add(f.number, tvb(at, 4)); t:add(f.left, tvb(at + 4, 4))
     at = at + 8
   end
-  if bit32.band(flags, 2) ~= 0 then
+  if bit32.band(flags, 2) ~= 0 and not encrypted then
     t:add(f.next, tvb(at, 4)); t:add(f.echo, tvb(at + 4, 4)); t:add(f.held, tvb(at + 8, 2))
     at = at + 12
     if at < n then t:add(f.seen, tvb(at, n - at)) end
@@ -86,7 +99,7 @@ function dgram.dissector(tvb, pinfo, tree)
   t:add(f.good, crc32c(tvb(0, stop):bytes()) == tvb(stop, 4):le_uint())
   t:add(f.tag, tvb(stop + 4, tag_len))
   pinfo.cols.protocol = "MUSTER"
-  if kind ~= 3 then ddp:call(tvb(n, stop - n):tvb(), pinfo, tree) end
+  if kind ~= 3 and not encrypted then ddp:call(tvb(n, stop - n):tvb(), pinfo, tree) end
   return tvb:len()
 end
 
