@@ -30,6 +30,7 @@ type runFlags struct {
 	treeWidth    int
 	startTimeout time.Duration
 	env          []string
+	profile      string
 }
 
 func newRunCommand() *cobra.Command {
@@ -56,6 +57,10 @@ is passed on, and Go programs print their stacks.
 
 A rank gets its share of the cores as GOMAXPROCS, unless that is set already.
 
+With --profile the job shows what it did when it ends, on one screen: messages by
+length and protocol, communication memory by purpose, connections, and who talks to
+whom. --profile=FILE.json writes that to a file instead.
+
 On several hosts (--hosts, --hostfile) ranks are dealt out in blocks, host by
 host; without -n all slots are used, and hosts without a number share the ranks
 evenly. muster starts itself there as an agent, through your own ssh, which must
@@ -71,6 +76,7 @@ between them too.`,
   muster run -n 4 --stuck-after 10s ./prog     tell early who waits for whom
   muster run -n 3 hostname                     any command
   muster run -n 2 sh -c 'echo $PMI_RANK'
+  muster run -n 4 --profile ./prog             tell what it did, at the end
   muster run --hosts a:4,b:4 ./prog            eight ranks on two hosts
   muster run --hostfile hosts -n 6 ./prog      lines such as "a:4" or "a slots=4"
   muster run --hosts h1,h2 -n 4 --rsh 'ip netns exec {host}' ./prog
@@ -97,6 +103,8 @@ between them too.`,
 	fl.IntVar(&f.treeWidth, "tree-width", 16, "hosts that are reached from one place; further ones are reached from those")
 	fl.DurationVar(&f.startTimeout, "start-timeout", time.Minute, "how long a stage of the start may take on several hosts; 0: for ever")
 	fl.StringArrayVar(&f.env, "env", nil, "give the ranks a variable, NAME=VALUE, or NAME with the value it has here; may be repeated")
+	fl.StringVar(&f.profile, "profile", "", "show what the job did when it ends; =FILE.json writes it to a file")
+	fl.Lookup("profile").NoOptDefVal = profileText
 	return cmd
 }
 
@@ -130,6 +138,11 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	} else if cfg.Prog, err = findProgram(args[0]); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
+	profile, err := wantProfile(f.profile, &cfg)
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	defer profile.clear()
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT)
@@ -140,6 +153,7 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
+	profile.show(result.Status)
 	if result.Status != 0 {
 		return exitStatus(result.Status)
 	}

@@ -11,12 +11,18 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/muster-mpi/muster/mpi"
 )
 
 // asMuster makes the test binary act as the command.
 const asMuster = "TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asRank) != "" {
+		mpi.Main(chatter)
+		return
+	}
 	if os.Getenv(asMuster) != "" {
 		os.Exit(run(os.Args[1:]))
 	}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/prof"
+)
+
+// asRank makes the test binary a rank that runs chatter; its value says how it ends.
+const asRank = "TEST_AS_RANK"
+
+// chatter: rank 0 sends three messages to every other rank.
+func chatter(world *mpi.Comm) error {
+	buf := make([]byte, 100)
+	for r := 1; r < world.Size(); r++ {
+		for range 3 {
+			var err error
+			switch world.Rank() {
+			case 0:
+				err = mpi.Send(world, buf, r, 0)
+			case r:
+				_, err = mpi.Recv(world, buf, 0, 0)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if os.Getenv(asRank) == "fail" && world.Rank() == 1 {
+		return errors.New("rank 1 does not want to go on")
+	}
+	return nil
+}
+
+func TestRunProfile(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	job := func(how string, flags ...string) outcome {
+		return muster(t, dir, append(append([]string{"run", "-n", "3", "--env", asRank + "=" + how}, flags...), self)...)
+	}
+
+	got := job("well", "--profile")
+	if got.status != 0 || got.out != "" {
+		t.Fatalf("the job should end well and print nothing else: %+v", got)
+	}
+	// Memory and waiting differ from run to run, as does who waits for whom.
+	text := regexp.MustCompile(`(?m)^time .*$`).ReplaceAllString(got.err, "time *")
+	text = regexp.MustCompile(`(?m)^unexpected .*$`).ReplaceAllString(text, "unexpected *")
+	text, _, _ = strings.Cut(text, "\nmemory a rank")
+	if want := `muster: profile: 3 ranks on 1 host over shm
+time *
+messages       6; a rank sent 0 to 6 (most: rank 0)
+volume         600 B; a rank sent 0 B to 600 B (most: rank 0)
+unexpected *
+
+length               messages                       volume
+64 B to <128 B              6   100 % ##########     600 B   100 % ##########
+
+protocols      eager 100 % (100 % of the volume)
+`; text != want {
+		t.Errorf("the profile begins with\n%s\nwant\n%s", text, want)
+	}
+	for _, part := range []string{"\n  total  ", "\nbusiest pairs  0>1 300 B, 0>2 300 B\n"} {
+		if !strings.Contains(got.err, part) {
+			t.Errorf("the profile lacks %q:\n%s", part, got.err)
+		}
+	}
+
+	got = job("well", "--profile=out.json")
+	if got.status != 0 || got.err != "muster: the profile is in out.json\n" {
+		t.Errorf("with a file: %+v", got)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "out.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := prof.Decode(b); err != nil || s.Ranks != 3 || s.Values[prof.MessagesReceived].Sum != 6 {
+		t.Errorf("the file: %v\n%s", err, b)
+	}
+
+	if got := job("fail", "--profile"); got.status == 0 || !strings.Contains(got.err, "muster: no profile: the job has failed\n") || strings.Contains(got.err, "memory a rank") {
+		t.Errorf("a job that fails has no profile and says so: %+v", got)
+	}
+	if got := muster(t, dir, "run", "-n", "2", "--profile", "true"); got.status != 0 || !strings.Contains(got.err, "no profile: rank 0 has written none") {
+		t.Errorf("a program that is not ours: %+v", got)
+	}
+	if got := muster(t, dir, "run", "--profile=out.txt", "true"); got.status != 2 || !strings.Contains(got.err, "ends in .json") {
+		t.Errorf("a file of another kind: %+v", got)
+	}
+}
