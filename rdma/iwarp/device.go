@@ -3,6 +3,7 @@
 package iwarp
 
 import (
+	"bufio"
 	"crypto/rand"
 	"fmt"
 	"net/netip"
@@ -40,6 +41,7 @@ type device struct {
 	sockets   []*queuePair // by descriptor
 	cqs       []*completionQueue
 	buffers   [][]byte // that no queue pair uses now
+	lentOut   int      // that the user has, with messages in them
 	last      ddp.StreamID
 	closed    bool
 }
@@ -74,7 +76,8 @@ func Open(cfg Config) (rdma.Device, error) {
 	if cfg.Port < 0 || cfg.Port > 1<<16-1 {
 		return nil, fmt.Errorf("iwarp: Config.Port %d is no port: give one below 65536, or 0", cfg.Port)
 	}
-	d := &device{cfg: cfg, table: ddp.NewTable(rand.Reader, maxRegions)}
+	// Every Read draws a tag: the kernel is asked for many at a time.
+	d := &device{cfg: cfg, table: ddp.NewTable(bufio.NewReader(rand.Reader), maxRegions)}
 	d.attr = rdma.Attr{
 		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		MaxSend: maxSend, MaxInline: maxInline,

@@ -17,14 +17,14 @@ import (
 
 // end is one end of a connection under test.
 type end struct {
-	t   *testing.T
+	t   testing.TB
 	dev rdma.Device
 	cq  rdma.CQ
 	qp  rdma.QP
 	got []rdma.Completion
 }
 
-func newEnd(t *testing.T, cfg Config) *end {
+func newEnd(t testing.TB, cfg Config) *end {
 	t.Helper()
 	e := &end{t: t, dev: open(t, cfg)}
 	e.cq, e.qp = e.pair()
@@ -60,7 +60,7 @@ func join(a, b rdma.QP, patience time.Duration) (errA, errB error) {
 	return errA, errB
 }
 
-func newPair(t *testing.T, cfg Config) (a, b *end) {
+func newPair(t testing.TB, cfg Config) (a, b *end) {
 	t.Helper()
 	a, b = newEnd(t, cfg), newEnd(t, cfg)
 	if err := errors.Join(join(a.qp, b.qp, 5*time.Second)); err != nil {
@@ -78,7 +78,7 @@ func (e *end) poll() {
 }
 
 // pollUntil polls the ends until cond holds.
-func pollUntil(t *testing.T, what string, cond func() bool, ends ...*end) {
+func pollUntil(t testing.TB, what string, cond func() bool, ends ...*end) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); !cond(); {
 		for _, e := range ends {

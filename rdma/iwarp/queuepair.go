@@ -228,7 +228,7 @@ func (q *queuePair) flush(f ddp.Fault) {
 	q.stream.Flush(func(wr rdma.RecvWR) {
 		switch status := rdma.StatusFault; {
 		case q.recvs.lend:
-			lentBuffer{q.recvs, wr.ID}.end()
+			lentBuffer{queue: q.recvs, id: wr.ID}.end()
 		default:
 			if f == ddp.FaultTooLong {
 				status = rdma.StatusTooLong

@@ -26,6 +26,8 @@ type inbound struct {
 	starved bool   // for a receive buffer
 	hint    int    // length of the segment for which a buffer is taken
 	whole   bool   // and whether its message has no other
+	here    []byte // the payload, if it can be lent where it is
+	given   bool   // buf was lent
 	direct  direct
 	event   ddp.Event
 }
@@ -46,8 +48,9 @@ func (q *queuePair) receive() {
 	}
 	if q.in.buf == nil {
 		q.in.buf = q.dev.takeBuffer()
+	} else {
+		q.segments() // that were left
 	}
-	q.segments()
 	for reads := 0; reads < mostReads && !q.in.starved && q.state == connected && q.more(); reads++ {
 	}
 	if in := &q.in; in.lo == in.hi && in.segment == nil {
@@ -93,6 +96,10 @@ func (q *queuePair) segments() {
 		in.starved = false
 		in.lo += in.wire
 		in.segment = nil
+		if in.given {
+			in.given = false
+			in.buf, in.lo, in.hi = q.dev.takeBuffer(), 0, 0
+		}
 	}
 }
 
@@ -108,12 +115,18 @@ func (q *queuePair) arrive(segment []byte) bool {
 	}
 	payload := segment[n:]
 	q.in.hint, q.in.whole = len(payload), h.Last && h.MO == 0
+	if q.lendable(len(payload)) {
+		q.in.here = payload
+	}
 	mem, f := q.stream.Place(&h, 0, len(payload))
+	q.in.here = nil
 	if f == ddp.FaultNoBuffer {
 		return false
 	}
 	if f == ddp.NoFault {
-		copy(mem, payload)
+		if len(mem) > 0 && &mem[0] != &payload[0] {
+			copy(mem, payload)
+		}
 		f = q.stream.Deliver(&h, len(payload), payload, &q.in.event)
 	}
 	if f != ddp.NoFault {
@@ -140,14 +153,32 @@ func (q *queuePair) happened() {
 	}
 }
 
+// lendable tells whether a message of so many bytes can be lent in the buffer that it was
+// read into: if nothing else is in there, and the user does not hold too many of them.
+func (q *queuePair) lendable(n int) bool {
+	in := &q.in
+	return q.recvs.lend && in.whole && n >= lendHereAbove && in.lo+in.wire == in.hi && q.dev.lentOut < mostLentOut
+}
+
 // Take gives the stream a buffer for the message that comes.
-func (q *queuePair) Take() (rdma.RecvWR, bool) { return q.recvs.take(q.in.hint, q.in.whole) }
+func (q *queuePair) Take() (rdma.RecvWR, bool) {
+	if here := q.in.here; here != nil {
+		q.in.here = nil
+		return rdma.RecvWR{ID: hereBit, Body: rdma.MemOf(here)}, true
+	}
+	return q.recvs.take(q.in.hint, q.in.whole)
+}
 
 func (q *queuePair) received(e *ddp.Event) {
 	c := completion{Completion: rdma.Completion{Op: rdma.OpRecv, ID: e.Recv.ID, Peer: q.name,
 		Data: e.Recv.Body.Slice(0, int(e.Len)), Len: uint64(e.Len)}}
 	if q.recvs.lend {
-		c.ID, c.loan = 0, lentBuffer{q.recvs, e.Recv.ID}
+		c.ID, c.loan = 0, lentBuffer{queue: q.recvs, id: e.Recv.ID}
+		if c.loan.id == hereBit {
+			c.loan.whole = (*[ioBuffer]byte)(q.in.buf)
+			q.dev.lentOut++
+			q.in.given = true
+		}
 	}
 	q.recvCQ.push(c)
 	if q.recvs.low() {

@@ -39,6 +39,7 @@ type lendingPool struct {
 type lentBuffer struct {
 	queue *receiveQueue
 	id    uint64
+	whole *[ioBuffer]byte // with hereBit: what the message was read into
 }
 
 const (
@@ -47,6 +48,9 @@ const (
 	mostSmall     = 256 // so many messages wait to be polled, each larger pool less
 	mostLarge     = 32
 	largeBit      = 1 << 32 // in the ID of a buffer: it is a large one
+	hereBit       = 1 << 33 // and it is none of the pool's
+	lendHereAbove = 2 << 10 // below, copying a message costs less than it keeps busy
+	mostLentOut   = 32      // buffers of the device that are lent at a time
 )
 
 var errLends = errors.New("iwarp: this receive queue lends its own buffers; make it without Lend to post some")
@@ -154,7 +158,12 @@ func (p *lendingPool) take(bit uint64) (rdma.RecvWR, bool) {
 
 // end gives a lent buffer back.
 func (l lentBuffer) end() {
-	if l.queue == nil {
+	switch {
+	case l.whole != nil:
+		l.queue.dev.lentOut--
+		l.queue.dev.giveBuffer(l.whole[:])
+		return
+	case l.queue == nil || l.id == hereBit: // that one was not lent yet
 		return
 	}
 	pool := &l.queue.small

@@ -162,6 +162,10 @@ func (q *queuePair) transmit() {
 	o := &q.out
 	for q.fd >= 0 && q.state <= terminating {
 		if o.at == len(o.pieces) {
+			if q.quiet() {
+				o.blocked = false
+				return
+			}
 			if o.copied == nil {
 				o.copied = q.dev.takeBuffer()
 			}
@@ -198,6 +202,12 @@ func (q *queuePair) transmit() {
 			q.written()
 		}
 	}
+}
+
+// quiet tells whether there is surely nothing to send: the usual case when somebody polls.
+func (q *queuePair) quiet() bool {
+	o := &q.out
+	return q.state == connected && !o.ready && o.copied == nil && o.next == q.works.first+uint64(q.works.count) && !q.stream.Owed()
 }
 
 // written completes what needs no answer, when the socket has taken it.

@@ -8,13 +8,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The calls on a socket. None of them blocks, so they are made past Go's scheduler, which
+// would cost as much again as a short one; only what may copy for long goes through it,
+// so that the collector does not wait for the copy.
+
+// longCall is the number of bytes from which the scheduler is told.
+const longCall = 128 << 10
+
 // gather sends pieces of memory as one stretch of the stream, as far as the socket
 // takes them. A peer that is gone is an error here, never a signal.
 func gather(fd int, msg *unix.Msghdr, pieces []unix.Iovec) (int, error) {
 	orderBeforeSending()
-	msg.Iov = unsafe.SliceData(pieces)
-	msg.SetIovlen(len(pieces))
-	n, _, errno := unix.Syscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(msg)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	total := uint64(0)
+	for i := range pieces {
+		total += uint64(pieces[i].Len)
+	}
+	call := unix.RawSyscall6
+	if total > longCall {
+		call = unix.Syscall6
+	}
+	const flags = unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT
+	var n uintptr
+	var errno unix.Errno
+	if len(pieces) == 1 { // it costs the kernel less
+		n, _, errno = call(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(pieces[0].Base)), uintptr(total), flags, 0, 0)
+	} else {
+		msg.Iov = unsafe.SliceData(pieces)
+		msg.SetIovlen(len(pieces))
+		n, _, errno = call(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(msg)), flags, 0, 0, 0)
+	}
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// send is gather for the whole of one piece.
+func send(fd int, b []byte) (int, error) {
+	orderBeforeSending()
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -41,7 +73,7 @@ func skip(piece *unix.Iovec, n int) {
 
 // read takes what the socket has, as far as b has room.
 func read(fd int, b []byte) (int, error) {
-	n, _, errno := unix.Syscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -51,7 +83,7 @@ func read(fd int, b []byte) (int, error) {
 
 // scatter reads what the socket has into several pieces of memory.
 func scatter(fd int, pieces []unix.Iovec) (int, error) {
-	n, _, errno := unix.Syscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(pieces))), uintptr(len(pieces)))
+	n, _, errno := unix.RawSyscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(pieces))), uintptr(len(pieces)))
 	if errno != 0 {
 		return 0, errno
 	}
