@@ -1,0 +1,161 @@
+package hybrid
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/dgram"
+	"github.com/muster-mpi/muster/rdma/iwarp"
+)
+
+// Channel says which of the two devices carry messages. It is the same in all processes
+// of a job.
+type Channel uint8
+
+const (
+	// Hybrid: datagrams for everybody, connections for busy peers.
+	Hybrid Channel = iota
+	// Datagrams: datagrams for everybody.
+	Datagrams
+	// Connections: every peer is moved to a connection with the first message. It is what
+	// libraries did before, and what the other two are measured against.
+	Connections
+	channels
+)
+
+// String is the name of a channel, which its device has too.
+func (c Channel) String() string {
+	if c < channels {
+		return [channels]string{"hybrid", "rd", "rc"}[c]
+	}
+	return "channel?"
+}
+
+// Config says how to open a device.
+type Config struct {
+	// Name is a number that peers know this process by. In a job it is the rank.
+	Name uint32
+	// Address is the IP address of this host at which peers reach it. The zero value is
+	// 127.0.0.1.
+	Address netip.Addr
+	// JobKey is the secret that all processes of the job share.
+	JobKey []byte
+	// Encrypt makes what is sent unreadable to others. Peers must have the same setting.
+	Encrypt bool
+	// Channel says what carries messages. The zero value is Hybrid.
+	Channel Channel
+
+	// MaxConnections is the most connections at a time. 0: 16. A connection costs about
+	// 100 KB and a socket. Connections knows no limit.
+	MaxConnections int
+	// BusyAfter is how many messages a peer must exchange with us, of late, to earn a
+	// connection; each 4 KB of a long one count as one. What lies back by an Interval
+	// counts half. 0: 512.
+	BusyAfter int
+	// Margin is how many times as busy a peer must be as the least busy one that has a
+	// connection, to take its place. 0: 2.
+	Margin int
+	// Interval is the time after which what was counted is halved. 0: 100 ms.
+	Interval time.Duration
+
+	// ConnectionBuffers, if not 0, gives each connection so many receive buffers of its
+	// own, posted when it is made, in place of the buffers that all connections share.
+	ConnectionBuffers int
+	// ConnectionBuffer is the size of such a buffer. Messages are no longer than that.
+	// 0: 16 KB.
+	ConnectionBuffer int
+
+	// Datagram and SocketBuffer are those of package dgram.
+	Datagram     int
+	SocketBuffer int
+	// NoThread leaves the sockets alone while nobody polls: peers then reach this memory
+	// only while the program is in the library.
+	NoThread bool
+
+	tire uint32 // of rules, for tests
+}
+
+const (
+	maxConnections   = 16
+	busyAfter        = 512
+	margin           = 2
+	interval         = 100 * time.Millisecond
+	connectionBuffer = 16 << 10
+)
+
+// complete fills in what was left open, and refuses what cannot be.
+func (c *Config) complete() error {
+	set := func(v *int, usual int) {
+		if *v == 0 {
+			*v = usual
+		}
+	}
+	set(&c.MaxConnections, maxConnections)
+	set(&c.BusyAfter, busyAfter)
+	set(&c.Margin, margin)
+	set(&c.ConnectionBuffer, connectionBuffer)
+	if c.Interval == 0 {
+		c.Interval = interval
+	}
+	if !c.Address.IsValid() {
+		c.Address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	if c.Channel == Connections {
+		c.MaxConnections, c.BusyAfter = math.MaxInt, 1
+	}
+	switch {
+	case c.Channel >= channels:
+		return fmt.Errorf("hybrid: Config.Channel is %d; want Hybrid, Datagrams or Connections", c.Channel)
+	case c.MaxConnections < 0 || c.BusyAfter < 0 || c.Margin < 1 || c.Interval < 0:
+		return errors.New("hybrid: MaxConnections, BusyAfter, Margin and Interval of Config must not be negative, 0 is the usual value")
+	case c.ConnectionBuffers < 0 || c.ConnectionBuffer < rdma.HeadMax:
+		return fmt.Errorf("hybrid: %d buffers of %d bytes for each connection cannot be; ConnectionBuffer must be at least %d", c.ConnectionBuffers, c.ConnectionBuffer, rdma.HeadMax)
+	}
+	return nil
+}
+
+func (c *Config) rules() rules {
+	return rules{most: c.MaxConnections, earn: uint32(min(c.BusyAfter, 1<<30)), margin: uint32(min(c.Margin, 1<<10)), tire: c.tire}
+}
+
+// openDevices opens the devices below.
+func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
+	rd, err = dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, Name: c.Name,
+		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread})
+	if err != nil || c.Channel == Datagrams {
+		return rd, nil, err
+	}
+	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, NoThread: c.NoThread})
+	if err != nil {
+		_ = rd.Close() // it was opened a moment ago
+		return nil, nil, err
+	}
+	return rd, rc, nil
+}
+
+// attr is what both devices can do.
+func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
+	a := *rd
+	a.Name, a.Transports = c.Channel.String(), rdma.RD
+	a.Ops = rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead)
+	if rc == nil {
+		return a
+	}
+	a.MaxSend = min(rd.MaxSend, rc.MaxSend)
+	if c.ConnectionBuffers > 0 {
+		a.MaxSend = min(a.MaxSend, c.ConnectionBuffer)
+	}
+	a.MaxInline = min(rd.MaxInline, rc.MaxInline, a.MaxSend)
+	a.CopyAbove = a.MaxInline
+	a.SegmentHint = min(rd.SegmentHint, a.MaxSend)
+	a.RemoteCPU = rd.RemoteCPU || rc.RemoteCPU
+	if c.Channel == Connections {
+		a.SendCost, a.ReadCost, a.PutCost = rc.SendCost, rc.ReadCost, rc.PutCost
+	}
+	a.RegCost = rd.RegCost.Plus(rc.RegCost)
+	return a
+}

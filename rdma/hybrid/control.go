@@ -1,0 +1,83 @@
+package hybrid
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// What ends tell each other: a fixed head, and for an offer or acceptance the addresses
+// behind it. It travels between queue pairs of its own, RD as those of the messages are,
+// so that it needs no room in any message; the datagrams are sealed with the job's key.
+//
+//	0      word
+//	1      path
+//	2..3   0
+//	4..7   epoch
+//	8..15  count
+//	16..   addresses, each ended by a newline: of the data queue pair and the control
+//	       queue pair (an offer, whose receiver may never have heard of us), and of the
+//	       connection's queue pair (an offer or acceptance)
+
+const (
+	noticeHead  = 16
+	noticeMax   = 512
+	addressEnd  = '\n'
+	mostNotices = 16 // that may wait to be read; the others wait at their senders
+)
+
+// notice is a word with what belongs to it.
+type notice struct {
+	word       word
+	path       path
+	epoch      uint32
+	count      uint64
+	data       rdma.Addr
+	control    rdma.Addr
+	connection rdma.Addr
+}
+
+// append encodes a notice.
+func (n *notice) append(b []byte) []byte {
+	b = append(b, byte(n.word), byte(n.path), 0, 0)
+	b = binary.BigEndian.AppendUint32(b, n.epoch)
+	b = binary.BigEndian.AppendUint64(b, n.count)
+	if n.word == offer {
+		b = append(append(b, n.data...), addressEnd)
+		b = append(append(b, n.control...), addressEnd)
+	}
+	if n.word == offer || n.word == accept {
+		b = append(append(b, n.connection...), addressEnd)
+	}
+	return b
+}
+
+// parse decodes a notice.
+func (n *notice) parse(b []byte) error {
+	if len(b) < noticeHead || len(b) > noticeMax {
+		return fmt.Errorf("hybrid: a notice of %d bytes is out of range", len(b))
+	}
+	*n = notice{word: word(b[0]), path: path(b[1]), epoch: binary.BigEndian.Uint32(b[4:]), count: binary.BigEndian.Uint64(b[8:])}
+	if n.word == 0 || n.word >= words || n.path >= paths || b[2]|b[3] != 0 {
+		return fmt.Errorf("hybrid: a notice begins with % x, which means nothing", b[:4])
+	}
+	rest := string(b[noticeHead:])
+	next := func(to *rdma.Addr) bool {
+		text, more, ok := strings.Cut(rest, string(addressEnd))
+		*to, rest = rdma.Addr(text), more
+		return ok && text != ""
+	}
+	ok := true
+	if n.word == offer {
+		ok = next(&n.data) && next(&n.control)
+	}
+	if n.word == offer || n.word == accept {
+		ok = ok && next(&n.connection)
+	}
+	if !ok || rest != "" {
+		return fmt.Errorf("hybrid: a notice of kind %d has not the addresses that belong to it", n.word)
+	}
+	return nil
+}

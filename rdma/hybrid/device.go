@@ -1,0 +1,241 @@
+package hybrid
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/dgram"
+)
+
+// The device: Open makes it of two, beat is what every Poll does for it, Close ends it.
+
+// Device is a device for RD queue pairs, made of datagrams and connections.
+type Device struct {
+	cfg    Config
+	attr   rdma.Attr
+	rd     *dgram.Device
+	rc     rdma.Device // nil: datagrams alone
+	queues []*queue
+	pair   *pair // the one queue pair
+	closed bool
+
+	policy    policy
+	mates     []*mate // by PeerID
+	byControl []*mate // by the handle of their control queue pair
+	asks      []*mate // that may have earned a connection, or tired of one
+	slots     []*connection
+	ending    []*connection // that are closed, or broken, and not emptied
+	live      int           // connections that may have messages for us
+	turn      uint
+	start     time.Time
+	ticks     time.Duration // intervals that have passed
+	fenceID   uint64
+	wordID    uint64
+
+	late   []fence // that found no room
+	unsent []letter
+	chores atomic.Int32 // late and unsent, for who waits
+
+	// Connections come up beside the program.
+	ctx     context.Context
+	cancel  context.CancelFunc
+	dialers sync.WaitGroup
+	mu      sync.Mutex
+	results []result
+	news    atomic.Bool // there are results
+
+	broken uint64 // connections that broke
+	lost   uint64 // peers given up because messages were lost
+}
+
+var (
+	_ rdma.NamedDevice    = (*Device)(nil)
+	_ rdma.CountingDevice = (*Device)(nil)
+)
+
+// Open opens a device.
+func Open(c Config) (*Device, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	var ids [16]byte
+	if _, err := rand.Read(ids[:]); err != nil {
+		return nil, fmt.Errorf("hybrid: no random numbers for the names of own work: %w", err)
+	}
+	rd, rc, err := c.openDevices()
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{cfg: c, rd: rd, rc: rc, policy: policy{rules: c.rules()}, start: time.Now(),
+		fenceID: binary.BigEndian.Uint64(ids[:8]), wordID: binary.BigEndian.Uint64(ids[8:])}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	var below *rdma.Attr
+	if rc != nil {
+		below = rc.Attr()
+	}
+	d.attr = c.attr(rd.Attr(), below)
+	return d, nil
+}
+
+// Attr says what the device can do.
+func (d *Device) Attr() *rdma.Attr { return &d.attr }
+
+// NameOf is the name of a peer.
+func (d *Device) NameOf(p rdma.PeerID) (uint32, bool) { return d.rd.NameOf(p) }
+
+// An address is that of the queue pair for messages and that of the one for control.
+const addressSign = "+"
+
+// Resolve gives the handle for an address.
+func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
+	data, control, ok := strings.Cut(string(a), addressSign)
+	if !ok && d.rc != nil || ok && d.rc == nil {
+		return 0, fmt.Errorf("hybrid: %q is no address of a queue pair of channel %v; open all devices with the same channel", string(a), d.cfg.Channel)
+	}
+	id, err := d.rd.Resolve(rdma.Addr(data))
+	if err != nil || d.rc == nil {
+		return id, err
+	}
+	if m := d.mate(id); m.controlAddr == "" {
+		m.controlAddr = rdma.Addr(strings.Clone(control))
+	}
+	return id, nil
+}
+
+// beat does what is due, whoever polls.
+func (d *Device) beat(clock bool) {
+	d.turn++
+	if d.rc == nil {
+		return
+	}
+	if d.news.Load() {
+		d.takeResults()
+	}
+	if len(d.late)+len(d.unsent) > 0 {
+		d.catchUp()
+	}
+	if len(d.asks) > 0 {
+		d.decide()
+	}
+	if clock || d.turn%256 == 0 {
+		d.tick()
+	}
+}
+
+// tick lets the policy know that time passes, and looks who may ask for a connection.
+func (d *Device) tick() {
+	passed := time.Since(d.start) / d.cfg.Interval
+	if passed == d.ticks {
+		return
+	}
+	for range min(passed-d.ticks, 32) {
+		d.policy.tick()
+	}
+	d.ticks = passed
+	for _, s := range d.policy.known {
+		if !s.holds && s.points >= d.policy.earn && s.rest == 0 {
+			d.ask(d.mates[s.peer])
+		}
+	}
+}
+
+// ask notes that a peer may have earned a connection, or tired of one.
+func (d *Device) ask(m *mate) {
+	if !m.asking {
+		m.asking = true
+		d.asks = append(d.asks, m)
+	}
+}
+
+// decide lets the policy decide about those who asked.
+func (d *Device) decide() {
+	for i, m := range d.asks {
+		d.asks[i], m.asking = nil, false
+		if d.pair == nil || d.pair.closed || m.controlAddr == "" || m.phase == bereft || m.phase != apart && m.phase != joined {
+			continue // it was not resolved: the peer may ask; or something is under way
+		}
+		switch v, goes := d.policy.consider(&m.standing); v {
+		case rise:
+			d.precede(m)
+			m.want()
+			d.run(m)
+		case fall:
+			m.leave()
+			d.run(m)
+		case replace:
+			d.displace(goes)
+		}
+	}
+	d.asks = d.asks[:0]
+}
+
+// precede finds out whose offer wins.
+func (d *Device) precede(m *mate) { m.first = d.pair.control.Addr() < m.controlAddr }
+
+// displace sends a peer back to datagrams.
+func (d *Device) displace(s *standing) {
+	m := d.mates[s.peer]
+	if m.phase != joined { // it is about to come, or to go
+		s.goes = false
+		return
+	}
+	m.leave()
+	d.run(m)
+}
+
+// Counters beside those that all devices have.
+const (
+	CountRefused rdma.Counter = "connections.refused" // times that a peer found no room
+	CountFailed  rdma.Counter = "connections.failed"  // that did not come up, or broke
+	CountBroken  rdma.Counter = "connections.broken"  // of those, broke
+	CountLost    rdma.Counter = "peers.lost"          // given up because messages were lost
+)
+
+// Count tells the counters of the device and of those below.
+func (d *Device) Count(add func(rdma.Counter, uint64)) {
+	for _, below := range []rdma.Device{d.rd, d.rc} {
+		if c, ok := below.(rdma.CountingDevice); ok {
+			c.Count(add)
+		}
+	}
+	add(rdma.ConnectionsMade, d.policy.up)
+	add(rdma.ConnectionsClosed, d.policy.down)
+	add(CountRefused, d.policy.refused)
+	add(CountFailed, d.policy.failed)
+	add(CountBroken, d.broken)
+	add(CountLost, d.lost)
+	add(rdma.MemoryPeers, d.peerMemory())
+	if own := uint64(d.cfg.ConnectionBuffers) * uint64(d.cfg.ConnectionBuffer); own > 0 {
+		add(rdma.MemoryReceive, own*uint64(d.live))
+	}
+}
+
+// Close ends what was made with the device.
+func (d *Device) Close() error {
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	if d.pair != nil {
+		_ = d.pair.Close() // it cannot fail
+	}
+	d.cancel()
+	err := d.rd.Close()
+	if d.rc != nil {
+		if other := d.rc.Close(); err == nil {
+			err = other
+		}
+	}
+	d.dialers.Wait()
+	for _, q := range d.queues {
+		_ = q.Close() // the same
+	}
+	return err
+}

@@ -1,0 +1,181 @@
+package hybrid
+
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// What is kept of a peer that we have talked to, and of its connection if it has one. A
+// peer that was never resolved or heard of has nothing.
+
+type mate struct {
+	end
+	standing
+	id          rdma.PeerID
+	asking      bool
+	mourned     bool // it was counted as lost
+	hasControl  bool
+	control     rdma.PeerID // of its control queue pair
+	controlAddr rdma.Addr   // "" until it is resolved, or offers
+	remote      rdma.Addr   // of the queue pair that it named last
+	conn        *connection
+}
+
+// connection is a queue pair of the device for connections. Its completions carry its slot
+// as their peer.
+type connection struct {
+	mate    *mate
+	qp      rdma.QP
+	slot    rdma.PeerID
+	buffers []byte // its own receive buffers, if it has any
+
+	draining  bool // it broke: what has come is taken before it is closed
+	closed    bool
+	sendClean bool // since it was closed, a Poll of that queue found it empty
+	recvClean bool
+}
+
+// mate gives what is kept of a peer, and begins to.
+func (d *Device) mate(id rdma.PeerID) *mate {
+	for int(id) >= len(d.mates) {
+		d.mates = append(d.mates, nil)
+	}
+	m := d.mates[id]
+	if m == nil {
+		m = &mate{id: id}
+		d.mates[id] = m
+		d.policy.meet(&m.standing, id)
+	}
+	return m
+}
+
+// known gives what is kept of a peer, nil if that is nothing.
+func (d *Device) known(id rdma.PeerID) *mate {
+	if int(id) < len(d.mates) {
+		return d.mates[id]
+	}
+	return nil
+}
+
+// mateBytes is about what a mate takes, with its places in the tables and its addresses.
+const mateBytes = 384
+
+func (d *Device) peerMemory() uint64 { return uint64(len(d.policy.known)) * mateBytes }
+
+// hindrance is why nothing can be posted to a peer: for the moment, or for good.
+func (d *Device) hindrance(m *mate) error {
+	if m.phase == bereft {
+		name, _ := d.rd.NameOf(m.id)
+		return fmt.Errorf("hybrid: messages to peer %d (number %d) were lost when the connection to it broke, and are gone; what was sent to it cannot be told any more: end the job, or run it with the channel rd", m.id, name)
+	}
+	if m.blocked() {
+		return rdma.ErrAgain
+	}
+	return nil
+}
+
+// used counts a message to or from a peer.
+func (d *Device) used(m *mate, length int) {
+	if d.policy.use(&m.standing, length) {
+		d.ask(m)
+	}
+}
+
+// connectionIn is the connection of a slot.
+func (d *Device) connectionIn(slot rdma.PeerID) *connection {
+	if int(slot) < len(d.slots) {
+		return d.slots[slot]
+	}
+	return nil
+}
+
+// newConnection makes a queue pair for a peer.
+func (d *Device) newConnection(m *mate) error {
+	q := d.pair
+	slot := 0
+	for slot < len(d.slots) && d.slots[slot] != nil {
+		slot++
+	}
+	cfg := rdma.QPConfig{Type: rdma.RC, SendCQ: q.sendCQ.rc, RecvCQ: q.recvCQ.rc, SRQ: q.srq.rc, Peer: rdma.PeerID(slot)}
+	if d.cfg.ConnectionBuffers > 0 {
+		cfg.SRQ, cfg.Depth = nil, max(d.cfg.ConnectionBuffers, connectionDepth)
+	}
+	qp, err := d.rc.NewQP(cfg)
+	if err != nil {
+		return err
+	}
+	c := &connection{mate: m, qp: qp, slot: rdma.PeerID(slot)}
+	if n := d.cfg.ConnectionBuffers; n > 0 {
+		c.buffers = make([]byte, n*d.cfg.ConnectionBuffer)
+		for i := range n {
+			if err := d.postBuffer(c, i); err != nil {
+				_ = qp.Close() // it was made a moment ago
+				return err
+			}
+		}
+	}
+	if slot == len(d.slots) {
+		d.slots = append(d.slots, nil)
+	}
+	d.slots[slot] = c
+	m.conn = c
+	d.live++
+	d.policy.take(&m.standing)
+	return nil
+}
+
+// connectionDepth is the work that a connection with its own buffers may have under way.
+const connectionDepth = 128
+
+// postBuffer gives a connection one of its buffers.
+func (d *Device) postBuffer(c *connection, i int) error {
+	size := d.cfg.ConnectionBuffer
+	wrs := [1]rdma.RecvWR{{ID: uint64(i), Body: rdma.MemOf(c.buffers[i*size : (i+1)*size])}}
+	_, err := c.qp.PostRecv(wrs[:])
+	return err
+}
+
+// closeConnection closes the queue pair of a peer. Its completions are still to be taken.
+func (d *Device) closeConnection(c *connection) {
+	if c.closed {
+		return
+	}
+	_ = c.qp.Close() // it cannot fail
+	c.closed = true
+	if !c.draining {
+		d.ending = append(d.ending, c)
+	}
+	c.draining = false
+}
+
+// emptied says that a queue for connections had nothing more: connections that were closed
+// before are forgotten, and those that broke have given all they will.
+func (d *Device) emptied(q *queue) {
+	kept := d.ending[:0]
+	for _, c := range d.ending {
+		switch {
+		case !c.closed && q == d.pair.recvCQ: // all that has come was taken
+			d.closeConnection(c)
+		case c.closed:
+			c.sendClean = c.sendClean || q == d.pair.sendCQ
+			c.recvClean = c.recvClean || q == d.pair.recvCQ
+		}
+		if !c.sendClean || !c.recvClean || c.mate.conn == c {
+			kept = append(kept, c)
+			continue
+		}
+		d.slots[c.slot] = nil
+		d.live--
+	}
+	clear(d.ending[len(kept):])
+	d.ending = kept
+	for _, c := range kept {
+		if m := c.mate; c.recvClean && m.conn == c && m.phase == breaking {
+			m.collected()
+			d.grieve(m)
+			d.run(m)
+			return // others are told by the next Poll
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package hybrid
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// The queue pair that the user sees, and the way out: PostSend finds out which of a list of
+// requests go the same way, and hands them to the device there. It is made of a queue pair
+// for messages and one for words (control.go), both RD, and the connections of busy peers.
+
+type pair struct {
+	dev     *Device
+	data    rdma.QP
+	control rdma.QP // nil: datagrams alone
+	words   rdma.SRQ
+	text    []byte // buffers of words
+	sendCQ  *queue
+	recvCQ  *queue
+	srq     *sharedQueue
+	closed  bool
+}
+
+var _ rdma.DrainQP = (*pair)(nil)
+
+// sharedQueue is a shared receive queue of both devices.
+type sharedQueue struct {
+	rdma.SRQ // for datagrams
+	rc       rdma.SRQ
+	dev      *Device
+}
+
+// NewSRQ makes a shared receive queue. With connections it must be one that lends: buffers
+// that a user posts would have to be divided among two devices.
+func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
+	if d.closed {
+		return nil, rdma.ErrClosed
+	}
+	if d.rc != nil && !c.Lend {
+		return nil, fmt.Errorf("hybrid: a receive queue for posted buffers: %w; make it with Lend, or open the device with the channel %v", rdma.ErrUnsupported, Datagrams)
+	}
+	rd, err := d.rd.NewSRQ(c)
+	if err != nil {
+		return nil, err
+	}
+	s := &sharedQueue{SRQ: rd, dev: d}
+	if d.rc != nil {
+		if s.rc, err = d.rc.NewSRQ(c); err != nil {
+			_ = rd.Close() // it was made a moment ago
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Close closes both.
+func (s *sharedQueue) Close() error {
+	err := s.SRQ.Close()
+	if s.rc != nil {
+		if other := s.rc.Close(); err == nil {
+			err = other
+		}
+	}
+	return err
+}
+
+// NewQP makes the queue pair of the device. With connections there can be one.
+func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
+	if d.closed {
+		return nil, rdma.ErrClosed
+	}
+	if c.Type != rdma.RD {
+		return nil, fmt.Errorf("hybrid: a queue pair of this device is RD: %w; packages rdma/dgram and rdma/iwarp have the others", rdma.ErrUnsupported)
+	}
+	q := &pair{dev: d}
+	var okSend, okRecv, okSRQ bool
+	q.sendCQ, okSend = c.SendCQ.(*queue)
+	q.recvCQ, okRecv = c.RecvCQ.(*queue)
+	q.srq, okSRQ = c.SRQ.(*sharedQueue)
+	if !okSend || !okRecv || q.sendCQ.dev != d || q.recvCQ.dev != d || c.SRQ != nil && (!okSRQ || q.srq.dev != d) {
+		return nil, fmt.Errorf("hybrid: a queue pair needs queues of its own device, not %T, %T and %T", c.SendCQ, c.RecvCQ, c.SRQ)
+	}
+	below := rdma.QPConfig{Type: rdma.RD, SendCQ: q.sendCQ.rd, RecvCQ: q.recvCQ.rd, Depth: c.Depth}
+	if okSRQ {
+		below.SRQ = q.srq.SRQ
+	}
+	if d.rc != nil {
+		switch {
+		case !okSRQ:
+			return nil, fmt.Errorf("hybrid: a queue pair without a shared receive queue: %w; give it one that lends", rdma.ErrUnsupported)
+		case d.pair != nil && !d.pair.closed:
+			return nil, fmt.Errorf("hybrid: a second queue pair of a device with connections: %w; close the first one", rdma.ErrNoResources)
+		}
+	}
+	var err error
+	if q.data, err = d.rd.NewQP(below); err != nil {
+		return nil, err
+	}
+	if d.rc != nil {
+		if err := q.openControl(below); err != nil {
+			_ = q.data.Close() // it was made a moment ago
+			return nil, err
+		}
+	}
+	d.pair = q
+	return q, nil
+}
+
+// openControl makes the queue pair for words. Its buffers are posted, so that their
+// completions have an ID, which those of lent messages do not have.
+func (q *pair) openControl(below rdma.QPConfig) (err error) {
+	if q.words, err = q.dev.rd.NewSRQ(rdma.SRQConfig{Depth: mostNotices}); err != nil {
+		return err
+	}
+	below.SRQ, below.Depth = q.words, 0
+	if q.control, err = q.dev.rd.NewQP(below); err != nil {
+		return err
+	}
+	q.text = make([]byte, mostNotices*noticeMax)
+	for i := range mostNotices {
+		q.postWords(uint64(i + 1))
+	}
+	return nil
+}
+
+// postWords gives the queue pair for words a buffer.
+func (q *pair) postWords(id uint64) {
+	at := int(id-1) * noticeMax
+	wrs := [1]rdma.RecvWR{{ID: id, Body: rdma.MemOf(q.text[at : at+noticeMax])}}
+	_, _ = q.words.PostRecv(wrs[:]) // there is room for each, and a closed one needs none
+}
+
+// Addr is what peers resolve.
+func (q *pair) Addr() rdma.Addr {
+	if q.control == nil {
+		return q.data.Addr()
+	}
+	return q.data.Addr() + addressSign + q.control.Addr()
+}
+
+// Connect is not for RD.
+func (q *pair) Connect(context.Context, rdma.Addr) error {
+	return fmt.Errorf("hybrid: an RD queue pair makes its connections itself; Resolve the address and name the peer in each request: %w", rdma.ErrUnsupported)
+}
+
+// PostRecv gives buffers to a queue pair without a shared receive queue.
+func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.data.PostRecv(wrs) }
+
+// Pending is the number of messages that have not left the process.
+func (q *pair) Pending() (n int) {
+	if data, ok := q.data.(rdma.DrainQP); ok {
+		n = data.Pending()
+	}
+	for _, c := range q.dev.slots {
+		if c == nil || c.closed {
+			continue
+		}
+		if qp, ok := c.qp.(rdma.DrainQP); ok {
+			n += qp.Pending()
+		}
+	}
+	return n
+}
+
+// PostSend takes work.
+func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
+	d := q.dev
+	switch {
+	case q.closed:
+		return 0, rdma.ErrClosed
+	case d.rc == nil:
+		return q.data.PostSend(wrs)
+	}
+	for n < len(wrs) {
+		m := d.known(wrs[n].Peer)
+		if err = q.check(&wrs[n]); err == nil && m != nil {
+			err = d.hindrance(m)
+		}
+		if err != nil {
+			return n, err
+		}
+		run := 1
+		if wrs[n].Op == rdma.OpSend {
+			for n+run < len(wrs) && q.follows(m, &wrs[n+run]) {
+				run++
+			}
+		}
+		taken, err := q.post(m, wrs[n:n+run])
+		if n += taken; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// check refuses what one of the two devices would not take.
+func (q *pair) check(wr *rdma.SendWR) error {
+	a := &q.dev.attr
+	length := int(wr.HeadLen) + wr.Body.Len()
+	switch {
+	case !a.Ops.Has(wr.Op):
+		return fmt.Errorf("hybrid: operation %v for peer %d: %w", wr.Op, wr.Peer, rdma.ErrUnsupported)
+	case wr.Op == rdma.OpSend && length > a.MaxSend:
+		return fmt.Errorf("hybrid: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; cut it", length, wr.Peer, a.MaxSend)
+	case wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > a.MaxInline:
+		return fmt.Errorf("hybrid: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, a.MaxInline)
+	}
+	return nil
+}
+
+// follows tells whether a request goes the same way as a message for m, and can be handed
+// on together with it. An access goes alone, because its key is changed.
+func (q *pair) follows(m *mate, wr *rdma.SendWR) bool {
+	if wr.Op != rdma.OpSend || q.check(wr) != nil {
+		return false
+	}
+	other := q.dev.known(wr.Peer)
+	return other == m || (m == nil || m.path == byDatagram) &&
+		(other == nil || other.path == byDatagram && q.dev.hindrance(other) == nil)
+}
+
+// post hands messages, or one access, to the device that carries their peers.
+func (q *pair) post(m *mate, wrs []rdma.SendWR) (n int, err error) {
+	d, qp, way := q.dev, q.data, byDatagram
+	if m != nil && m.path == byConnection {
+		qp, way = m.conn.qp, byConnection
+	}
+	key := wrs[0].RKey
+	if wrs[0].Op != rdma.OpSend {
+		wrs[0].RKey = uint64(splitKey(key)[way])
+	}
+	n, err = qp.PostSend(wrs)
+	wrs[0].RKey = key // the request is the caller's
+	for i := range wrs[:n] {
+		wr, to := &wrs[i], m
+		if to == nil || wr.Peer != to.id {
+			to = d.mate(wr.Peer)
+		}
+		if wr.Op == rdma.OpSend {
+			to.sent[way]++
+		}
+		d.used(to, wr.Body.Len())
+	}
+	if n > 0 {
+		q.recvCQ.turnTo(way)
+	}
+	return n, err
+}
+
+// Close closes the queue pair with its connections. What was taken completes.
+func (q *pair) Close() error {
+	if q.closed {
+		return nil
+	}
+	q.closed = true
+	err := q.data.Close()
+	if q.control == nil {
+		return err
+	}
+	for _, c := range q.dev.slots {
+		if c != nil {
+			q.dev.closeConnection(c)
+		}
+	}
+	if other := q.control.Close(); err == nil {
+		err = other
+	}
+	if other := q.words.Close(); err == nil {
+		err = other
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+package hybrid
+
+import "github.com/muster-mpi/muster/rdma"
+
+// Who earns a connection. Every message, either way, earns its peer points: one, and one
+// more for every 4 KB. Points are halved at every tick, so they tell how busy a peer has
+// been of late. A peer with enough of them gets a connection. When all are taken, it gets
+// one only if it is clearly busier than the least busy peer that has one, which then goes
+// back to datagrams; otherwise it is refused, and rests for some ticks before it may ask
+// again, longer each time. The margin and the rest keep two peers of the same kind from
+// taking the place from each other for ever.
+//
+// Nothing here knows a clock or a device: the shell counts, calls tick, and does what
+// consider says.
+
+const (
+	pointBytes = 4 << 10 // of a message that earn another point
+	longest    = 6       // doublings of a rest
+)
+
+// rules are the numbers of the policy.
+type rules struct {
+	most   int    // connections
+	earn   uint32 // points that earn one
+	margin uint32 // a newcomer has so many times the points of who must go
+	// tire, if not 0, is the number of points after which a connection is closed again, used
+	// or not. Tests use it to keep peers moving.
+	tire uint32
+}
+
+// standing is what the policy keeps of a peer.
+type standing struct {
+	peer    rdma.PeerID
+	points  uint32
+	since   uint32 // points since it was connected, for tire
+	rest    uint16 // ticks until it may ask again
+	refusal uint8  // refusals in a row
+	holds   bool   // it has a connection, or is getting one
+	goes    bool   // it was told to make room
+}
+
+// tally is what the policy has decided so far.
+type tally struct {
+	up      uint64 // peers that got a connection
+	down    uint64 // of those, told to make room
+	refused uint64 // times that a peer was refused
+	failed  uint64 // times that a connection did not come about, or broke
+}
+
+type policy struct {
+	rules
+	tally
+	open  int // connections, with those that are being made or closed
+	known []*standing
+}
+
+// meet begins to count for a peer.
+func (p *policy) meet(s *standing, peer rdma.PeerID) {
+	s.peer = peer
+	p.known = append(p.known, s)
+}
+
+// use counts a message. It is true if the peer may ask for a connection, or has tired of
+// the one it has.
+func (p *policy) use(s *standing, length int) bool {
+	earned := uint32(1 + length/pointBytes)
+	s.points = min(s.points+earned, 1<<30)
+	if s.holds {
+		s.since += earned
+		return p.tires(s)
+	}
+	return s.points >= p.earn && s.rest == 0
+}
+
+func (p *policy) tires(s *standing) bool {
+	return p.tire > 0 && s.holds && !s.goes && s.since >= p.tire
+}
+
+// verdict is what to do about a peer.
+type verdict uint8
+
+const (
+	stay    verdict = iota // as it is
+	rise                   // it gets a connection
+	replace                // another one must go first; it asks again later
+	fall                   // it goes back to datagrams
+)
+
+// consider decides about a peer. With replace comes who must go.
+func (p *policy) consider(s *standing) (v verdict, goes *standing) {
+	switch {
+	case p.tires(s):
+		s.goes = true
+		p.down++
+		return fall, nil
+	case s.holds || s.rest > 0 || s.points < p.earn:
+		return stay, nil
+	case p.open < p.most:
+		return rise, nil
+	}
+	least, leaves := p.least()
+	if leaves { // room is being made already
+		s.rest = 1
+		return stay, nil
+	}
+	if least == nil || least.points*p.margin >= s.points {
+		p.refuse(s)
+		return stay, nil
+	}
+	least.goes = true
+	s.rest = 1
+	p.down++
+	return replace, least
+}
+
+// least is the least busy peer that has a connection, and whether one is on its way out.
+func (p *policy) least() (least *standing, leaves bool) {
+	for _, s := range p.known {
+		switch {
+		case !s.holds:
+		case s.goes:
+			leaves = true
+		case least == nil || s.points < least.points:
+			least = s
+		}
+	}
+	return least, leaves
+}
+
+// refuse makes a peer wait, twice as long each time.
+func (p *policy) refuse(s *standing) {
+	p.refused++
+	s.rest = 1 << min(s.refusal, longest)
+	s.refusal++
+}
+
+// welcome decides about the offer of a peer. With replace it is to be refused now, and
+// somebody goes so that it can come again.
+func (p *policy) welcome(s *standing) (v verdict, goes *standing) {
+	if s.holds || p.open < p.most {
+		return rise, nil
+	}
+	if s.points = max(s.points, p.earn); s.rest > 0 {
+		return stay, nil
+	}
+	return p.consider(s)
+}
+
+// take notes that a peer gets a connection.
+func (p *policy) take(s *standing) {
+	if !s.holds {
+		s.holds, s.goes, s.since = true, false, 0
+		p.open++
+		p.up++
+	}
+}
+
+// give notes that a connection is no more.
+func (p *policy) give(s *standing) {
+	if s.holds {
+		s.holds, s.goes = false, false
+		p.open--
+	}
+}
+
+// fail notes that a connection did not come about, or broke: the peer rests.
+func (p *policy) fail(s *standing) {
+	p.failed++
+	s.rest = 1 << min(s.refusal, longest)
+	s.refusal++
+}
+
+// tick lets an interval pass.
+func (p *policy) tick() {
+	for _, s := range p.known {
+		s.points /= 2
+		if s.rest > 0 {
+			s.rest--
+		} else if s.points == 0 || s.holds {
+			s.refusal = 0
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package hybrid
+
+import (
+	"sync/atomic"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Completion queues, and the way in: Poll asks the two devices, sift takes out what is not
+// for the user, and counts what is.
+//
+// A look at a device is a system call. The device that gave the last completion, or took
+// the last request, is asked by every Poll. The other one is asked again the next time if
+// it had something, else after twice as many Polls, up to the 16th: so a wait for one peer
+// pays for one device, and nobody starves. After a sleep both are asked, since either may
+// have ended it.
+
+const rarest = 16
+
+// queue is a completion queue.
+type queue struct {
+	dev    *Device
+	rd, rc rdma.CQ
+	closed bool
+
+	turned  path         // the device that every Poll asks
+	pause   [paths]uint8 // Polls that ask the other one no more than once
+	left    [paths]uint8 // of those, to come
+	slept   atomic.Bool  // since the last Poll
+	loans   []loan
+	sleeper sleep
+}
+
+// loan is a buffer of a connection that the last Poll has shown.
+type loan struct {
+	conn   *connection
+	number int
+}
+
+// NewCQ makes a completion queue.
+func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
+	if d.closed {
+		return nil, rdma.ErrClosed
+	}
+	q := &queue{dev: d}
+	var err error
+	if q.rd, err = d.rd.NewCQ(depth); err != nil {
+		return nil, err
+	}
+	if d.rc != nil {
+		if q.rc, err = d.rc.NewCQ(depth); err != nil {
+			_ = q.rd.Close() // it was made a moment ago
+			return nil, err
+		}
+	}
+	if err = q.sleeper.open(q.files()); err != nil {
+		_ = q.closeBelow() // the same
+		return nil, err
+	}
+	d.queues = append(d.queues, q)
+	return q, nil
+}
+
+// turnTo lets the next Polls ask the device where an answer will come from.
+func (q *queue) turnTo(p path) { q.turned = p }
+
+// Poll makes progress and gives what has completed.
+func (q *queue) Poll(out []rdma.Completion) (n int) {
+	d := q.dev
+	switch {
+	case q.closed || d.closed:
+		return 0
+	case d.rc == nil:
+		return q.rd.Poll(out)
+	}
+	slept := q.slept.Load()
+	if slept {
+		q.slept.Store(false)
+	}
+	d.beat(slept)
+	if d.live == 0 {
+		return q.ask(byDatagram, out)
+	}
+	first := path(d.turn & 1) // so that one with much to give does not keep the other out
+	for _, p := range [paths]path{first, first.other()} {
+		switch {
+		case slept || p == q.turned || q.left[p] == 0:
+			if n < len(out) || len(out) == 0 {
+				n += q.ask(p, out[n:])
+			}
+		default:
+			q.left[p]--
+		}
+	}
+	return n
+}
+
+// ask polls one of the devices.
+func (q *queue) ask(p path, out []rdma.Completion) (kept int) {
+	n := 0
+	if p == byDatagram {
+		n = q.rd.Poll(out)
+		kept = q.siftDatagrams(out[:n])
+	} else {
+		q.giveBack()
+		n = q.rc.Poll(out)
+		kept = q.siftConnections(out[:n])
+		if d := q.dev; len(d.ending) > 0 && n < len(out) {
+			d.emptied(q)
+		}
+	}
+	switch {
+	case n > 0:
+		q.pause[p] = 0
+	case q.pause[p] < rarest-1:
+		q.pause[p] = 2*q.pause[p] + 1
+	}
+	q.left[p] = q.pause[p]
+	if kept > 0 {
+		q.turned = p
+	}
+	return kept
+}
+
+// siftDatagrams leaves what is for the user, in order, and gives its number.
+func (q *queue) siftDatagrams(list []rdma.Completion) (kept int) {
+	d := q.dev
+	for i := range list {
+		c := &list[i]
+		switch {
+		case c.Op == rdma.OpRecv && c.ID != 0:
+			if c.Status == rdma.StatusOK {
+				d.hear(c.Peer, c.Data.Bytes())
+			}
+			d.pair.postWords(c.ID)
+			continue
+		case c.Op == rdma.OpRecv:
+			d.show(d.mate(c.Peer), byDatagram, c)
+		case c.ID == d.fenceID && c.Op == rdma.OpRead:
+			if m := d.known(c.Peer); m != nil {
+				m.fenced(byDatagram, c.Status == rdma.StatusOK)
+				d.run(m)
+			}
+			continue
+		case c.ID == d.wordID && c.Status != rdma.StatusOK && int(c.Peer) < len(d.byControl) && d.byControl[c.Peer] != nil:
+			if c.Status != rdma.StatusFlushed {
+				d.cutOff(d.byControl[c.Peer])
+			}
+			continue
+		}
+		if kept < i {
+			list[kept] = *c
+		}
+		kept++
+	}
+	return kept
+}
+
+// show counts a message that the user is shown.
+func (d *Device) show(m *mate, p path, c *rdma.Completion) {
+	m.shown[p]++
+	if m.pending {
+		m.look()
+		d.run(m)
+	}
+	d.used(m, int(c.Len))
+}
+
+// siftConnections does the same for connections. Their completions carry a slot, and are
+// to carry the peer.
+func (q *queue) siftConnections(list []rdma.Completion) (kept int) {
+	d := q.dev
+	for i := range list {
+		c := &list[i]
+		conn := d.connectionIn(c.Peer)
+		if conn == nil {
+			continue // of a queue that has run empty since: there is no such completion
+		}
+		m := conn.mate
+		c.Peer = m.id
+		switch {
+		case c.Op == rdma.OpLowWater:
+			continue
+		case c.Op == rdma.OpRecv && conn.buffers != nil:
+			q.loans = append(q.loans, loan{conn, int(c.ID)})
+			if c.ID = 0; c.Status != rdma.StatusOK {
+				continue // it was cut off
+			}
+			d.show(m, byConnection, c)
+		case c.Op == rdma.OpRecv:
+			d.show(m, byConnection, c)
+		case c.ID == d.fenceID && c.Op == rdma.OpRead:
+			m.fenced(byConnection, c.Status == rdma.StatusOK)
+			d.run(m)
+			continue
+		case c.Status != rdma.StatusOK && m.conn == conn:
+			m.broke()
+			d.run(m)
+		}
+		if kept < i {
+			list[kept] = *c
+		}
+		kept++
+	}
+	return kept
+}
+
+// giveBack posts the buffers again that connections of their own have shown.
+func (q *queue) giveBack() {
+	for i, l := range q.loans {
+		if !l.conn.closed {
+			_ = q.dev.postBuffer(l.conn, l.number) // a closed one needs none
+		}
+		q.loans[i] = loan{}
+	}
+	q.loans = q.loans[:0]
+}
+
+func (q *queue) closeBelow() error {
+	err := q.rd.Close()
+	if q.rc != nil {
+		if other := q.rc.Close(); err == nil {
+			err = other
+		}
+	}
+	return err
+}
+
+// Close ends the queue.
+func (q *queue) Close() error {
+	if q.closed {
+		return nil
+	}
+	q.closed = true
+	q.sleeper.close()
+	return q.closeBelow()
+}

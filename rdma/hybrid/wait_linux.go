@@ -1,0 +1,161 @@
+package hybrid
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Waiting for both devices at once: an epoll descriptor holds the files of their queues and
+// an event that Wake sets.
+
+var (
+	_ rdma.FileCQ  = (*queue)(nil)
+	_ rdma.ArmedCQ = (*queue)(nil)
+)
+
+// choreDelay is the longest sleep while something of ours found no room.
+const choreDelay = 500 * time.Microsecond
+
+// sleep is what a queue is waited for with.
+type sleep struct {
+	epoll int
+	bell  int
+
+	mu    sync.Mutex // Wake may be called at any time
+	rung  bool
+	ended bool
+}
+
+// files are the descriptors of the queues below.
+func (q *queue) files() []int {
+	var list []int
+	for _, cq := range []rdma.CQ{q.rd, q.rc} {
+		if f, ok := cq.(rdma.FileCQ); ok {
+			list = append(list, f.File())
+		}
+	}
+	return list
+}
+
+func (s *sleep) open(files []int) (err error) {
+	s.bell = -1
+	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
+		s.bell, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	}
+	for _, fd := range append(files, s.bell) {
+		if err == nil {
+			err = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+		}
+	}
+	if err != nil {
+		s.close()
+		return fmt.Errorf("hybrid: make what a completion queue sleeps on: %w; see the limit of open files (ulimit -n)", err)
+	}
+	return nil
+}
+
+func (s *sleep) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.ended = true
+	for _, fd := range []int{s.bell, s.epoll} {
+		if fd >= 0 {
+			_ = unix.Close(fd) // nothing was written
+		}
+	}
+}
+
+// Wake ends a Wait.
+func (q *queue) Wake() {
+	s := &q.sleeper
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || s.rung {
+		return
+	}
+	s.rung = true
+	one := [8]byte{1}
+	_, _ = unix.Write(s.bell, one[:]) // full means that a wake-up is due anyway
+}
+
+// File is a descriptor that is readable when Poll may have something to do.
+func (q *queue) File() int { return q.sleeper.epoll }
+
+// Sleep gets ready for a sleep on File.
+func (q *queue) Sleep(limit time.Duration) time.Duration {
+	limit = q.rd.(rdma.FileCQ).Sleep(limit)
+	if q.rc != nil {
+		limit = min(limit, q.rc.(rdma.FileCQ).Sleep(limit))
+	}
+	switch d := q.dev; {
+	case d.news.Load():
+		return 0
+	case d.chores.Load() > 0:
+		limit = min(limit, choreDelay)
+	}
+	return limit
+}
+
+// Awake ends the sleep.
+func (q *queue) Awake() {
+	q.rd.(rdma.FileCQ).Awake()
+	if q.rc != nil {
+		q.rc.(rdma.FileCQ).Awake()
+	}
+	q.slept.Store(true)
+	s := &q.sleeper
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rung && !s.ended {
+		var count [8]byte
+		_, _ = unix.Read(s.bell, count[:]) // it only has to be 0 again
+		s.rung = false
+	}
+}
+
+// Wait parks until one of the devices has something, or needs to be polled.
+func (q *queue) Wait(timeout time.Duration) error {
+	if q.over() {
+		return rdma.ErrClosed
+	}
+	defer q.Awake()
+	timeout = q.Sleep(timeout)
+	if timeout <= 0 {
+		return nil
+	}
+	look := [1]unix.PollFd{{Fd: int32(q.sleeper.epoll), Events: unix.POLLIN}}
+	ts := unix.NsecToTimespec(int64(timeout))
+	if _, err := unix.Ppoll(look[:], &ts, nil); err != nil && err != unix.EINTR {
+		return fmt.Errorf("hybrid: wait for datagrams and connections: %w", err)
+	}
+	return nil
+}
+
+func (q *queue) over() bool {
+	q.sleeper.mu.Lock()
+	defer q.sleeper.mu.Unlock()
+	return q.sleeper.ended
+}
+
+// Arm gets ready for WaitArmed.
+func (q *queue) Arm() bool {
+	if q.closed || q.dev.news.Load() {
+		return false
+	}
+	return q.rd.(rdma.ArmedCQ).Arm() && (q.rc == nil || q.rc.(rdma.ArmedCQ).Arm())
+}
+
+// standByDelay is the longest sleep of who stands by: timers that begin meanwhile do not
+// wake it.
+const standByDelay = 50 * time.Millisecond
+
+// WaitArmed is Wait after Arm.
+func (q *queue) WaitArmed(timeout time.Duration) error { return q.Wait(min(timeout, standByDelay)) }
