@@ -38,6 +38,7 @@ type Device struct {
 	ticks     time.Duration // intervals that have passed
 	fenceID   uint64
 	wordID    uint64
+	scratch   [1]rdma.RecvWR // so that posting a buffer allocates nothing
 
 	late   []fence // that found no room
 	unsent []letter

@@ -131,8 +131,8 @@ const connectionDepth = 128
 // postBuffer gives a connection one of its buffers.
 func (d *Device) postBuffer(c *connection, i int) error {
 	size := d.cfg.ConnectionBuffer
-	wrs := [1]rdma.RecvWR{{ID: uint64(i), Body: rdma.MemOf(c.buffers[i*size : (i+1)*size])}}
-	_, err := c.qp.PostRecv(wrs[:])
+	d.scratch[0] = rdma.RecvWR{ID: uint64(i), Body: rdma.MemOf(c.buffers[i*size : (i+1)*size])}
+	_, err := c.qp.PostRecv(d.scratch[:])
 	return err
 }
 

@@ -28,6 +28,7 @@ type queue struct {
 	left    [paths]uint8 // of those, to come
 	slept   atomic.Bool  // since the last Poll
 	loans   []loan
+	owes    atomic.Bool // there are loans
 	sleeper sleep
 }
 
@@ -183,6 +184,7 @@ func (q *queue) siftConnections(list []rdma.Completion) (kept int) {
 			continue
 		case c.Op == rdma.OpRecv && conn.buffers != nil:
 			q.loans = append(q.loans, loan{conn, int(c.ID)})
+			q.owes.Store(true)
 			if c.ID = 0; c.Status != rdma.StatusOK {
 				continue // it was cut off
 			}
@@ -207,6 +209,10 @@ func (q *queue) siftConnections(list []rdma.Completion) (kept int) {
 
 // giveBack posts the buffers again that connections of their own have shown.
 func (q *queue) giveBack() {
+	if len(q.loans) == 0 {
+		return
+	}
+	q.owes.Store(false)
 	for i, l := range q.loans {
 		if !l.conn.closed {
 			_ = q.dev.postBuffer(l.conn, l.number) // a closed one needs none

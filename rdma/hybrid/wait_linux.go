@@ -98,6 +98,8 @@ func (q *queue) Sleep(limit time.Duration) time.Duration {
 	switch d := q.dev; {
 	case d.news.Load():
 		return 0
+	case q.owes.Load(): // a peer may wait for those buffers, and no socket tells of it
+		return 0
 	case d.chores.Load() > 0:
 		limit = min(limit, choreDelay)
 	}
@@ -147,7 +149,7 @@ func (q *queue) over() bool {
 
 // Arm gets ready for WaitArmed.
 func (q *queue) Arm() bool {
-	if q.closed || q.dev.news.Load() {
+	if q.closed || q.dev.news.Load() || q.owes.Load() {
 		return false
 	}
 	return q.rd.(rdma.ArmedCQ).Arm() && (q.rc == nil || q.rc.(rdma.ArmedCQ).Arm())
