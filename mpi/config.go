@@ -53,6 +53,11 @@ type Config struct {
 	// Rings is how many such buffers a rank may have for senders. Default 64,
 	// fewer where shared memory is short; other senders use a common queue.
 	Rings int `env:"MUSTER_RINGS"`
+	// Eager is where short messages wait between hosts: "srq" (receive buffers that
+	// all senders share), or "rings" (the same, and a ring for each of the first
+	// senders that send much, into which they write: memory for speed, on adapters).
+	// Default "srq".
+	Eager string `env:"MUSTER_EAGER"`
 	// NoProcessVM keeps the library from copying between processes by
 	// process_vm_readv and process_vm_writev. Default false: it is used where
 	// the system allows it.
@@ -182,6 +187,11 @@ func (c *Config) validate() error {
 		return fmt.Errorf("mpi: Config.Progress (MUSTER_PROGRESS) is %q; want polling or async%s", c.Progress,
 			didYouMean(c.Progress, "polling", progressAsync))
 	}
+	switch c.Eager {
+	case "", "srq", eagerRings:
+	default:
+		return fmt.Errorf("mpi: Config.Eager (MUSTER_EAGER) is %q; want srq or rings%s", c.Eager, didYouMean(c.Eager, "srq", eagerRings))
+	}
 	if err := checkNetwork(c.Network); err != nil {
 		return err
 	}
@@ -195,6 +205,19 @@ func (c *Config) validate() error {
 		return fmt.Errorf("mpi: Config holds a negative number; leave a field 0 for its default")
 	}
 	return nil
+}
+
+// eagerRings is the Config.Eager with rings, and ringPeers how many peers may have one.
+const (
+	eagerRings = "rings"
+	ringPeers  = 16
+)
+
+func (c *Config) rings() int {
+	if c.Eager == eagerRings {
+		return ringPeers
+	}
+	return 0
 }
 
 // progressAsync is the Config.Progress with a thread of its own.

@@ -28,6 +28,9 @@ type Config struct {
 	// RegisterCache is how many bytes may stay registered after use, with devices
 	// for which that is dear. Zero: the cache's own default. Negative: none.
 	RegisterCache int64
+	// Rings is how many peers may have a ring to write their packets into, for each
+	// device. Zero: none, all use the shared receive queue.
+	Rings int
 	// InProcess says that the ranks are goroutines of this process, so that a
 	// waiter must give way to goroutines rather than to threads.
 	InProcess bool
@@ -60,12 +63,14 @@ type Engine struct {
 	closed  bool
 	leaving bool
 	comps   [pollBatch]rdma.Completion
-	vain    int         // looks without result since the last one with
-	scratch []*p2p.Xfer // for WaitSome
-	active  []*Collective
-	tmps    [][]byte // scratch memory of collectives, free
-	began   time.Time
-	waited  waitTime
+	// ringWrite is a packet on its way into a ring.
+	ringWrite [1]rdma.SendWR
+	vain      int         // looks without result since the last one with
+	scratch   []*p2p.Xfer // for WaitSome
+	active    []*Collective
+	tmps      [][]byte // scratch memory of collectives, free
+	began     time.Time
+	waited    waitTime
 
 	driver   *p2p.Waiter // the goroutine that polls for all, if any
 	parked   bool        // it is parked in the device

@@ -39,6 +39,7 @@ type lane struct {
 	srq    rdma.SRQ
 	names  rdma.NamedDevice // nil: its handles are places on the node, or ranks
 	byPeer []*p2p.Link      // links by the device's handle
+	rings  []*p2p.Link      // that write packets into rings here
 	number int              // its place in Engine.lanes
 	local  bool
 	alone  bool // only this rank itself can send over it
@@ -151,7 +152,13 @@ const unwatchedPark = time.Millisecond
 // watchLanes gets all lanes but home ready to wake it. It gives how long home may
 // sleep at most; 0 if there is something to do at once.
 func (e *Engine) watchLanes(timeout time.Duration) time.Duration {
+	if len(e.home.rings) > 0 {
+		timeout = min(timeout, unwatchedPark) // an adapter that fills a slot tells nobody
+	}
 	for _, d := range e.lanes[1:] {
+		if len(d.rings) > 0 {
+			timeout = min(timeout, unwatchedPark)
+		}
 		switch {
 		case d.alone: // what this rank sent itself has been polled
 		case d.armed == nil:
@@ -197,6 +204,7 @@ func (e *Engine) closeLanes() error {
 	}
 	var err error
 	for _, d := range e.lanes {
+		d.closeRings()
 		d.qp.Close()
 		d.srq.Close()
 		d.cq.Close()

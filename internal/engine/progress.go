@@ -4,6 +4,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/rdma"
@@ -44,6 +45,16 @@ func (e *Engine) work(d *lane, n int) int {
 				}
 			}
 			e.m.Arrived(l, c.Data.Bytes())
+			if e.cfg.Rings > 0 {
+				e.considerRing(d, l)
+			}
+			continue
+		}
+		if c.ID == p2p.RingID {
+			if int(c.Peer) < len(d.byPeer) && d.byPeer[c.Peer] != nil && c.Status != rdma.StatusOK {
+				e.watch()
+				e.m.FailLink(d.byPeer[c.Peer], fmt.Errorf("write into its ring over %s: %w", d.attr.Name, c.Status.Err()))
+			}
 			continue
 		}
 		if c.Status != rdma.StatusOK {
@@ -53,6 +64,9 @@ func (e *Engine) work(d *lane, n int) int {
 			e.watch()
 		}
 		e.m.Completed(c.ID, c.Status, int(c.Len))
+	}
+	if len(d.rings) > 0 {
+		n += e.pollRings(d)
 	}
 	if e.quiet() {
 		return n
@@ -142,7 +156,13 @@ func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 }
 
 func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
-	n, err := l.QP.PostSend(wrs)
+	var n int
+	var err error
+	if l.HasRing() {
+		n, err = e.offerByRing(l, wrs)
+	} else {
+		n, err = l.QP.PostSend(wrs)
+	}
 	for i := range wrs[:n] {
 		if wrs[i].ID != 0 && wrs[i].Flags&rdma.Inline != 0 {
 			e.m.Taken(wrs[i].ID)

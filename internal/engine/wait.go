@@ -64,7 +64,7 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 					}
 				}
 			}
-			if n > 0 || len(e.blocked) > 0 {
+			if n > 0 || len(e.blocked) > 0 || len(d.rings) > 0 {
 				if e.work(d, n) > 0 {
 					i = e.spin
 				}

@@ -116,6 +116,10 @@ func (m *Machine) dispatch(l *Link, pkt []byte) {
 		m.arriveRevoke(l, get64(pkt[offHandle:]))
 	case kindRevoked:
 		m.arriveRevoked(l, get64(pkt[offHandle:]))
+	case kindRing:
+		m.arriveRing(l, pkt)
+	case kindSlots:
+		m.arriveSlots(l, pkt)
 	case kindCredit:
 		l.credit += int64(get64(pkt[offTotal:]))
 		if l.credit > m.cfg.Credit {

@@ -41,6 +41,8 @@ type Link struct {
 	// of message n at n mod len.
 	offered int
 	offers  []offer
+	in      *ringIn  // what the peer writes packets into, nil if it has not earned it
+	out     *ringOut // and we at the peer
 	Stats   LinkStats
 	recent  [recentLen]uint64
 }
@@ -54,6 +56,8 @@ type LinkStats struct {
 	NoCredit           uint64 // eager sends that had to become a rendezvous
 	Held, Duplicates   uint64 // packets out of order, and doubled
 	ControlBytes       uint64 // sent in packets without data
+	// Packets that went into the peer's ring, and came by ours.
+	RingSent, RingReceived uint64
 
 	// Speculation, as the receiver: RTRs that were sent, that the sender has
 	// used, that it had no use for, that we took back; and those that were not

@@ -5,6 +5,7 @@ package p2p
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -71,6 +72,7 @@ type Machine struct {
 	pool
 	habits habitRule
 	sizes  Sizes
+	crc    *crc32.Table // of ring slots, made with the first
 
 	// observe, if set, sees every event before its operation does: for tests
 	// and traces. It is not asked on the way of a short message.

@@ -179,10 +179,10 @@ func (l *Link) dropOffer(i int) {
 	l.setOneMax()
 }
 
-// setOneMax lets SendOne serve a link that has no offers to look at.
+// setOneMax lets SendOne serve a link that has no offers to look at, and no ring.
 func (l *Link) setOneMax() {
 	l.oneMax = min(l.nowMax, l.segment)
-	if len(l.offers) > 0 {
+	if len(l.offers) > 0 || l.out != nil {
 		l.oneMax = -1
 	}
 }

@@ -18,6 +18,8 @@ package p2p
 //	CREDIT  kind  flags  -      seq    -                -                   bytes
 //	REVOKE  kind  flags  -      seq    handle of the RTR
 //	REVOKED kind  flags  -      seq    handle of the RTR
+//	RING    kind  flags  -      seq    bytes of a slot  slots               -      | address, key
+//	SLOTS   kind  flags  -      seq    slots emptied
 
 import (
 	"encoding/binary"
@@ -40,10 +42,12 @@ const (
 	kindRTR                // ready to receive: which message, and where its data should go
 	kindRevoke             // an RTR should not be used any more
 	kindRevoked            // it will not be, if it was not before this packet
+	kindRing               // a ring is there to write packets into
+	kindSlots              // so many of its slots were emptied
 	kindCount
 )
 
-var kindNames = [kindCount]string{"NONE", "EAGER", "SEG", "RTS", "CTS", "FIN", "ACK", "CREDIT", "RTR", "REVOKE", "REVOKED"}
+var kindNames = [kindCount]string{"NONE", "EAGER", "SEG", "RTS", "CTS", "FIN", "ACK", "CREDIT", "RTR", "REVOKE", "REVOKED", "RING", "SLOTS"}
 
 // maxTotal bounds what a header may claim, so that lengths stay well inside an int.
 const maxTotal = 1 << 56
@@ -51,10 +55,10 @@ const maxTotal = 1 << 56
 const flagSync = 1 // EAGER: the sender waits for an ACK to the handle that follows
 
 const (
-	headLen    = 32 // EAGER, SEG, FIN, ACK, CREDIT, REVOKE, REVOKED
+	headLen    = 32 // EAGER, SEG, FIN, ACK, CREDIT, REVOKE, REVOKED, SLOTS
 	headSync   = 40 // EAGER with flagSync
 	headRTS    = 56 // RTS, RTR
-	headCTS    = 48
+	headCTS    = 48 // CTS, RING
 	offKind    = 0
 	offFlags   = 1
 	offProto   = 2
@@ -75,8 +79,12 @@ const (
 	offKey     = 48 // RTS, RTR
 	offCTSAddr = 32
 	offCTSKey  = 40
+
+	offRingAddr = 32
+	offRingKey  = 40
 )
 
+func put32(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }
 func put64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
 func get16(b []byte) uint16    { return binary.LittleEndian.Uint16(b) }
 func get32(b []byte) uint32    { return binary.LittleEndian.Uint32(b) }
@@ -86,7 +94,7 @@ func get64(b []byte) uint64    { return binary.LittleEndian.Uint64(b) }
 var minLen = [kindCount]int{
 	kindNone: 1 << 30, kindEager: headLen, kindSeg: headLen, kindRTS: headRTS, kindCTS: headCTS,
 	kindFIN: headLen, kindACK: headLen, kindCredit: headLen, kindRTR: headRTS,
-	kindRevoke: headLen, kindRevoked: headLen,
+	kindRevoke: headLen, kindRevoked: headLen, kindRing: headCTS, kindSlots: headLen,
 }
 
 // checkPacket says what is wrong with a packet before anything is read from it.
@@ -144,6 +152,10 @@ func FormatPacket(pkt []byte) string {
 		if status := statusOf(pkt); k == kindFIN && status != rdma.StatusOK {
 			s += fmt.Sprintf(" status=%q", status)
 		}
+	case kindRing:
+		s += fmt.Sprintf(" slots=%d of=%d", get64(pkt[offPeer:]), get64(pkt[offHandle:]))
+	case kindSlots:
+		s += fmt.Sprintf(" emptied=%d", get64(pkt[offHandle:]))
 	case kindCredit:
 		s += fmt.Sprintf(" bytes=%d", get64(pkt[offTotal:]))
 	}

@@ -1,0 +1,77 @@
+package engine
+
+// Rings of busy peers (P3 §2.2; p2p/eager_ring.go). A peer earns a ring when it has
+// sent enough; there are at most so many rings, and a peer keeps its ring. Whoever polls
+// a lane looks at its rings too.
+
+import (
+	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// ringAfter is how many messages a peer sends before it has earned a ring.
+const ringAfter = 64
+
+// considerRing gives a peer a ring if it has earned one.
+func (e *Engine) considerRing(d *lane, l *p2p.Link) {
+	if l.Stats.Received < ringAfter || len(d.rings) >= e.cfg.Rings || l.Rank == e.rank || l.Err != nil {
+		return
+	}
+	if mem, _ := l.RingMemory(); mem != nil || !d.attr.Ops.Has(rdma.OpWrite) {
+		return
+	}
+	slot := min(p2p.RingSlot, d.attr.MaxInline)
+	mem, err := ringMemory(p2p.RingSlots * slot)
+	if err != nil {
+		e.cfg.Rings = 0 // there is no memory: the receive queue serves
+		return
+	}
+	mr, err := d.dev.Register(mem, rdma.RemoteWrite)
+	if err != nil {
+		e.cfg.Rings = 0
+		freeRing(mem)
+		return
+	}
+	d.rings = append(d.rings, l)
+	e.m.OfferRing(l, mem, mr, slot)
+}
+
+// pollRings takes what has come by the rings of a lane.
+func (e *Engine) pollRings(d *lane) (n int) {
+	for _, l := range d.rings {
+		n += e.m.PollRing(l)
+	}
+	return n
+}
+
+// offerByRing posts packets to a peer that has a ring for us: by the ring as long as it
+// takes them, else by the receive queue. It tells how many the device took.
+func (e *Engine) offerByRing(l *p2p.Link, wrs []rdma.SendWR) (taken int, err error) {
+	for taken < len(wrs) {
+		wr := wrs[taken : taken+1]
+		byRing := e.m.ByRing(l, &wr[0], &e.ringWrite[0])
+		if byRing {
+			wr = e.ringWrite[:]
+		}
+		n, err := l.QP.PostSend(wr)
+		if n == 0 {
+			return taken, err
+		}
+		if byRing {
+			l.Wrote()
+		}
+		taken++
+	}
+	return taken, nil
+}
+
+// closeRings gives the memory of a lane's rings back. The device is closed, or nobody
+// can write any more.
+func (d *lane) closeRings() {
+	for _, l := range d.rings {
+		mem, mr := l.RingMemory()
+		_ = d.dev.Deregister(mr) // the device may be closed, which ended it
+		freeRing(mem)
+	}
+	d.rings = nil
+}

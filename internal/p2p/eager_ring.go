@@ -1,0 +1,173 @@
+package p2p
+
+// Eager by RDMA Write into a ring at the receiver (P3 §2.2: the channel of peers that
+// are busy). The receiver gives a peer that has sent it many messages a ring of slots;
+// from then on the peer writes packets into the slots, in turn, and the receiver looks
+// at the next slot whenever it polls. No receive buffer is used up, and on an adapter
+// no completion is made.
+//
+//	sender                receiver
+//	    ◀───────────────── register, RING      (when the peer has earned it)
+//	RDMA Write ══════════▶ slot n
+//	    ◀───────────────── SLOTS               (so many were emptied; now and then)
+//
+// A packet in a slot is a packet like any other, with its number on the link, so what
+// comes by the ring and what comes by the receive queue may overtake each other: the
+// machine restores the order. A packet that is too long, or finds no free slot, goes by
+// the receive queue, so a ring never blocks.
+//
+// A slot ends with a trailer: length, turn and CRC. RDMA promises no order within a
+// Write (RFC 5040 section 5.5), so the turn may be seen before the bytes; the CRC tells
+// when all of them are there.
+
+import (
+	"hash/crc32"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+const (
+	ringTrailer = 12 // length, turn, CRC
+	// RingSlots and RingSlot are the size of a ring: some messages of usual length,
+	// and little memory.
+	RingSlots = 32
+	RingSlot  = 2 << 10
+	// RingID is the ID of Writes into rings. It is none of an operation.
+	RingID = ^uint64(0)
+)
+
+// ringCRC is made once for a machine: it is a constant of the package, but must not be
+// a variable of it.
+func ringCRC() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// ringOut is a ring at the peer, as the sender knows it.
+type ringOut struct {
+	addr, key  uint64
+	slot, size int
+	put        uint32 // slots that were written
+	freed      uint32 // of those, that the receiver has emptied
+	stage      []byte // the slot's bytes, until the device has copied them
+}
+
+// ringIn is a ring in our memory.
+type ringIn struct {
+	mem  []byte
+	mr   rdma.MR
+	slot int
+	size int
+	got  uint32 // slots that were emptied
+	told uint32 // of those, that the sender knows of
+}
+
+// OfferRing gives a peer a ring. The shell has registered mem for remote writes, and
+// every byte of it is 0.
+func (m *Machine) OfferRing(l *Link, mem []byte, mr rdma.MR, slot int) {
+	l.in = &ringIn{mem: mem, mr: mr, slot: slot, size: len(mem) / slot}
+	wr := m.packet(l)
+	m.control(wr, l, kindRing, uint64(slot), uint64(l.in.size), 0)
+	put64(wr.Head[offRingAddr:], mr.Base)
+	put64(wr.Head[offRingKey:], mr.RKey)
+	l.lengthen(wr, headCTS)
+}
+
+// arriveRing notes that the peer has a ring for us.
+func (m *Machine) arriveRing(l *Link, pkt []byte) {
+	slot, size := get64(pkt[offHandle:]), get64(pkt[offPeer:])
+	if !l.Attr.Ops.Has(rdma.OpWrite) || l.out != nil || slot < headLen+ringTrailer || slot > 1<<20 || size < 1 || size > 1<<16 {
+		m.broken(l, FormatPacket(pkt)+" offers a ring that cannot be")
+		return
+	}
+	if m.crc == nil {
+		m.crc = ringCRC()
+	}
+	if int(slot) > l.Attr.MaxInline {
+		return // it stays unused
+	}
+	l.out = &ringOut{addr: get64(pkt[offRingAddr:]), key: get64(pkt[offRingKey:]), slot: int(slot), size: int(size), stage: make([]byte, slot)}
+	l.setOneMax() // SendOne knows no rings
+}
+
+// arriveSlots notes how many slots the peer has emptied.
+func (m *Machine) arriveSlots(l *Link, pkt []byte) {
+	n := uint32(get64(pkt[offHandle:]))
+	if l.out == nil || l.out.put-l.out.freed < n {
+		m.broken(l, FormatPacket(pkt)+" gives back slots that were not used")
+		return
+	}
+	l.out.freed += n
+}
+
+// HasRing tells whether the peer has a ring for us.
+func (l *Link) HasRing() bool { return l.out != nil }
+
+// ByRing makes of a packet a Write into the next slot of the peer's ring. It is false,
+// and nothing has changed, if the ring cannot take it. The Write is valid until the
+// next call; Wrote must follow when the device has taken it.
+func (m *Machine) ByRing(l *Link, packet, write *rdma.SendWR) bool {
+	r := l.out
+	n := int(packet.HeadLen) + packet.Body.Len()
+	if packet.Op != rdma.OpSend || packet.Flags&rdma.Inline == 0 || n > r.slot-ringTrailer || r.put-r.freed == uint32(r.size) {
+		return false
+	}
+	// It ends with the slot, so that the trailer is always at the same place.
+	b := r.stage[r.slot-ringTrailer-n:]
+	copy(b[copy(b, packet.Head[:packet.HeadLen]):], packet.Body.Bytes())
+	put64(b[n:], uint64(n)|uint64(r.turn())<<32)
+	put32(b[n+8:], crc32.Checksum(b[:n+8], m.crc))
+	*write = rdma.SendWR{
+		ID: RingID, Op: rdma.OpWrite, Flags: rdma.Inline, Peer: l.Peer, Body: rdma.MemOf(b), RKey: r.key,
+		Remote: r.addr + uint64(int(r.put)%r.size*r.slot+r.slot-len(b)),
+	}
+	return true
+}
+
+// turn is how often the sender has come by the next slot, this time included. It is
+// never 0, which is what a fresh ring holds.
+func (r *ringOut) turn() uint32 { return r.put/uint32(r.size) + 1 }
+
+// Wrote counts a Write that ByRing made and the device has taken.
+func (l *Link) Wrote() {
+	l.out.put++
+	l.Stats.RingSent++
+}
+
+// PollRing takes the packets that have come by a ring, and tells how many.
+func (m *Machine) PollRing(l *Link) (n int) {
+	r := l.in
+	if m.crc == nil {
+		m.crc = ringCRC()
+	}
+	for n < r.size && l.Err == nil {
+		end := (int(r.got)%r.size + 1) * r.slot
+		trailer := r.mem[end-ringTrailer : end]
+		if get32(trailer[4:]) != r.got/uint32(r.size)+1 {
+			break
+		}
+		length := int(get32(trailer))
+		if length > r.slot-ringTrailer {
+			break // not all of it is there
+		}
+		pkt := r.mem[end-ringTrailer-length : end-ringTrailer]
+		if crc32.Checksum(r.mem[end-ringTrailer-length:end-4], m.crc) != get32(trailer[8:]) {
+			break
+		}
+		r.got++
+		l.Stats.RingReceived++
+		m.Arrived(l, pkt)
+		n++
+	}
+	if r.got-r.told >= uint32(r.size/2) && l.Err == nil {
+		m.control(m.packet(l), l, kindSlots, uint64(r.got-r.told), 0, 0)
+		r.told = r.got
+	}
+	return n
+}
+
+// RingMemory is the ring that a peer writes to, for the shell to give back; nil if it
+// has none.
+func (l *Link) RingMemory() ([]byte, rdma.MR) {
+	if l.in == nil {
+		return nil, rdma.MR{}
+	}
+	return l.in.mem, l.in.mr
+}
