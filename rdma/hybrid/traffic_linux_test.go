@@ -1,0 +1,286 @@
+package hybrid
+
+import (
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Peers that really talk: who is moved, how many connections there are, what happens when
+// one breaks.
+
+// node is a device with its queues, and what it has got.
+type node struct {
+	t     *testing.T
+	dev   *Device
+	cq    *queue
+	qp    *pair
+	peers []rdma.PeerID
+	sent  []uint64 // by node: number of the next message to it
+	got   []uint64 // by node: messages that came from it, in order
+	names map[rdma.PeerID]int
+	out   [16]rdma.Completion
+	wr    [1]rdma.SendWR
+	bad   []rdma.Completion
+}
+
+// newNodes opens devices that know each other.
+func newNodes(t *testing.T, n int, cfg Config) []*node {
+	t.Helper()
+	var list []*node
+	for i := range n {
+		cfg.Name = uint32(i)
+		nd := &node{t: t, dev: openTest(t, cfg), sent: make([]uint64, n), got: make([]uint64, n), names: map[rdma.PeerID]int{}, peers: make([]rdma.PeerID, n)}
+		cq, err := nd.dev.NewCQ(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srq, err := nd.dev.NewSRQ(rdma.SRQConfig{Lend: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		qp, err := nd.dev.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: cq, RecvCQ: cq, SRQ: srq})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nd.cq, nd.qp = cq.(*queue), qp.(*pair)
+		list = append(list, nd)
+	}
+	for i, a := range list {
+		for j, b := range list {
+			if i == j {
+				continue
+			}
+			id, err := a.dev.Resolve(b.qp.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.peers[j], a.names[id] = id, j
+		}
+	}
+	return list
+}
+
+// send posts the next message to a node, and tells whether it was taken.
+func (n *node) send(to int) bool {
+	n.wr[0] = rdma.SendWR{ID: 7, Op: rdma.OpSend, Flags: rdma.Inline, Peer: n.peers[to], HeadLen: 8}
+	binary.BigEndian.PutUint64(n.wr[0].Head[:], n.sent[to])
+	k, err := n.qp.PostSend(n.wr[:])
+	if err != nil && !errors.Is(err, rdma.ErrAgain) {
+		n.t.Fatalf("send message %d to node %d: %v", n.sent[to], to, err)
+	}
+	n.sent[to] += uint64(k)
+	return k == 1
+}
+
+// poll polls once and checks that messages come in order.
+func (n *node) poll() {
+	k := n.cq.Poll(n.out[:])
+	for i := range n.out[:k] {
+		c := &n.out[i]
+		if c.Op != rdma.OpRecv {
+			n.bad = append(n.bad, *c)
+			continue
+		}
+		from, ok := n.names[c.Peer]
+		if number := binary.BigEndian.Uint64(c.Data.Bytes()); !ok || number != n.got[from] {
+			n.t.Fatalf("message %d comes from node %d (known %v), which should be message %d", number, from, ok, n.got[from])
+		}
+		n.got[from]++
+	}
+}
+
+// patience is far beyond any delay that a busy machine causes.
+const patience = 30 * time.Second
+
+func until(t *testing.T, what string, nodes []*node, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for round := 0; !cond(); round++ {
+		for _, n := range nodes {
+			n.poll()
+		}
+		if round%64 == 63 {
+			runtime.Gosched()
+			if time.Now().After(deadline) {
+				t.Fatalf("after %v, still not: %s", patience, what)
+			}
+		}
+	}
+}
+
+// mateOf is what a node keeps of another.
+func (n *node) mateOf(to int) *mate { return n.dev.mates[n.peers[to]] }
+
+func (n *node) carriedBy(to int) path { return n.mateOf(to).path }
+
+// counters are those of a node.
+func (n *node) counters() map[rdma.Counter]uint64 {
+	list := map[rdma.Counter]uint64{}
+	n.dev.Count(func(name rdma.Counter, v uint64) { list[name] += v })
+	return list
+}
+
+// exchange sends messages from each node of a pair to the other until cond holds.
+func exchange(t *testing.T, what string, nodes []*node, a, b int, cond func() bool) {
+	t.Helper()
+	until(t, what, nodes, func() bool {
+		nodes[a].send(b)
+		nodes[b].send(a)
+		return cond()
+	})
+}
+
+// arrived tells whether all messages of all nodes have come.
+func arrived(nodes []*node) func() bool {
+	return func() bool {
+		for i, a := range nodes {
+			for j, b := range nodes {
+				if i != j && a.sent[j] != b.got[i] {
+					return false
+				}
+			}
+		}
+		return true
+	}
+}
+
+// TestBusyPeerIsMoved lets two of three nodes talk much: they are moved, the third is not.
+func TestBusyPeerIsMoved(t *testing.T) {
+	nodes := newNodes(t, 3, Config{BusyAfter: 40})
+	nodes[0].send(2)
+	exchange(t, "both directions are moved", nodes, 0, 1, func() bool {
+		return nodes[0].carriedBy(1) == byConnection && nodes[1].carriedBy(0) == byConnection
+	})
+	for range 500 {
+		nodes[0].send(1)
+		nodes[1].send(0)
+		nodes[0].poll()
+		nodes[1].poll()
+	}
+	until(t, "all messages have come", nodes, arrived(nodes))
+	if by := nodes[0].carriedBy(2); by != byDatagram {
+		t.Errorf("a peer that got one message is carried by path %d", by)
+	}
+	if c := nodes[0].counters(); c[rdma.ConnectionsMade] != 1 || c[rdma.ConnectionsClosed] != 0 {
+		t.Errorf("%d connections were made and %d closed; it should be 1 and 0", c[rdma.ConnectionsMade], c[rdma.ConnectionsClosed])
+	}
+}
+
+// TestConnectionsAreBounded lets a node talk to four others, one after the other, with
+// room for two connections.
+func TestConnectionsAreBounded(t *testing.T) {
+	const most = 2
+	nodes := newNodes(t, 5, Config{BusyAfter: 30, MaxConnections: most, Interval: 2 * time.Millisecond})
+	for to := 1; to < len(nodes); to++ {
+		exchange(t, "the peer that is busy now has a connection", nodes, 0, to, func() bool {
+			if open := nodes[0].dev.policy.open; open > most {
+				t.Fatalf("%d connections are open, %d may be", open, most)
+			}
+			return nodes[0].carriedBy(to) == byConnection && nodes[to].carriedBy(0) == byConnection
+		})
+	}
+	until(t, "all messages have come", nodes, arrived(nodes))
+	c := nodes[0].counters()
+	if c[rdma.ConnectionsMade] < 4 || c[rdma.ConnectionsClosed] < 2 {
+		t.Errorf("%d connections were made and %d closed; at least 4 and 2 were needed", c[rdma.ConnectionsMade], c[rdma.ConnectionsClosed])
+	}
+	if c[CountLost]+c[CountBroken] > 0 {
+		t.Errorf("%d connections broke, %d peers were lost", c[CountBroken], c[CountLost])
+	}
+}
+
+// TestBrokenConnectionLosesNothing breaks a connection that has delivered everything, by a
+// forged access, again and again. Messages go on.
+func TestBrokenConnectionLosesNothing(t *testing.T) {
+	nodes := newNodes(t, 2, Config{BusyAfter: 10, Interval: time.Millisecond})
+	a, b := nodes[0], nodes[1]
+	var body [8]byte
+	for round := range 3 {
+		exchange(t, "both are moved", nodes, 0, 1, func() bool {
+			return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
+		})
+		until(t, "all messages have come", nodes, arrived(nodes))
+		wr := [1]rdma.SendWR{{ID: 99, Op: rdma.OpWrite, Peer: a.peers[1], Body: rdma.MemOf(body[:]), Remote: 1, RKey: 12345}}
+		until(t, "the forged access is taken", nodes, func() bool {
+			k, err := a.qp.PostSend(wr[:])
+			if err != nil && !errors.Is(err, rdma.ErrAgain) {
+				t.Fatal(err)
+			}
+			return k == 1
+		})
+		until(t, "it is refused", nodes, func() bool { return len(a.bad) == round+1 })
+		if c := a.bad[round]; c.ID != 99 || c.Status != rdma.StatusRemoteAccess || c.Peer != a.peers[1] {
+			t.Fatalf("a forged access completes as %+v", c)
+		}
+		until(t, "both are back", nodes, func() bool { return a.mateOf(1).phase == apart && b.mateOf(0).phase == apart })
+	}
+	for range 100 {
+		a.send(1)
+		b.send(0)
+		a.poll()
+		b.poll()
+	}
+	until(t, "all messages have come", nodes, arrived(nodes))
+	if c := a.counters(); c[CountBroken] != 3 || c[CountLost] != 0 {
+		t.Errorf("%d connections broke and %d peers were lost; it should be 3 and 0", c[CountBroken], c[CountLost])
+	}
+}
+
+// TestLostMessagesAreTold cuts a connection that has taken messages which the peer has not
+// got: the sender is told, by an error that names the peer.
+func TestLostMessagesAreTold(t *testing.T) {
+	nodes := newNodes(t, 2, Config{BusyAfter: 10, Interval: time.Millisecond})
+	a, b := nodes[0], nodes[1]
+	exchange(t, "both are moved", nodes, 0, 1, func() bool {
+		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
+	})
+	until(t, "all messages have come", nodes, arrived(nodes))
+	_ = b.mateOf(0).conn.qp.Close() // as if its host had forgotten it
+	var err error
+	until(t, "a send fails", nodes, func() bool {
+		a.wr[0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: a.peers[1], HeadLen: 8}
+		_, err = a.qp.PostSend(a.wr[:])
+		return err != nil && !errors.Is(err, rdma.ErrAgain)
+	})
+	if c := a.counters(); c[CountLost] != 1 {
+		t.Errorf("%d peers are counted as lost after %v", c[CountLost], err)
+	}
+}
+
+// TestSteadyStateAllocatesNothing sends over a connection.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	nodes := newNodes(t, 2, Config{BusyAfter: 10})
+	a, b := nodes[0], nodes[1]
+	exchange(t, "both are moved", nodes, 0, 1, func() bool {
+		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
+	})
+	until(t, "all messages have come", nodes, arrived(nodes))
+	round := func() {
+		for !a.send(1) {
+			a.poll()
+		}
+		for b.got[0] != a.sent[1] {
+			b.poll()
+		}
+		for !b.send(0) {
+			b.poll()
+		}
+		for a.got[1] != b.sent[0] {
+			a.poll()
+		}
+	}
+	for range 300 {
+		round()
+	}
+	if got := testing.AllocsPerRun(500, round); got != 0 && !raceDetector {
+		t.Errorf("a round trip over a connection makes %v allocations; it should make none", got)
+	}
+	if a.carriedBy(1) != byConnection {
+		t.Error("the peer was moved away meanwhile")
+	}
+}
