@@ -1,0 +1,351 @@
+package rail
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// The device: Open makes it of others, Resolve finds a peer on all rails, Close ends it
+// and them. What is needed often is kept here and given out again: buffers, operations,
+// and the memory of flows that are busy.
+
+// Rail is one of the devices.
+type Rail struct {
+	// Name is what it is called in reports, usually that of its interface.
+	Name string
+	// Network names the network it is on, such as 10.1.0.0/24. Rails with the same one
+	// talk to each other. Empty: rails talk to those with the same place in the list.
+	Network string
+	// Device offers RD. It belongs to the rails and is closed with them.
+	Device rdma.Device
+}
+
+// Config says what to make a device of.
+type Config struct {
+	Rails []Rail // 1 to 8
+	// Name is the number by which peers know this process, in a job its rank.
+	Name uint32
+	// Patience is how long a peer may be silent on all rails, while something is under
+	// way to it, before it counts as gone. 0: 30 s. A rail whose device gives a peer up
+	// earlier is left earlier.
+	Patience time.Duration
+}
+
+const (
+	mostRails       = 8
+	defaultPatience = 30 * time.Second
+	// pieceSize is the longest piece that is striped: short enough that rails end
+	// together, and long enough that pieces cost little.
+	pieceSize   = 32 << 10
+	smallBuffer = 2 << 10
+	batchSize   = 32 // completions that are asked of a rail at a time
+)
+
+// peer is what is known of a peer, whichever queue pair talks to it.
+type peer struct {
+	life    uint64
+	name    uint32
+	inner   [mostRails]rdma.PeerID // handles of the rails
+	reached [mostRails]bool        // which of them count
+}
+
+// Device is a device made of several.
+type Device struct {
+	attr      rdma.Attr
+	rails     []Rail
+	speeds    []float64 // what their devices say, in octets a nanosecond
+	name      uint32
+	patience  time.Duration
+	pieceMost int
+	clock     func() time.Duration
+
+	mu      sync.Mutex // for the calls that may come while another goroutine waits
+	now     time.Duration
+	closed  bool
+	regions regions
+	pairs   []*pair
+	queues  []*queue
+	peers   []peer // by PeerID
+	known   map[uint64]rdma.PeerID
+	scratch [batchSize]rdma.Completion
+	drops   Drops
+
+	spare       *operation
+	small       [][]byte
+	large       [][]byte
+	freePieces  []*pieces
+	freeStashes []*stash
+	freeTickets []*tickets
+	freeAsks    []*asks
+}
+
+// Drops counts what came and was dropped, by the cause.
+type Drops struct {
+	Doubles   uint64 // pieces that had come before: the price of leaving a rail
+	Outdated  uint64 // pieces from before the peer was given up
+	Malformed uint64 // nothing that this version understands
+}
+
+var _ rdma.NamedDevice = (*Device)(nil)
+
+// Open makes a device of others. If it fails, they are the caller's still.
+func Open(c Config) (*Device, error) {
+	if len(c.Rails) == 0 || len(c.Rails) > mostRails {
+		return nil, fmt.Errorf("rail: a device is made of 1 to %d rails, not of %d", mostRails, len(c.Rails))
+	}
+	start := time.Now()
+	d := &Device{
+		rails: append([]Rail(nil), c.Rails...), name: c.Name, patience: c.Patience,
+		known: map[uint64]rdma.PeerID{},
+		clock: func() time.Duration { return time.Since(start) },
+	}
+	if d.patience == 0 {
+		d.patience = defaultPatience
+	}
+	d.attr = rdma.Attr{
+		Name: "rail", Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
+		RemoteCPU: true, RegCost: rdma.Cost{Fixed: 100},
+	}
+	longest, together := int(^uint(0)>>1), 0.0
+	for _, r := range d.rails {
+		a := r.Device.Attr()
+		switch {
+		case a.Transports&rdma.RD == 0:
+			return nil, fmt.Errorf("rail: %s (%s) offers no reliable datagrams, so it cannot be a rail", r.Name, a.Name)
+		case a.LocalKeys:
+			return nil, fmt.Errorf("rail: %s (%s) wants memory to be registered before it is sent, so it cannot be a rail", r.Name, a.Name)
+		case a.MaxSend < 2*rdma.HeadMax+dataLen:
+			return nil, fmt.Errorf("rail: %s (%s) sends at most %d octets, so it cannot be a rail", r.Name, a.Name, a.MaxSend)
+		}
+		speed := 1.0
+		if a.SendCost.PerByte > 0 {
+			speed = 1 / a.SendCost.PerByte
+		}
+		d.speeds = append(d.speeds, speed)
+		together += speed
+		longest = min(longest, a.MaxSend)
+		d.attr.Crowded = d.attr.Crowded || a.Crowded
+		if d.attr.SendCost.Fixed == 0 || a.SendCost.Fixed < d.attr.SendCost.Fixed {
+			d.attr.SendCost = a.SendCost
+		}
+	}
+	d.attr.MaxSend = longest - commonLen
+	d.attr.MaxInline = min(maxInline, d.attr.MaxSend-rdma.HeadMax)
+	d.attr.CopyAbove = d.attr.MaxInline
+	d.attr.PutCost = rdma.Cost{Fixed: 2 * d.attr.SendCost.Fixed, PerByte: 1 / together}
+	d.attr.ReadCost = d.attr.PutCost
+	d.pieceMost = min(pieceSize, longest-dataLen)
+	return d, nil
+}
+
+// Attr says what the device can do.
+func (d *Device) Attr() *rdma.Attr { return &d.attr }
+
+// Drops tells how much was dropped, and why.
+func (d *Device) Drops() Drops {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.drops
+}
+
+// RailCounts tells what a rail has carried, and what was done about it.
+type RailCounts struct {
+	Octets uint64 // that were given to it, with what stands before each piece
+	Left   uint64 // how often it was left for a peer because it did not answer
+	Back   uint64 // how often it was used again
+	Again  uint64 // pieces that went again over others
+}
+
+// Counts tells it for each rail, in the order of Config.Rails.
+func (d *Device) Counts() []RailCounts {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]RailCounts, len(d.rails))
+	for _, q := range d.pairs {
+		for i := range q.rails {
+			c := &q.rails[i].RailCounts
+			list[i].Octets += c.Octets
+			list[i].Left += c.Left
+			list[i].Back += c.Back
+			list[i].Again += c.Again
+		}
+	}
+	return list
+}
+
+// Register gives memory a key that nobody can guess. It holds for all rails.
+func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return rdma.MR{}, rdma.ErrClosed
+	}
+	return d.regions.register(mem, acc)
+}
+
+// Deregister ends the registration.
+func (d *Device) Deregister(mr rdma.MR) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return rdma.ErrClosed
+	}
+	return d.regions.deregister(mr)
+}
+
+// Resolve gives the handle for an address, and finds the peer on as many rails as can
+// be. Whether it is there will be seen when it is talked to.
+func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return 0, rdma.ErrClosed
+	}
+	parsed, err := parseAddress(a)
+	if err != nil {
+		return 0, err
+	}
+	found := false
+	var failures error
+	var inner [mostRails]rdma.PeerID
+	var reached [mostRails]bool
+	for i, j := range match(d.rails, parsed.rails) {
+		if inner[i], err = d.rails[i].Device.Resolve(parsed.rails[j].at); err != nil {
+			failures = errors.Join(failures, fmt.Errorf("%s: %w", d.rails[i].Name, err))
+			continue
+		}
+		reached[i], found = true, true
+	}
+	if !found {
+		return 0, fmt.Errorf("rail: peer %d cannot be reached over any rail: %w", parsed.name, failures)
+	}
+	id := d.know(parsed.life, parsed.name)
+	p := &d.peers[id]
+	for i := range d.rails {
+		if reached[i] && !p.reached[i] {
+			p.inner[i], p.reached[i] = inner[i], true
+		}
+	}
+	for _, q := range d.pairs {
+		if int(id) < len(q.flows) && q.flows[id] != nil {
+			d.reach(q.flows[id])
+		}
+	}
+	return id, nil
+}
+
+// know gives the handle of a peer, old or new.
+func (d *Device) know(life uint64, name uint32) rdma.PeerID {
+	id, ok := d.known[life]
+	if !ok {
+		id = rdma.PeerID(len(d.peers))
+		d.known[life] = id
+		d.peers = append(d.peers, peer{life: life, name: name})
+	}
+	return id
+}
+
+// reach opens the paths of a flow on which its peer can be addressed.
+func (d *Device) reach(f *flow) {
+	for i := range f.paths {
+		f.paths[i].reached = d.peers[f.peer].reached[i]
+	}
+}
+
+// NameOf is the number by which a peer is known in the job.
+func (d *Device) NameOf(id rdma.PeerID) (name uint32, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if int(id) >= len(d.peers) {
+		return 0, false
+	}
+	return d.peers[id].name, true
+}
+
+// Close closes the queue pairs and the rails.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	var err error
+	for _, q := range d.pairs {
+		err = errors.Join(err, q.end())
+	}
+	for _, c := range d.queues {
+		err = errors.Join(err, c.end())
+	}
+	for i := range d.rails {
+		err = errors.Join(err, d.rails[i].Device.Close())
+	}
+	return err
+}
+
+func last[T any](list *[]T) (v T, ok bool) {
+	n := len(*list)
+	if n == 0 {
+		return v, false
+	}
+	v = (*list)[n-1]
+	*list = (*list)[:n-1]
+	return v, true
+}
+
+// takeBuffer gives memory for n octets.
+func (d *Device) takeBuffer(n int) []byte {
+	if n <= smallBuffer {
+		if b, ok := last(&d.small); ok {
+			return b
+		}
+		return make([]byte, smallBuffer)
+	}
+	if b, ok := last(&d.large); ok {
+		return b
+	}
+	return make([]byte, d.attr.MaxSend+commonLen)
+}
+
+// giveBack takes memory back that takeBuffer gave, or nothing.
+func (d *Device) giveBack(b []byte) {
+	switch {
+	case b == nil:
+	case len(b) == smallBuffer:
+		d.small = append(d.small, b)
+	default:
+		d.large = append(d.large, b)
+	}
+}
+
+func (d *Device) takePieces() *pieces {
+	if p, ok := last(&d.freePieces); ok {
+		return p
+	}
+	return new(pieces)
+}
+
+func (d *Device) takeStash() *stash {
+	if s, ok := last(&d.freeStashes); ok {
+		return s
+	}
+	return new(stash)
+}
+
+func (d *Device) takeTickets() *tickets {
+	if t, ok := last(&d.freeTickets); ok {
+		return t
+	}
+	return new(tickets)
+}
+
+func (d *Device) takeAsks() *asks {
+	if a, ok := last(&d.freeAsks); ok {
+		return a
+	}
+	return new(asks)
+}

@@ -1,0 +1,387 @@
+package rail
+
+import (
+	"errors"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// A flow is everything between a queue pair and one peer. The way out: push queues an
+// operation, pump cuts it into pieces and gives each to a rail, settle and lose take in
+// what became of it, tend looks after the paths.
+
+type flow struct {
+	q         *pair
+	peer      rdma.PeerID
+	paths     []path
+	favourite int  // the rail for short messages, if it is not busy
+	busy      bool // in the list of its queue pair
+	epoch     uint8
+	base      uint32 // number of the first piece of this epoch
+
+	oldest, newest *operation // not all made pieces of
+	out            outgoing
+	asks           *asks
+	askNumber      uint32
+
+	in        incoming
+	met       bool // it has said hello
+	refused   bool // the Write that is coming is refused
+	owes      bool // a receipt, because one may not have come
+	peerEpoch uint8
+
+	heard  time.Duration // when it last gave a sign of life, or we began to wait for one
+	lookAt time.Duration // when to look after the paths
+}
+
+const (
+	// lookEvery is how often a flow is looked after while it waits.
+	lookEvery = 25 * time.Millisecond
+	// callEvery is how often a peer that owes an answer is asked whether it lives.
+	callEvery = 500 * time.Millisecond
+	// goneTryEvery is how often a path is tried whose device says nobody is there.
+	goneTryEvery = time.Second
+)
+
+// push queues an operation.
+func (f *flow) push(op *operation) {
+	if f.oldest == nil {
+		f.oldest = op
+	} else {
+		f.newest.following = op
+	}
+	f.newest = op
+	f.occupy()
+}
+
+// occupy puts the flow on the list of those to be looked after.
+func (f *flow) occupy() {
+	if f.busy {
+		return
+	}
+	f.busy = true
+	f.heard = f.q.dev.now
+	f.lookAt = f.heard + quietTime
+	f.q.busy = append(f.q.busy, f)
+}
+
+// resting tells whether there is nothing to look after.
+func (f *flow) resting() bool {
+	if f.oldest != nil || !f.out.idle() || f.asks != nil || f.in.held > 0 || f.owes || f.in.owes() {
+		return false
+	}
+	for i := range f.paths {
+		if f.paths[i].busy() {
+			return false
+		}
+	}
+	return true
+}
+
+// rest gives memory back that only a busy flow needs.
+func (f *flow) rest() {
+	d := f.q.dev
+	if f.out.ring != nil {
+		d.freePieces = append(d.freePieces, f.out.ring)
+		f.out.ring = nil
+	}
+	if f.in.stash != nil {
+		d.freeStashes = append(d.freeStashes, f.in.stash)
+		f.in.stash = nil
+	}
+	for i := range f.paths {
+		if p := &f.paths[i]; p.tickets != nil {
+			d.freeTickets = append(d.freeTickets, p.tickets)
+			p.tickets = nil
+		}
+	}
+}
+
+// loads describes the paths to the planner. Those that answer are used. If none does
+// yet, one that was not tried is, and the hello on the others will tell more. If all
+// were left, what can be done is to go on with them.
+func (f *flow) loads(n int, list *[mostRails]load) []load {
+	var have [gone]bool
+	fastest := 0.0
+	for i := range f.paths {
+		if p := &f.paths[i]; p.reached && p.state != gone {
+			have[p.state] = true
+			fastest = max(fastest, p.speed)
+		}
+	}
+	use := left
+	if have[good] {
+		use = good
+	} else if have[untried] {
+		use = untried
+	}
+	out := list[:len(f.paths)]
+	chosen := false
+	for i := range f.paths {
+		k := (f.favourite + i) % len(f.paths)
+		p := &f.paths[k]
+		open := p.reached && p.state == use && !(chosen && use == untried)
+		chosen = chosen || open
+		out[k] = load{speed: max(p.speed, fastest*slowest), backlog: p.backlog, open: open, full: p.full || !p.room(n)}
+	}
+	return out
+}
+
+// pump gives to the rails what they can take. What must go again comes first: the peer
+// waits for it.
+func (f *flow) pump() {
+	var list [mostRails]load
+	for f.out.waiting > 0 {
+		number := f.out.again()
+		p := f.out.at(number)
+		if p.op.told && p.op.ours {
+			f.settle(number) // the peer has answered it, so it has come
+			continue
+		}
+		rail := place(p.length, f.loads(p.length, &list), -1)
+		if rail < 0 {
+			return
+		}
+		if f.post(rail, number, p) {
+			f.out.sent(number, rail)
+		}
+	}
+	most := f.q.dev.pieceMost
+	for f.oldest != nil && !f.out.full() {
+		op := f.oldest
+		size := op.size() - op.cut
+		rail := -1
+		if size > leastStripe && op.kind != kindMessage {
+			rail, size = stripe(size, most, f.loads(min(size, most), &list))
+		} else {
+			if op.kind != kindMessage {
+				size = min(size, most)
+			}
+			rail = place(size, f.loads(size, &list), f.favourite)
+		}
+		if rail < 0 {
+			return
+		}
+		if f.out.ring == nil {
+			f.out.ring = f.q.dev.takePieces()
+		}
+		p := piece{op: op, offset: op.cut, length: size, rail: int8(rail), state: pieceSent}
+		if !f.post(rail, f.out.next, &p) {
+			continue // another rail may take it
+		}
+		f.out.add(p)
+		op.refs++
+		if op.cut += size; op.cut == op.size() {
+			if f.oldest = op.following; f.oldest == nil {
+				f.newest = nil
+			}
+			op.following = nil
+			f.q.release(op)
+		}
+	}
+}
+
+// post gives a piece to a rail. It is false if the rail does not take it.
+func (f *flow) post(rail int, number uint32, p *piece) bool {
+	path := &f.paths[rail]
+	if !path.hailed || path.greeted != f.epoch {
+		f.greetAll()
+		if !path.hailed || path.greeted != f.epoch || !path.room(p.length) {
+			path.full = true
+			return false
+		}
+	}
+	q := f.q
+	h, body := q.header(f, number, p)
+	wr := &q.one[0]
+	n := h.put(&wr.Head)
+	wr.Flags = 0
+	if h.kind == kindMessage {
+		n += copy(wr.Head[n:], p.op.head[:p.op.headLen])
+	}
+	if h.kind != kindMessage && h.kind != kindData || p.op.solicited {
+		wr.Flags = rdma.Solicited // it asks or answers
+	}
+	wr.HeadLen, wr.Body = uint16(n), body
+	return f.hand(rail, ticket{number: number, octets: uint32(n + body.Len()), kind: h.kind})
+}
+
+// greetAll says hello on every path where the peer has not heard one in this epoch. It
+// goes before everything else, and its arrival shows that the path is one.
+func (f *flow) greetAll() {
+	for i := range f.paths {
+		if p := &f.paths[i]; p.reached && p.state != gone && (!p.hailed || p.greeted != f.epoch) {
+			f.greet(i)
+		}
+	}
+}
+
+// greet says hello on a path.
+func (f *flow) greet(rail int) {
+	p, q := &f.paths[rail], f.q
+	p.triedAt = q.dev.now
+	h := header{kind: kindHello, epoch: f.epoch, ack: f.in.tell(), number: f.base, life: q.life, name: q.dev.name}
+	if f.say(rail, &h) {
+		p.greeting, p.hailed, p.greeted = true, true, f.epoch
+	}
+}
+
+// report tells the peer how far we are, if nothing else that goes to it does.
+func (f *flow) report() {
+	if !f.owes && !f.in.owes() {
+		return
+	}
+	var list [mostRails]load
+	rail := place(0, f.loads(0, &list), f.favourite)
+	if rail < 0 {
+		return
+	}
+	p := &f.paths[rail]
+	if !p.hailed || p.greeted != f.epoch {
+		f.greet(rail)
+	}
+	h := header{kind: kindReceipt, epoch: f.epoch, ack: uint16(f.in.next)}
+	if p.hailed && p.greeted == f.epoch && f.say(rail, &h) {
+		f.in.tell()
+		f.owes = false
+		p.telling = true
+	}
+}
+
+// say sends what is only a header.
+func (f *flow) say(rail int, h *header) bool {
+	wr := &f.q.one[0]
+	wr.HeadLen, wr.Body, wr.Flags = uint16(h.put(&wr.Head)), rdma.Mem{}, 0
+	p := &f.paths[rail]
+	return p.next-p.first < mostTickets && f.hand(rail, ticket{octets: uint32(wr.HeadLen), kind: h.kind})
+}
+
+// hand gives the request in q.one to a rail.
+func (f *flow) hand(rail int, t ticket) bool {
+	p, q := &f.paths[rail], f.q
+	if p.tickets == nil {
+		p.tickets = q.dev.takeTickets()
+	}
+	wr := &q.one[0]
+	wr.Op, wr.Peer, wr.ID = rdma.OpSend, q.dev.peers[f.peer].inner[rail], uint64(f.peer)<<32|uint64(p.next)
+	n, err := q.rails[rail].qp.PostSend(q.one[:])
+	wr.Body = rdma.Mem{}
+	if n == 1 {
+		t.epoch = f.epoch
+		q.rails[rail].Octets += uint64(t.octets)
+		p.open(q.dev.now, t)
+		return true
+	}
+	p.full = true
+	if !errors.Is(err, rdma.ErrAgain) {
+		f.lose(rail, gone)
+	}
+	return false
+}
+
+// settle takes in that a piece has arrived.
+func (f *flow) settle(number uint32) {
+	op := f.out.settle(number)
+	if op == nil {
+		return
+	}
+	if op.kind == kindMessage {
+		f.q.complete(f, op, rdma.StatusOK)
+	}
+	f.q.release(op)
+}
+
+// lose takes in that a path does not answer. What was under way on it goes again over
+// others. If none is left, the peer is gone.
+func (f *flow) lose(rail int, to pathState) {
+	p := &f.paths[rail]
+	if p.state == gone || p.state == to {
+		return
+	}
+	p.state, p.doubt = to, 0
+	p.hailed = p.hailed && to != gone
+	c := &f.q.rails[rail].RailCounts
+	c.Left++
+	c.Again += uint64(f.out.leave(rail))
+	f.owes = f.owes || p.telling
+	p.telling = false
+	for i := range f.paths {
+		if f.paths[i].reached && f.paths[i].state != gone {
+			return
+		}
+	}
+	f.fail(rdma.StatusPeerGone)
+}
+
+// fail ends everything that is under way to the peer. Whatever comes after it begins a
+// new epoch, so that a peer that lives after all does not wait for what is missing.
+func (f *flow) fail(status rdma.Status) {
+	for n := f.out.first; n != f.out.next; n++ {
+		if f.out.has(n) {
+			op := f.out.settle(n)
+			f.q.complete(f, op, status)
+			f.q.release(op)
+		}
+	}
+	for f.oldest != nil {
+		op := f.oldest
+		f.oldest = op.following
+		op.following = nil
+		f.q.complete(f, op, status)
+		f.q.release(op)
+	}
+	f.newest = nil
+	for i := 0; f.asks != nil && i < mostAsks; i++ {
+		if op := f.asks.list[i]; op != nil {
+			f.answered(op, status)
+		}
+	}
+	f.epoch++
+	f.base, f.out.turn, f.owes = f.out.next, f.out.next, false
+	for i := range f.paths {
+		f.paths[i].state, f.paths[i].hailed, f.paths[i].doubt = untried, false, 0
+	}
+}
+
+// tend does what is due.
+func (f *flow) tend(now time.Duration) {
+	for i := range f.paths {
+		f.paths[i].full = false
+	}
+	if now >= f.lookAt {
+		f.look(now)
+	}
+	f.advance()
+	f.pump()
+	f.report()
+}
+
+// look leaves paths that have been in doubt for too long, tries others, and gives the
+// peer up after a long silence.
+func (f *flow) look(now time.Duration) {
+	waiting := f.oldest != nil || !f.out.idle() || f.asks != nil
+	f.lookAt = now + lookEvery
+	quiet := f.asks != nil && f.out.idle() && now-f.heard >= callEvery
+	for i := range f.paths {
+		p := &f.paths[i]
+		if now >= p.doubtEnds() {
+			f.lose(i, left)
+		}
+		quiet = quiet || now >= p.quietEnds()
+		f.lookAt = min(f.lookAt, p.doubtEnds())
+	}
+	for i := range f.paths {
+		p := &f.paths[i]
+		every := tryEvery
+		if p.state == gone {
+			every = goneTryEvery
+		}
+		if p.reached && waiting && !p.greeting && (p.state == gone || quiet && !p.busy()) && now-p.triedAt >= every {
+			f.greet(i)
+		}
+	}
+	if waiting && now-f.heard >= f.q.dev.patience {
+		f.fail(rdma.StatusPeerGone)
+	}
+}

@@ -1,0 +1,75 @@
+package rail
+
+import "github.com/muster-mpi/muster/rdma"
+
+// The pieces that come from one peer, over all rails: fresh says whether a piece is new,
+// keep keeps one that came before its turn, and turn gives the one whose turn it is.
+
+// arrival is a piece that has come.
+type arrival struct {
+	message rdma.Mem // of the user, if it is one
+	buffer  []byte   // rail's own memory that message lies in; nil: a rail lends it
+	kind    kind
+	last    bool // of a Write
+	refused bool // a piece of a Write that was not placed
+	present bool
+	ask     uint32
+}
+
+// stash is memory for the pieces that came before their turn. A peer whose pieces come
+// in order has none.
+type stash [window]arrival
+
+type incoming struct {
+	stash *stash
+	next  uint32 // whose turn it is
+	said  uint32 // whose turn it was when the peer was told last
+	held  int    // pieces in the stash
+}
+
+// receiptEvery is after how many pieces the peer is told, if nothing else goes to it.
+const receiptEvery = window / 4
+
+// owes tells whether the peer should be told.
+func (in *incoming) owes() bool { return in.next-in.said >= receiptEvery }
+
+// tell gives what the peer is told.
+func (in *incoming) tell() uint16 {
+	in.said = in.next
+	return uint16(in.next)
+}
+
+// fresh tells whether a piece is one that has not come before, and that an honest sender
+// may send.
+func (in *incoming) fresh(number uint32) bool {
+	return number-in.next < window && (in.stash == nil || !in.stash[number%window].present)
+}
+
+// keep puts a piece into the stash, which is there.
+func (in *incoming) keep(number uint32, a arrival) *arrival {
+	e := &in.stash[number%window]
+	*e = a
+	e.present = true
+	in.held++
+	return e
+}
+
+// turn is the piece whose turn it is, nil if it has not come.
+func (in *incoming) turn() *arrival {
+	if in.held == 0 {
+		return nil
+	}
+	if e := &in.stash[in.next%window]; e.present {
+		return e
+	}
+	return nil
+}
+
+// taken moves on after the piece whose turn it was.
+func (in *incoming) taken(e *arrival) {
+	if e != nil {
+		*e = arrival{}
+		in.held--
+	}
+	in.next++
+}

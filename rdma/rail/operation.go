@@ -1,0 +1,166 @@
+package rail
+
+import "github.com/muster-mpi/muster/rdma"
+
+// An operation is a request of the user, or an answer that is owed to a peer. It lives
+// until the user was told of its end and none of its pieces is under way.
+
+type operation struct {
+	following *operation // in the queue of its flow, or among the free ones
+	body      rdma.Mem
+	buffer    []byte // of the device, if body lies in it
+	id        uint64
+	key       uint64 // of the region at the peer; of a result: here
+	address   uint64
+	cut       int // octets of body that were made pieces of
+	left      int // of a Read: octets that have not come
+	refs      int // the queue, the table of asks, and each piece under way
+	ask       uint32
+	kind      kind
+	what      rdma.Op
+	status    rdma.Status // of an answer
+	ours      bool        // the user's, so he is told
+	told      bool        // nobody need be told any more
+	inline    bool
+	solicited bool
+	headLen   uint8
+	head      [headRoom]byte
+}
+
+// newOperation takes one that is free. It is held by the queue.
+func (d *Device) newOperation(k kind) *operation {
+	op := d.spare
+	if op == nil {
+		op = new(operation)
+	} else {
+		d.spare = op.following
+	}
+	op.following, op.kind, op.refs, op.told = nil, k, 1, true
+	return op
+}
+
+// release gives up one hold on an operation.
+func (q *pair) release(op *operation) {
+	if op.refs--; op.refs > 0 {
+		return
+	}
+	if op.ours {
+		q.pending--
+	} else {
+		q.owing--
+	}
+	d := q.dev
+	d.giveBack(op.buffer)
+	*op = operation{following: d.spare}
+	d.spare = op
+}
+
+// complete tells the user of the end of an operation. A success of an inline one is
+// silent.
+func (q *pair) complete(f *flow, op *operation, status rdma.Status) {
+	if op.told {
+		return
+	}
+	op.told = true
+	if op.inline && status == rdma.StatusOK {
+		return
+	}
+	c := rdma.Completion{ID: op.id, Op: op.what, Peer: f.peer, Status: status}
+	if status == rdma.StatusOK {
+		c.Len = uint64(op.body.Len())
+		if op.kind == kindMessage {
+			c.Len += uint64(op.headLen)
+		}
+	}
+	q.sendCQ.push(delivery{completion: c})
+}
+
+// header describes a piece of an operation to the peer, and body is what it carries.
+// The source of a result is looked up for every piece, and again if it goes again: after
+// Deregister a refusal goes in its place (RFC 5042 section 6.3.3).
+func (q *pair) header(f *flow, number uint32, p *piece) (h header, body rdma.Mem) {
+	op := p.op
+	h = header{kind: op.kind, epoch: f.epoch, ack: f.in.tell(), number: number, ask: op.ask}
+	switch op.kind {
+	case kindMessage:
+		body = op.body
+	case kindData:
+		h.key, h.address, h.total, h.offset = op.key, op.address, uint64(op.body.Len()), uint64(p.offset)
+		h.last = p.offset+p.length == op.body.Len()
+		if p.length > 0 {
+			body = op.body.Slice(p.offset, p.offset+p.length)
+		}
+	case kindRequest:
+		h.key, h.address, h.total = op.key, op.address, uint64(op.body.Len())
+	case kindResult:
+		h.offset = uint64(p.offset)
+		if p.length == 0 {
+			break
+		}
+		mem, ok := q.dev.regions.reach(op.key, op.address, uint64(op.left), uint64(p.offset), p.length, rdma.RemoteRead)
+		if !ok {
+			h.kind, h.status = kindAnswer, rdma.StatusRemoteAccess
+			break
+		}
+		body = rdma.MemOf(mem)
+	case kindAnswer:
+		h.status = op.status
+	}
+	return h, body
+}
+
+// size is the number of octets to make pieces of.
+func (op *operation) size() int {
+	switch op.kind {
+	case kindMessage, kindData:
+		return op.body.Len()
+	case kindResult:
+		return op.left
+	}
+	return 0
+}
+
+// mostAsks is how many Writes and Reads may be under way to a peer.
+const mostAsks = 64
+
+// asks are those whose end the peer has not told.
+type asks struct {
+	list [mostAsks]*operation
+	n    int
+}
+
+// asked is the operation that an answer is for, nil if it has ended.
+func (f *flow) asked(number uint32) *operation {
+	if f.asks == nil {
+		return nil
+	}
+	if op := f.asks.list[number%mostAsks]; op != nil && op.ask == number {
+		return op
+	}
+	return nil
+}
+
+// mayAsk tells whether there is room for another ask.
+func (f *flow) mayAsk() bool { return f.asks == nil || f.asks.list[f.askNumber%mostAsks] == nil }
+
+func (f *flow) ask(op *operation) {
+	if f.asks == nil {
+		f.asks = f.q.dev.takeAsks()
+	}
+	op.ask = f.askNumber
+	f.askNumber++
+	op.refs++
+	f.asks.list[op.ask%mostAsks] = op
+	f.asks.n++
+}
+
+// answered ends an ask.
+func (f *flow) answered(op *operation, status rdma.Status) {
+	f.q.complete(f, op, status)
+	f.asks.list[op.ask%mostAsks] = nil
+	if f.asks.n--; f.asks.n == 0 {
+		f.q.dev.freeAsks = append(f.q.dev.freeAsks, f.asks)
+		f.asks = nil
+	}
+	f.q.release(op)
+}

@@ -1,0 +1,304 @@
+package rail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// A queue pair has one of each rail below it. PostSend makes operations of requests,
+// progress takes in what the rails have, Close ends all.
+
+const (
+	pairDepth = 512  // requests that may be under way by default
+	maxInline = 1024 // such a message is copied, so that it can go again
+)
+
+// railPair is a queue pair of one rail.
+type railPair struct {
+	qp    rdma.QP
+	cq    rdma.CQ
+	srq   rdma.SRQ
+	known []*flow // by the handle that the rail has for the peer
+	RailCounts
+}
+
+type pair struct {
+	dev     *Device
+	life    uint64
+	sendCQ  *queue
+	recvCQ  *queue
+	recv    *receiveQueue
+	rails   []railPair
+	flows   []*flow // by PeerID
+	busy    []*flow
+	depth   int
+	pending int  // operations of the user that have not ended
+	owing   int  // answers that peers wait for
+	copies  bool // messages are not shown where a rail has them
+	closed  bool
+	loose   []*arrival // kept in this Poll where a rail has them
+	one     [1]rdma.SendWR
+}
+
+var _ rdma.DrainQP = (*pair)(nil)
+
+// NewQP makes a queue pair of kind RD.
+func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, rdma.ErrClosed
+	}
+	if c.Type != rdma.RD {
+		return nil, fmt.Errorf("rail: several rails make queue pairs of kind RD alone: %w", rdma.ErrUnsupported)
+	}
+	q := &pair{dev: d, depth: c.Depth}
+	var okSend, okRecv bool
+	q.sendCQ, okSend = c.SendCQ.(*queue)
+	q.recvCQ, okRecv = c.RecvCQ.(*queue)
+	if !okSend || !okRecv || q.sendCQ.dev != d || q.recvCQ.dev != d {
+		return nil, fmt.Errorf("rail: a queue pair needs completion queues of its own device, not %T and %T", c.SendCQ, c.RecvCQ)
+	}
+	if c.SRQ == nil {
+		q.recv = newReceiveQueue(d, rdma.SRQConfig{})
+	} else if srq, ok := c.SRQ.(*receiveQueue); ok && srq.dev == d {
+		q.recv = srq
+	} else {
+		return nil, fmt.Errorf("rail: a queue pair needs a shared receive queue of its own device, not a %T", c.SRQ)
+	}
+	if q.depth <= 0 {
+		q.depth = pairDepth
+	}
+	// Whoever polls for the ends of sends alone must not end what a rail shows him.
+	q.copies = q.sendCQ != q.recvCQ
+	var err error
+	if q.life, err = d.regions.draw(); err != nil {
+		return nil, err
+	}
+	for i := range d.rails {
+		r, err := newRailPair(&d.rails[i])
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("rail: make a queue pair on %s: %w", d.rails[i].Name, err), q.closeRails())
+		}
+		q.rails = append(q.rails, r)
+	}
+	if err := q.attach(); err != nil {
+		q.sendCQ.detach(q)
+		q.recvCQ.detach(q)
+		return nil, errors.Join(err, q.closeRails())
+	}
+	d.pairs = append(d.pairs, q)
+	return q, nil
+}
+
+func newRailPair(on *Rail) (r railPair, err error) {
+	if r.cq, err = on.Device.NewCQ(0); err != nil {
+		return r, err
+	}
+	if r.srq, err = on.Device.NewSRQ(rdma.SRQConfig{Lend: true}); err != nil {
+		return r, errors.Join(err, r.close())
+	}
+	if r.qp, err = on.Device.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: r.cq, RecvCQ: r.cq, SRQ: r.srq}); err != nil {
+		return r, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+func (r *railPair) close() (err error) {
+	if r.qp != nil {
+		err = r.qp.Close()
+	}
+	if r.srq != nil {
+		err = errors.Join(err, r.srq.Close())
+	}
+	return errors.Join(err, r.cq.Close())
+}
+
+func (q *pair) closeRails() (err error) {
+	for i := range q.rails {
+		err = errors.Join(err, q.rails[i].close())
+	}
+	return err
+}
+
+// Addr is what peers resolve: the addresses of the pair on all rails.
+func (q *pair) Addr() rdma.Addr {
+	a := address{life: q.life, name: q.dev.name}
+	for i := range q.rails {
+		a.rails = append(a.rails, railAddress{q.dev.rails[i].Network, q.rails[i].qp.Addr()})
+	}
+	return a.text()
+}
+
+// Connect does nothing for datagrams.
+func (q *pair) Connect(context.Context, rdma.Addr) error {
+	return fmt.Errorf("rail: queue pairs of datagrams need no connection; Resolve the address and name the peer in each request: %w", rdma.ErrUnsupported)
+}
+
+// Pending is the number of messages that are not known to have arrived.
+func (q *pair) Pending() int {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	return q.pending + q.owing
+}
+
+// PostRecv gives buffers to a queue pair without a shared receive queue.
+func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recv.PostRecv(wrs) }
+
+// PostSend takes requests and gives the rails what they can take at once.
+func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
+	d := q.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if q.closed {
+		return 0, rdma.ErrClosed
+	}
+	d.now = d.clock()
+	for i := range wrs {
+		if err = q.check(&wrs[i]); err == nil {
+			err = q.take(&wrs[i])
+		}
+		if err != nil {
+			break
+		}
+		n++
+	}
+	q.sendCQ.stir()
+	return n, err
+}
+
+// check refuses what can never be sent.
+func (q *pair) check(wr *rdma.SendWR) error {
+	d := q.dev
+	length := int(wr.HeadLen) + wr.Body.Len()
+	switch {
+	case !d.attr.Ops.Has(wr.Op):
+		return fmt.Errorf("rail: operation %v: %w", wr.Op, rdma.ErrUnsupported)
+	case int(wr.Peer) >= len(d.peers):
+		return fmt.Errorf("rail: no peer has the handle %d; use one that Resolve or a completion gave out", wr.Peer)
+	case wr.HeadLen > rdma.HeadMax:
+		return fmt.Errorf("rail: a head of %d octets for peer %d is longer than %d", wr.HeadLen, d.peers[wr.Peer].name, rdma.HeadMax)
+	case wr.Op == rdma.OpSend && length > d.attr.MaxSend:
+		return fmt.Errorf("rail: a message of %d octets for peer %d is longer than Attr.MaxSend, %d; cut it", length, d.peers[wr.Peer].name, d.attr.MaxSend)
+	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > d.attr.MaxInline:
+		return fmt.Errorf("rail: an inline body of %d octets for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), d.peers[wr.Peer].name, d.attr.MaxInline)
+	}
+	return nil
+}
+
+// take makes an operation of a request.
+func (q *pair) take(wr *rdma.SendWR) error {
+	d, f := q.dev, q.flow(wr.Peer)
+	if q.pending == q.depth || wr.Op != rdma.OpSend && !f.mayAsk() {
+		return rdma.ErrAgain
+	}
+	var op *operation
+	switch wr.Op {
+	case rdma.OpSend:
+		op = d.newOperation(kindMessage)
+	case rdma.OpWrite:
+		op = d.newOperation(kindData)
+	default:
+		op = d.newOperation(kindRequest)
+		op.left = wr.Body.Len()
+	}
+	q.pending++
+	op.ours, op.told = true, false
+	op.id, op.what, op.body, op.key, op.address = wr.ID, wr.Op, wr.Body, wr.RKey, wr.Remote
+	op.inline, op.solicited = wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead, wr.Flags&rdma.Solicited != 0
+	if wr.Op == rdma.OpSend && wr.HeadLen > headRoom {
+		// No room is left for the rail's own head: the message goes from a copy.
+		op.buffer = d.takeBuffer(int(wr.HeadLen) + wr.Body.Len())
+		n := copy(op.buffer, wr.Head[:wr.HeadLen])
+		n += copy(op.buffer[n:], wr.Body.Bytes())
+		op.body = rdma.MemOf(op.buffer[:n])
+	} else {
+		if wr.Op == rdma.OpSend {
+			op.headLen = uint8(copy(op.head[:wr.HeadLen], wr.Head[:]))
+		}
+		if op.inline && wr.Body.Len() > 0 {
+			op.buffer = d.takeBuffer(wr.Body.Len())
+			op.body = rdma.MemOf(op.buffer[:copy(op.buffer, wr.Body.Bytes())])
+		}
+	}
+	if wr.Op != rdma.OpSend {
+		f.ask(op)
+	}
+	f.push(op)
+	f.pump()
+	return nil
+}
+
+// flow is what this queue pair keeps of a peer; it begins with the first message.
+func (q *pair) flow(id rdma.PeerID) *flow {
+	for int(id) >= len(q.flows) {
+		q.flows = append(q.flows, nil)
+	}
+	f := q.flows[id]
+	if f == nil {
+		f = &flow{q: q, peer: id, paths: make([]path, len(q.rails)), favourite: int(id) % len(q.rails)}
+		for i := range f.paths {
+			f.paths[i].speed = q.dev.speeds[i]
+		}
+		q.flows[id] = f
+		q.dev.reach(f)
+	}
+	return f
+}
+
+// progress takes in what the rails have, but no more than room messages if it can be
+// avoided: a rail lends them until the next Poll, and what is not shown at once is copied.
+func (q *pair) progress(room int) {
+	d := q.dev
+	for i := range q.rails {
+		batch := d.scratch[:]
+		if !q.copies {
+			batch = d.scratch[:max(min(len(batch), room-q.recvCQ.waiting()), 0)]
+		}
+		q.takeIn(i, batch[:q.rails[i].cq.Poll(batch)])
+	}
+	for i := 0; i < len(q.busy); {
+		f := q.busy[i]
+		f.tend(d.now)
+		if !f.resting() {
+			i++
+			continue
+		}
+		f.rest()
+		f.busy = false
+		end := len(q.busy) - 1
+		q.busy[i], q.busy[end] = q.busy[end], nil
+		q.busy = q.busy[:end]
+	}
+	q.keepLoose()
+}
+
+// Close completes what is under way as flushed, and ends the pairs below.
+func (q *pair) Close() error {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	return q.end()
+}
+
+func (q *pair) end() error {
+	if q.closed {
+		return nil
+	}
+	q.closed = true
+	for _, f := range q.flows {
+		if f == nil {
+			continue
+		}
+		f.fail(rdma.StatusFlushed)
+		for i := 0; f.in.stash != nil && i < window; i++ {
+			q.dev.giveBack(f.in.stash[i].buffer)
+		}
+	}
+	q.sendCQ.detach(q)
+	q.recvCQ.detach(q)
+	q.flows, q.busy, q.loose = nil, nil, nil
+	return q.closeRails()
+}

@@ -1,0 +1,171 @@
+package rail
+
+import "time"
+
+// A path is one rail to one peer. It remembers what was given to the rail and has not
+// arrived, and judges by it how fast the rail is and whether it answers. Time comes in as
+// an argument.
+//
+// A rail of its own is patient: it cannot tell a dead link from a peer that computes. A
+// path can, by comparing. If something that was given to another rail later has arrived,
+// the peer is there, and the path is in doubt. If it stays so for a while, it is left.
+
+type pathState uint8
+
+const (
+	untried pathState = iota // nothing has arrived over it yet
+	good                     // it answers
+	left                     // it does not, while others do
+	gone                     // its device says that the peer is not there
+)
+
+var pathStateNames = [...]string{"untried", "good", "left", "gone"}
+
+func (s pathState) String() string { return pathStateNames[s] }
+
+const (
+	mostTickets = 64 // pieces that may be under way on a path
+	// mostBacklog is how many octets may be: enough to keep a rail busy, and not so
+	// many that a rail which becomes slow holds much back.
+	mostBacklog = 512 << 10
+
+	// shortestDoubt is the least time for which a path is given the benefit of doubt.
+	// The device below repeats what is lost within this time.
+	shortestDoubt = 40 * time.Millisecond
+	// quietTime is after how long without an answer other paths are tried, to see
+	// whether the peer is there at all.
+	quietTime = 20 * time.Millisecond
+	// tryEvery is how often a path that is lost is tried again while its peer is
+	// being talked to, and any path when there is doubt.
+	tryEvery = 250 * time.Millisecond
+
+	// A speed is taken from no less than so much.
+	measuredOctets = 96 << 10
+	measuredTime   = 2 * time.Millisecond
+	// slowest is the share of the fastest path's speed that a path is credited with at
+	// least, so that one that was slow gets something to be measured by.
+	slowest = 1.0 / 16
+)
+
+// ticket is something that was given to the rail.
+type ticket struct {
+	at     time.Duration
+	number uint32 // of the piece
+	octets uint32
+	epoch  uint8
+	kind   kind
+	open   bool
+}
+
+// tickets is the memory for them. A path with nothing under way has none.
+type tickets [mostTickets]ticket
+
+type path struct {
+	tickets  *tickets
+	first    uint32 // the oldest ticket that is open
+	next     uint32 // the next one
+	state    pathState
+	full     bool // its device takes nothing more until the next Poll
+	reached  bool // the peer can be addressed
+	backlog  int
+	speed    float64       // octets a nanosecond
+	measured bool          // speed is not only what its device says
+	since    time.Duration // when the measurement began
+	arrived  int           // octets that have arrived since
+	doubt    time.Duration // since when another path has done better; 0: no doubt
+	triedAt  time.Duration // when a hello was sent last
+	greeting bool          // a hello is under way
+	telling  bool          // a receipt is under way
+	greeted  uint8         // the epoch in which the peer has been sent one
+	hailed   bool          // greeted counts
+}
+
+// busy tells whether something is under way on it.
+func (p *path) busy() bool { return p.first != p.next }
+
+// room tells whether another ticket of n octets may be opened.
+func (p *path) room(n int) bool {
+	return p.next-p.first < mostTickets && (p.backlog == 0 || p.backlog+n <= mostBacklog)
+}
+
+// open notes that something was given to the rail, under the number next.
+func (p *path) open(now time.Duration, t ticket) {
+	if p.backlog == 0 {
+		p.since, p.arrived = now, 0
+	}
+	t.at, t.open = now, true
+	p.tickets[p.next%mostTickets] = t
+	p.next++
+	p.backlog += int(t.octets)
+}
+
+// close takes a ticket back. It is false for one that is not open: its path was reset.
+func (p *path) close(n uint32) (t ticket, ok bool) {
+	if n-p.first >= p.next-p.first || !p.tickets[n%mostTickets].open {
+		return ticket{}, false
+	}
+	e := &p.tickets[n%mostTickets]
+	t = *e
+	e.open = false
+	p.backlog -= int(t.octets)
+	for p.busy() && !p.tickets[p.first%mostTickets].open {
+		p.first++
+	}
+	return t, true
+}
+
+// delivered takes note that what the ticket stands for has arrived. It is true if the
+// path was lost before.
+func (p *path) delivered(now time.Duration, t *ticket) (back bool) {
+	back = p.state != good
+	p.state, p.doubt = good, 0
+	p.measure(now, int(t.octets))
+	return back
+}
+
+// measure takes the speed while there is something to do all the time.
+func (p *path) measure(now time.Duration, octets int) {
+	p.arrived += octets
+	took := now - p.since
+	if p.arrived < measuredOctets || took < measuredTime && p.backlog > 0 {
+		return
+	}
+	if took > 0 {
+		seen := float64(p.arrived) / float64(took)
+		if !p.measured {
+			p.speed, p.measured = seen, true // the first measurement counts in full
+		}
+		p.speed += (seen - p.speed) / 4
+	}
+	p.since, p.arrived = now, 0
+}
+
+// oldest is when the oldest of what is under way was given to the rail.
+func (p *path) oldest() time.Duration { return p.tickets[p.first%mostTickets].at }
+
+// compare takes note that something given to another path at the time at has arrived.
+func (p *path) compare(now, at time.Duration) {
+	if p.state <= good && p.doubt == 0 && p.busy() && p.oldest() < at {
+		p.doubt = max(now, 1)
+	}
+}
+
+// doubtEnds is when a path that is in doubt is left: after what it may need for all it
+// has to do, and some more.
+func (p *path) doubtEnds() time.Duration {
+	if p.doubt == 0 {
+		return never
+	}
+	return p.doubt + shortestDoubt + 4*time.Duration(float64(p.backlog)/p.speed)
+}
+
+// quietEnds is when it is time to see whether other paths answer.
+func (p *path) quietEnds() time.Duration {
+	if p.state > good || p.doubt != 0 || !p.busy() {
+		return never
+	}
+	return p.oldest() + quietTime
+}
+
+// never is later than any time.
+const never = time.Duration(1<<63 - 1)

@@ -1,0 +1,97 @@
+package rail
+
+// Which rail carries what: place for a message that goes in one piece, stripe for what
+// is cut. Both are functions of the loads of the rails to one peer and of nothing else.
+//
+// Striping fills the rails as water fills vessels that are joined: all of them should be
+// through at the same moment, so a rail gets what its speed allows until then, less what
+// it has to do already.
+
+// load is what a rail has to do for one peer.
+type load struct {
+	speed   float64 // octets a nanosecond
+	backlog int     // octets that were given to it and have not arrived
+	open    bool    // it may be used
+	full    bool    // it may be used, but takes nothing more at the moment
+}
+
+const (
+	// leastStripe is the shortest piece for which another rail is worth its trouble.
+	// T2 chapter 3 has 1 KB where the network interface does the work; here a processor
+	// does, and a piece costs it a few microseconds.
+	leastStripe = 8 << 10
+	// stickiness is how many octets a rail may have to do more than another and still
+	// get the next short message. Receipts travel with answers, so two peers that
+	// talk in turns should do it on one rail.
+	stickiness = 4 << 10
+)
+
+// place gives the rail for a message of n octets: the one that will be through with it
+// first. The favourite wins if it is not much later. It is -1 if none can take it.
+func place(n int, rails []load, favourite int) int {
+	best, soonest := -1, 0.0
+	for i := range rails {
+		l := &rails[i]
+		if !l.open || l.full {
+			continue
+		}
+		ready := float64(l.backlog+n) / l.speed
+		if i == favourite {
+			ready -= stickiness / l.speed
+		}
+		if best < 0 || ready < soonest {
+			best, soonest = i, ready
+		}
+	}
+	return best
+}
+
+// stripe gives the rail and the length of the next piece of what is left of a long
+// message. The piece has at most most octets. It is -1 if the piece should wait for a
+// rail that is full.
+func stripe(left, most int, rails []load) (rail, size int) {
+	var out uint64 // rails that get nothing
+	for {
+		speed, water, members := 0.0, left, 0
+		for i := range rails {
+			if rails[i].open && out>>i&1 == 0 {
+				speed += rails[i].speed
+				water += rails[i].backlog
+				members++
+			}
+		}
+		if members == 0 {
+			return -1, 0
+		}
+		level := float64(water) / speed // when all are through
+		poorest, least := -1, 0.0
+		best, share, soonest := -1, 0.0, 0.0
+		for i := range rails {
+			l := &rails[i]
+			if !l.open || out>>i&1 != 0 {
+				continue
+			}
+			gets := level*l.speed - float64(l.backlog)
+			if poorest < 0 || gets < least {
+				poorest, least = i, gets
+			}
+			if ready := float64(l.backlog) / l.speed; !l.full && (best < 0 || ready < soonest) {
+				best, share, soonest = i, gets, ready
+			}
+		}
+		if members > 1 && least < leastStripe {
+			out |= 1 << poorest
+			continue
+		}
+		if best < 0 {
+			return -1, 0
+		}
+		return best, cut(min(left, int(share)+1), most)
+	}
+}
+
+// cut divides a share into pieces of the same length, and gives that length.
+func cut(share, most int) int {
+	pieces := max((share+most-1)/most, 1)
+	return min((share+pieces-1)/pieces, most)
+}

@@ -1,0 +1,120 @@
+package rail
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Registered memory. Rails place what comes themselves, so one key holds for all of them
+// and nothing is registered with their devices.
+//
+// A key is 64 bits: 20 for the place in the table and 44 that are random, drawn anew each
+// time, so that nobody guesses a key and an old one names nothing (RFC 5042 section 6.1.1).
+
+const (
+	placeBits  = 20
+	mostPlaces = 1 << placeBits
+	// restPlaces is how many places rest before the first of them is used again.
+	restPlaces = 64
+)
+
+type region struct {
+	mem  rdma.Mem
+	key  uint64 // 0: the place is free
+	next int32  // of the free ones
+	acc  rdma.Access
+}
+
+// regions is a table of them. The free places are a queue.
+type regions struct {
+	list        []region
+	first, last int32 // of the free places, as place+1; 0: none
+	free        int
+	random      [512]byte
+	drawn       int
+}
+
+// draw gives random bits. The system is asked for many at a time.
+func (t *regions) draw() (uint64, error) {
+	if t.drawn == 0 || t.drawn+8 > len(t.random) {
+		if _, err := rand.Read(t.random[:]); err != nil {
+			return 0, fmt.Errorf("rail: no random number for a key: %w; see whether the system's random source works", err)
+		}
+		t.drawn = 0
+	}
+	v := binary.LittleEndian.Uint64(t.random[t.drawn:])
+	t.drawn += 8
+	return v, nil
+}
+
+// register gives memory a key.
+func (t *regions) register(mem []byte, acc rdma.Access) (rdma.MR, error) {
+	bits, err := t.draw()
+	if err != nil {
+		return rdma.MR{}, err
+	}
+	place := int32(len(t.list))
+	switch {
+	case t.free > restPlaces || t.free > 0 && len(t.list) == mostPlaces:
+		place = t.first - 1
+		t.first = t.list[place].next
+		t.free--
+	case len(t.list) == mostPlaces:
+		return rdma.MR{}, fmt.Errorf("rail: all %d places for registered memory are in use; deregister something first: %w", mostPlaces, rdma.ErrNoResources)
+	default:
+		t.list = append(t.list, region{})
+	}
+	key := (bits|1<<63)&^(mostPlaces-1) | uint64(place) // the highest bit is set, so that no key is 0
+	m := rdma.MemOf(mem)
+	t.list[place] = region{mem: m, key: key, acc: acc}
+	return rdma.MR{Base: m.Addr(), Len: uint64(len(mem)), RKey: key, LKey: uint32(place)}, nil
+}
+
+// find is the region of a key, nil if there is none.
+func (t *regions) find(key uint64) *region {
+	place := key & (mostPlaces - 1)
+	if key == 0 || place >= uint64(len(t.list)) || t.list[place].key != key {
+		return nil
+	}
+	return &t.list[place]
+}
+
+// deregister ends a registration.
+func (t *regions) deregister(mr rdma.MR) error {
+	r := t.find(mr.RKey)
+	if r == nil {
+		return fmt.Errorf("rail: no region is registered with the key %#x; it may have been deregistered before", mr.RKey)
+	}
+	place := int32(mr.RKey & (mostPlaces - 1))
+	*r = region{}
+	if t.free == 0 {
+		t.first = place + 1
+	} else {
+		t.list[t.last-1].next = place + 1
+	}
+	t.last = place + 1
+	t.free++
+	return nil
+}
+
+// reach gives a part of a region if the whole access of total octets at address is
+// allowed: of one that is not, no octet moves. An access of nothing is not checked
+// (RFC 5040 sections 5.1 and 5.2).
+func (t *regions) reach(key, address, total, offset uint64, n int, need rdma.Access) ([]byte, bool) {
+	if total == 0 {
+		return nil, n == 0
+	}
+	r := t.find(key)
+	if r == nil || r.acc&need != need {
+		return nil, false
+	}
+	at, size := address-r.mem.Addr(), uint64(r.mem.Len()) // below the start it wraps and is too large
+	if at > size || total > size-at || offset > total || uint64(n) > total-offset {
+		return nil, false
+	}
+	lo := at + offset
+	return r.mem.Bytes()[lo : lo+uint64(n)], true
+}

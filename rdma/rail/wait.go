@@ -1,0 +1,112 @@
+package rail
+
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Waiting. Two may wait at a time: the one who polls, in Wait, and one who stands by
+// while that one computes, in WaitArmed. Both sleep until one of the rails has something,
+// or until a flow must be looked after. How a goroutine sleeps on several rails at once
+// is in wait_linux.go and wait_other.go.
+
+type waiter int
+
+const (
+	whoPolls waiter = iota
+	whoStandsBy
+	waiters
+)
+
+const (
+	// unwatched bounds a sleep when a rail cannot be slept on.
+	unwatched = time.Millisecond
+	// standByDelay is the longest sleep of who stands by: timers that begin meanwhile do
+	// not wake it, or every send would.
+	standByDelay = 50 * time.Millisecond
+)
+
+// Wait parks until a rail has something or a flow must be looked after.
+func (c *queue) Wait(timeout time.Duration) error {
+	d := c.dev
+	d.mu.Lock()
+	if c.closed || d.closed {
+		d.mu.Unlock()
+		return rdma.ErrClosed
+	}
+	timeout = c.sleep(timeout)
+	d.mu.Unlock()
+	var err error
+	if timeout > 0 {
+		err = c.rest.wait(whoPolls, timeout)
+	}
+	d.mu.Lock()
+	c.awake()
+	c.rest.hush(whoPolls)
+	d.mu.Unlock()
+	return err
+}
+
+// sleep gets the rails ready for a sleep and tells how long it may last.
+func (c *queue) sleep(limit time.Duration) time.Duration {
+	if at := c.due(); at != never {
+		limit = min(limit, at-c.dev.clock())
+	}
+	if limit <= 0 {
+		return 0
+	}
+	c.rest.asleep = true
+	return c.rest.settle(limit)
+}
+
+// awake ends the sleep.
+func (c *queue) awake() {
+	if c.rest.asleep {
+		c.rest.asleep = false
+		c.rest.unsettle()
+	}
+}
+
+// stir ends the sleep of who does not know of new timers.
+func (c *queue) stir() {
+	if c.rest.asleep {
+		c.rest.ring(whoPolls)
+	}
+}
+
+// Wake ends a Wait.
+func (c *queue) Wake() {
+	c.rest.ring(whoPolls)
+	c.rest.ring(whoStandsBy)
+}
+
+// Arm gets ready to stand by.
+func (c *queue) Arm() bool {
+	d := c.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.closed || d.closed {
+		return false
+	}
+	c.awake()
+	c.rest.armed = c.sleep(standByDelay)
+	return c.rest.armed > 0
+}
+
+// WaitArmed is Wait after Arm, beside whoever polls.
+func (c *queue) WaitArmed(timeout time.Duration) error {
+	c.dev.mu.Lock()
+	timeout = min(timeout, c.rest.armed)
+	closed := c.closed || c.dev.closed
+	c.dev.mu.Unlock()
+	if closed {
+		return rdma.ErrClosed
+	}
+	if timeout <= 0 {
+		return nil
+	}
+	err := c.rest.wait(whoStandsBy, timeout)
+	c.rest.hush(whoStandsBy)
+	return err
+}

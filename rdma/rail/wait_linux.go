@@ -1,0 +1,175 @@
+package rail
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Sleeping on several rails: each has a file (rdma.FileCQ), and an epoll set of them and
+// of a bell is a file again. There is a set for each who may wait, because each has its
+// own bell.
+
+var _ rdma.FileCQ = (*queue)(nil)
+
+// rest is how a completion queue is waited for.
+type rest struct {
+	files   []rdma.FileCQ
+	patchy  int // rails that have no file
+	sets    [waiters]int
+	bells   [waiters]int
+	closed  atomic.Bool
+	asleep  bool          // between sleep and awake
+	armed   time.Duration // how long who stands by may sleep
+	settled int           // of files that are asleep
+}
+
+func (r *rest) open() error {
+	for w := range waiters {
+		r.sets[w], r.bells[w] = -1, -1
+	}
+	for w := range waiters {
+		var err error
+		if r.sets[w], err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
+			if r.bells[w], err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
+				err = r.add(r.sets[w], r.bells[w])
+			}
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("rail: get descriptors to sleep on: %w; see ulimit -n", err), r.close())
+		}
+	}
+	return nil
+}
+
+func (r *rest) add(set, fd int) error {
+	return unix.EpollCtl(set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+}
+
+// watch lets the queue sleep on a rail.
+func (r *rest) watch(below rdma.CQ) error {
+	f, ok := below.(rdma.FileCQ)
+	if !ok {
+		r.patchy++
+		return nil
+	}
+	for w := range waiters {
+		if err := r.add(r.sets[w], f.File()); err != nil {
+			return fmt.Errorf("rail: sleep on a rail: %w", err)
+		}
+	}
+	r.files = append(r.files, f)
+	return nil
+}
+
+// forget undoes watch, before the rail's queue is closed.
+func (r *rest) forget(below rdma.CQ) {
+	f, ok := below.(rdma.FileCQ)
+	if !ok {
+		if below != nil {
+			r.patchy--
+		}
+		return
+	}
+	for i := range r.files {
+		if r.files[i] != f {
+			continue
+		}
+		if r.asleep {
+			r.asleep = false
+			r.unsettle()
+		}
+		for w := range waiters {
+			_ = unix.EpollCtl(r.sets[w], unix.EPOLL_CTL_DEL, f.File(), nil) // closing it does the same
+		}
+		r.files = append(r.files[:i], r.files[i+1:]...)
+		return
+	}
+}
+
+// settle gets all rails ready for a sleep.
+func (r *rest) settle(limit time.Duration) time.Duration {
+	if r.patchy > 0 {
+		limit = min(limit, unwatched)
+	}
+	for _, f := range r.files {
+		if limit <= 0 {
+			break
+		}
+		limit = min(limit, f.Sleep(limit))
+		r.settled++
+	}
+	return limit
+}
+
+// unsettle ends it.
+func (r *rest) unsettle() {
+	for _, f := range r.files[:min(r.settled, len(r.files))] {
+		f.Awake()
+	}
+	r.settled = 0
+}
+
+// wait sleeps until a rail has something or the bell was rung.
+func (r *rest) wait(w waiter, timeout time.Duration) error {
+	set := [1]unix.PollFd{{Fd: int32(r.sets[w]), Events: unix.POLLIN}}
+	ts := unix.NsecToTimespec(int64(timeout))
+	if _, err := unix.Ppoll(set[:], &ts, nil); err != nil && err != unix.EINTR && !r.closed.Load() {
+		return fmt.Errorf("rail: wait for the rails: %w", err)
+	}
+	return nil
+}
+
+// ring ends a wait, or the next one.
+func (r *rest) ring(w waiter) {
+	if !r.closed.Load() {
+		one := [8]byte{1}
+		_, _ = unix.Write(r.bells[w], one[:]) // it fails only when it has been rung often enough
+	}
+}
+
+func (r *rest) hush(w waiter) {
+	if !r.closed.Load() {
+		var n [8]byte
+		_, _ = unix.Read(r.bells[w], n[:]) // it fails when it was not rung
+	}
+}
+
+func (r *rest) close() (err error) {
+	r.closed.Store(true)
+	for w := range waiters {
+		for _, fd := range []int{r.sets[w], r.bells[w]} {
+			if fd >= 0 {
+				err = errors.Join(err, unix.Close(fd))
+			}
+		}
+	}
+	return err
+}
+
+// File is a descriptor that is readable when a rail has something or Wake was called.
+func (c *queue) File() int { return c.rest.sets[whoPolls] }
+
+// Sleep gets ready for a sleep on File.
+func (c *queue) Sleep(limit time.Duration) time.Duration {
+	c.dev.mu.Lock()
+	defer c.dev.mu.Unlock()
+	if c.closed || c.dev.closed {
+		return 0
+	}
+	c.awake()
+	return c.sleep(limit)
+}
+
+// Awake ends the sleep.
+func (c *queue) Awake() {
+	c.dev.mu.Lock()
+	defer c.dev.mu.Unlock()
+	c.awake()
+	c.rest.hush(whoPolls)
+}

@@ -1,0 +1,135 @@
+package rail
+
+import (
+	"encoding/binary"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// What stands before a piece: put writes it, parse reads it. The first eight octets are
+// the same for all kinds.
+//
+//	 0  kind, and 128 on the last piece of a Write
+//	 1  epoch
+//	 2  ack: the number that the sender of this waits for, its low half
+//	 4  number
+//	 8  hello: life 8, name 4
+//	 8  data: ask 4, 0, key 8, address 8, total 8, offset 8
+//	 8  request: ask 4, 0, key 8, address 8, total 8
+//	 8  result: ask 4, 0, offset 8
+//	 8  answer: ask 4, status 1
+//
+// All numbers are little-endian.
+
+type kind uint8
+
+const (
+	kindNone    kind = iota
+	kindHello        // who speaks on this path, and the number of the first piece; it has none itself
+	kindMessage      // a message of the user
+	kindData         // a piece of a Write
+	kindRequest      // a Read
+	kindResult       // a piece of what was read
+	kindAnswer       // the end of a Write, or of a Read that is refused
+	kindReceipt      // ack alone; it has no number
+	kindCount
+)
+
+const flagLast = 128 // data: the last piece of its Write
+
+const (
+	commonLen  = 8
+	helloLen   = 20
+	dataLen    = 48
+	requestLen = 40
+	resultLen  = 24
+	answerLen  = 13
+)
+
+// headerLen is the length of what stands before a piece, by kind.
+var headerLen = [kindCount]int{
+	kindHello: helloLen, kindMessage: commonLen, kindData: dataLen,
+	kindRequest: requestLen, kindResult: resultLen, kindAnswer: answerLen, kindReceipt: commonLen,
+}
+
+// headRoom is what is left of a head for the user's.
+const headRoom = rdma.HeadMax - commonLen
+
+type header struct {
+	kind    kind
+	epoch   uint8
+	ack     uint16
+	last    bool
+	status  rdma.Status // answer
+	number  uint32
+	ask     uint32 // which Write or Read of its asker
+	name    uint32 // hello: what the sender is called in the job
+	life    uint64 // hello: the sender's queue pair, different from all others
+	key     uint64
+	address uint64 // where the whole access begins
+	total   uint64 // and its length
+	offset  uint64 // of the piece in it
+}
+
+// put writes a header and gives its length.
+func (h *header) put(b *[rdma.HeadMax]byte) int {
+	le := binary.LittleEndian
+	b[0], b[1] = byte(h.kind), h.epoch
+	if h.last {
+		b[0] |= flagLast
+	}
+	le.PutUint16(b[2:], h.ack)
+	le.PutUint32(b[4:], h.number)
+	switch h.kind {
+	case kindHello:
+		le.PutUint64(b[8:], h.life)
+		le.PutUint32(b[16:], h.name)
+	case kindData, kindRequest:
+		le.PutUint64(b[8:], uint64(h.ask))
+		le.PutUint64(b[16:], h.key)
+		le.PutUint64(b[24:], h.address)
+		le.PutUint64(b[32:], h.total)
+		if h.kind == kindData {
+			le.PutUint64(b[40:], h.offset)
+		}
+	case kindResult:
+		le.PutUint64(b[8:], uint64(h.ask))
+		le.PutUint64(b[16:], h.offset)
+	case kindAnswer:
+		le.PutUint32(b[8:], h.ask)
+		b[12] = byte(h.status)
+	}
+	return headerLen[h.kind]
+}
+
+// parse reads the header of a piece and gives what comes after it. It is false for what
+// no version of this package writes.
+func (h *header) parse(b []byte) (rest []byte, ok bool) {
+	if len(b) < commonLen {
+		return nil, false
+	}
+	le := binary.LittleEndian
+	h.kind, h.last = kind(b[0]&^flagLast), b[0]&flagLast != 0
+	h.epoch, h.ack, h.number = b[1], le.Uint16(b[2:]), le.Uint32(b[4:])
+	if h.kind == kindNone || h.kind >= kindCount {
+		return nil, false
+	}
+	n := headerLen[h.kind]
+	if len(b) < n {
+		return nil, false
+	}
+	switch h.kind {
+	case kindHello:
+		h.life, h.name = le.Uint64(b[8:]), le.Uint32(b[16:])
+	case kindData, kindRequest:
+		h.ask, h.key, h.address, h.total = le.Uint32(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:])
+		if h.kind == kindData {
+			h.offset = le.Uint64(b[40:])
+		}
+	case kindResult:
+		h.ask, h.offset = le.Uint32(b[8:]), le.Uint64(b[16:])
+	case kindAnswer:
+		h.ask, h.status = le.Uint32(b[8:]), rdma.Status(b[12])
+	}
+	return b[n:], true
+}
