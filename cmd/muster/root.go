@@ -37,6 +37,7 @@ other through muster and then send messages to each other directly.`,
 		newSchedCommand(),
 		newTuneCommand(),
 		newDoctorCommand(),
+		newLabCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -26,6 +26,7 @@ type runFlags struct {
 	hosts        string
 	hostfile     string
 	rsh          string
+	lab          string
 	agentPath    string
 	treeWidth    int
 	startTimeout time.Duration
@@ -80,6 +81,7 @@ between them too.`,
   muster run --hosts a:4,b:4 ./prog            eight ranks on two hosts
   muster run --hostfile hosts -n 6 ./prog      lines such as "a:4" or "a slots=4"
   muster run --hosts h1,h2 -n 4 --rsh 'ip netns exec {host}' ./prog
+  muster run --lab -n 16 ./prog                on the hosts that muster lab has made
   muster run --hosts a,b --env OMP_NUM_THREADS=1 --env HOME ./prog`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -99,6 +101,8 @@ between them too.`,
 	fl.StringVar(&f.hosts, "hosts", "", "hosts to run on, with the number of ranks for each: a:4,b:4")
 	fl.StringVar(&f.hostfile, "hostfile", "", "a file with a host in each line: host:4 or host slots=4")
 	fl.StringVar(&f.rsh, "rsh", "", "command that reaches a host, instead of ssh; {host} is replaced, or the host appended")
+	fl.StringVar(&f.lab, "lab", "", "run on the hosts of a lab (see muster lab); --lab=NAME if there are several")
+	fl.Lookup("lab").NoOptDefVal = defaultLab
 	fl.StringVar(&f.agentPath, "agent-path", "", "path of muster on the hosts (default: the path of this one)")
 	fl.IntVar(&f.treeWidth, "tree-width", 16, "hosts that are reached from one place; further ones are reached from those")
 	fl.DurationVar(&f.startTimeout, "start-timeout", time.Minute, "how long a stage of the start may take on several hosts; 0: for ever")
@@ -183,7 +187,12 @@ func hostFlags(cmd *cobra.Command, f runFlags, cfg *launch.Config) (err error) {
 			cfg.StartTimeout = -1
 		}
 	}
-	if err := findHosts(f, cfg); err != nil {
+	if cmd.Flags().Changed("lab") {
+		err = labHosts(f, cfg)
+	} else {
+		err = findHosts(f, cfg)
+	}
+	if err != nil {
 		return err
 	}
 	if len(cfg.Hosts) == 0 {

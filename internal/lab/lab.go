@@ -216,7 +216,7 @@ func (l *Lab) writeNames(host string) error {
 		names += l.Addr(host, 0) + " " + own + "\n"
 	}
 	for _, other := range l.hosts {
-		names += l.Addr(other, 0) + " " + other + "\n"
+		names += l.Addr(other, 0) + " " + other + " " + l.short(other) + "\n"
 	}
 	dir := filepath.Join(hostFiles, host)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -13,7 +13,7 @@ func TestHostsTalkByAddressAndByNameOnEachRail(t *testing.T) {
 	l := New(t, Config{Hosts: 3, Rails: 2, MTU: 9000})
 	hosts := l.Hosts()
 	startEcho(t, l, hosts[0], ":7000")
-	for _, addr := range []string{l.Addr(hosts[0], 0), l.Addr(hosts[0], 1), hosts[0]} {
+	for _, addr := range []string{l.Addr(hosts[0], 0), l.Addr(hosts[0], 1), hosts[0], "h1"} {
 		for _, from := range hosts {
 			if got := answer(t, l, from, addr+":7000"); got != "hello" {
 				t.Errorf("from %s to %s: %q", from, addr, got)

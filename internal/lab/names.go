@@ -116,10 +116,13 @@ func Remove(name string) error {
 	return removeLab(defaultPrefix + "-" + name)
 }
 
+// short is the name of a host within its lab: h2.
+func (l *Lab) short(host string) string { return strings.TrimPrefix(host, l.name+"-") }
+
 // Host finds a host by a word that people type: h2, or its whole name.
 func (l *Lab) Host(word string) (string, error) {
 	for _, host := range l.hosts {
-		if word == host || word == strings.TrimPrefix(host, l.name+"-") {
+		if word == host || word == l.short(host) {
 			return host, nil
 		}
 	}

@@ -1,0 +1,66 @@
+package main
+
+// Running something on a lab: a command on one host, or a job on all of them
+// (muster run --lab), which is muster run --hosts with the lab's hosts and the
+// lab's way to reach them.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-mpi/muster/internal/lab"
+	"github.com/muster-mpi/muster/internal/launch"
+)
+
+func newLabExecCommand(name *string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "exec HOST COMMAND [ARGS...]",
+		Short: "Run a command on a host",
+		Long: `exec becomes COMMAND, on a host: it sees the interfaces and addresses of that host and
+can reach the others by their names. Flags of exec stand before HOST.`,
+		Example: `  muster lab exec h1 ip addr
+  muster lab exec h1 bash
+  muster lab exec h2 tcpdump -i eth0`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == "all" {
+				return errors.New("lab: exec runs a command on one host; on all of them: muster run --lab COMMAND")
+			}
+			l, hosts, err := findLabHosts(*name, args[0])
+			if err != nil {
+				return err
+			}
+			become := l.Command(cmd.Context(), hosts[0], args[1], args[2:]...)
+			if become.Err != nil {
+				return fmt.Errorf("lab: %w", become.Err)
+			}
+			return fmt.Errorf("lab: %s: %w", become.Path, syscall.Exec(become.Path, become.Args, os.Environ()))
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+// labHosts makes a job run on all hosts of a lab. The hosts say nothing about
+// slots, so the ranks are divided evenly.
+func labHosts(f runFlags, cfg *launch.Config) error {
+	if f.hosts != "" || f.hostfile != "" || f.rsh != "" {
+		return errors.New("--lab says where to run and how to get there: it goes with none of --hosts, --hostfile and --rsh")
+	}
+	if err := lab.Usable(); err != nil {
+		return err
+	}
+	l, err := lab.Find(f.lab)
+	if err != nil {
+		return err
+	}
+	for _, h := range l.Hosts() {
+		cfg.Hosts = append(cfg.Hosts, launch.Host{Name: h})
+	}
+	cfg.RSH, err = launch.ParseRSH(l.Rsh())
+	return err
+}
