@@ -53,10 +53,19 @@ type Config struct {
 	// Rings is how many such buffers a rank may have for senders. Default 64,
 	// fewer where shared memory is short; other senders use a common queue.
 	Rings int `env:"MUSTER_RINGS"`
-	// Eager is where short messages wait between hosts: "srq" (receive buffers that
-	// all senders share), or "rings" (the same, and a ring for each of the first
-	// senders that send much, into which they write: memory for speed, on adapters).
-	// Default "srq".
+	// Channel is what network iwarp carries messages by: "rd" (one socket for all
+	// ranks, reliable datagrams), "rc" (a connection to each rank that is talked to), or
+	// "hybrid" (datagrams, and connections to those few that exchange much). Default
+	// "hybrid".
+	Channel string `env:"MUSTER_CHANNEL"`
+	// MaxConnections is how many connections a rank has at most with channel hybrid.
+	// Default 16.
+	MaxConnections int `env:"MUSTER_MAX_CONNECTIONS"`
+	// Eager is where short messages between hosts wait: "srq" (receive buffers that
+	// all senders share), "rings" (the same, and a ring for each of the first senders
+	// that send much, into which they write: memory for speed, on adapters), or "few"
+	// (rings, and a few receive buffers for each connection of network iwarp). Default
+	// "srq".
 	Eager string `env:"MUSTER_EAGER"`
 	// NoProcessVM keeps the library from copying between processes by
 	// process_vm_readv and process_vm_writev. Default false: it is used where
@@ -188,9 +197,12 @@ func (c *Config) validate() error {
 			didYouMean(c.Progress, "polling", progressAsync))
 	}
 	switch c.Eager {
-	case "", "srq", eagerRings:
+	case "", "srq", eagerRings, eagerFew:
 	default:
-		return fmt.Errorf("mpi: Config.Eager (MUSTER_EAGER) is %q; want srq or rings%s", c.Eager, didYouMean(c.Eager, "srq", eagerRings))
+		return fmt.Errorf("mpi: Config.Eager (MUSTER_EAGER) is %q; want srq, rings or few%s", c.Eager, didYouMean(c.Eager, "srq", eagerRings, eagerFew))
+	}
+	if _, ok := channels[c.Channel]; !ok {
+		return fmt.Errorf("mpi: Config.Channel (MUSTER_CHANNEL) is %q; want hybrid, rd or rc%s", c.Channel, didYouMean(c.Channel, "hybrid", "rd", "rc"))
 	}
 	if err := checkNetwork(c.Network); err != nil {
 		return err
@@ -201,20 +213,21 @@ func (c *Config) validate() error {
 	if _, err := forced(c.Collective); err != nil {
 		return fmt.Errorf("mpi: Config.Collective (MUSTER_COLLECTIVE) is %q: %w", c.Collective, err)
 	}
-	if c.EagerLimit < 0 || c.Credit < 0 || c.Spin < 0 || c.Yield < 0 || c.RingBytes < 0 || c.Rings < 0 || c.BufferedLimit < 0 {
+	if c.EagerLimit < 0 || c.Credit < 0 || c.Spin < 0 || c.Yield < 0 || c.RingBytes < 0 || c.Rings < 0 || c.BufferedLimit < 0 || c.MaxConnections < 0 {
 		return fmt.Errorf("mpi: Config holds a negative number; leave a field 0 for its default")
 	}
 	return nil
 }
 
-// eagerRings is the Config.Eager with rings, and ringPeers how many peers may have one.
 const (
 	eagerRings = "rings"
-	ringPeers  = 16
+	eagerFew   = "few"
+	ringPeers  = 16 // that may have a ring
+	fewBuffers = 8  // of a connection
 )
 
 func (c *Config) rings() int {
-	if c.Eager == eagerRings {
+	if c.Eager == eagerRings || c.Eager == eagerFew {
 		return ringPeers
 	}
 	return 0

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-mpi/muster/internal/nodecoll"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/dgram"
+	"github.com/muster-mpi/muster/rdma/hybrid"
 	"github.com/muster-mpi/muster/rdma/ofi"
 	"github.com/muster-mpi/muster/rdma/shm"
 )
@@ -120,12 +120,19 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	if at, err = networkAddress(cfg.Interface, client.LocalSize() < client.Size()); err != nil {
 		return fail(err)
 	}
-	dev, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Name: uint32(client.Rank())})
+	c := hybrid.Config{Name: uint32(client.Rank()), Address: at, JobKey: key, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections}
+	if cfg.Eager == eagerFew {
+		c.ConnectionBuffers = fewBuffers
+	}
+	dev, err := hybrid.Open(c)
 	if err != nil {
 		return fail(err)
 	}
 	return dev, nil
 }
+
+// channels are the names of Config.Channel.
+var channels = map[string]hybrid.Channel{"": hybrid.Hybrid, "hybrid": hybrid.Hybrid, "rd": hybrid.Datagrams, "rc": hybrid.Connections}
 
 // networkKey is the secret that all ranks of the job share.
 func networkKey(cfg *Config, client pmi.Client) ([]byte, error) {
