@@ -21,7 +21,7 @@ TESTS       ?=
 PEERS       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz lint cross explore prove bench-peers ofi test-hosts test-launchers test-verbs-vm interop-siw ci clean
+.PHONY: help build test race multi multi-race fuzz lint cross explore prove bench-peers bench-verbs-loss ofi test-hosts test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -143,6 +143,9 @@ prove: ## prove every algorithm of every collective for 1 to 33 ranks (minutes)
 bench-peers: ## measure against Open MPI, MPICH and bare libfabric, write docs/results.md (long)
 	@if [ -d bench/peers ]; then $(GO) run ./bench/peers $(PEERS); \
 	else echo "skipped: there is no bench/peers yet"; fi
+
+bench-verbs-loss: build ## bandwidth of the datagram device over a cable of 1 Gbit/s that loses 1 % (needs root)
+	$(BIN)/muster bench verbs-bw --device tcp,rd --sizes 1M --time 3s --rounds 3 --rate 1gbit --loss 0.01
 
 test-verbs-vm: ## run over libfabric's verbs on soft-iWARP and soft-RoCE in a virtual machine (minutes)
 	./tests/verbsvm/run.sh

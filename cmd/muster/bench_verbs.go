@@ -28,7 +28,9 @@ type verbsFlags struct {
 	plot         string
 	address      string
 	listen, dial string
-	meet         string // where the two processes that this one starts find each other
+	rate         string  // of the cables of a lab
+	loss         float64 // on them
+	meet         string  // where the two processes that this one starts find each other
 }
 
 // verbsMeetPatience is how long one process waits for the other.
@@ -77,6 +79,8 @@ needs no other flags.`,
 	fl.StringVar(&f.address, "address", "127.0.0.1", "IP address of this host that devices use")
 	fl.StringVar(&f.listen, "listen", "", "be the one that measures, and wait at this address and port for the other")
 	fl.StringVar(&f.dial, "dial", "", "be the other one, and go to that address and port")
+	fl.StringVar(&f.rate, "rate", "", "run between two network namespaces whose cable is that fast, such as 1gbit (needs root)")
+	fl.Float64Var(&f.loss, "loss", 0, "run between two network namespaces that lose this share of packets in each direction, such as 0.01 (needs root)")
 	fl.StringVar(&f.meet, "meet", "", "where the two started processes find each other")
 	if err := fl.MarkHidden("meet"); err != nil {
 		panic(err) // the flag is three lines above
@@ -131,6 +135,9 @@ func (f *verbsFlags) check(b bench.Verbs) error {
 	if f.listen != "" && f.dial != "" {
 		return fmt.Errorf("--listen %s and --dial %s: a process is one of the two", f.listen, f.dial)
 	}
+	if err := f.checkLab(); err != nil {
+		return err
+	}
 	sizes, err := parseSizes(f.sizes)
 	if err != nil {
 		return err
@@ -148,6 +155,8 @@ func (f *verbsFlags) run(cmd *cobra.Command, b bench.Verbs) error {
 	listen, dial := f.listen, f.dial
 	switch {
 	case listen != "" || dial != "":
+	case f.inLab():
+		return f.startInLab(cmd)
 	case f.meet == "":
 		meet, err := freePort()
 		if err != nil {
@@ -183,10 +192,16 @@ func (f *verbsFlags) lead(b bench.Verbs, conn net.Conn) error {
 	p := bench.VerbsPrinter{W: os.Stdout, JSON: f.json, B: b, Round: f.params.Rounds}
 	var rows []bench.VerbsRow
 	var failed error
-	err := b.Lead(s, f.params, func(row bench.VerbsRow) {
+	emit := func(row bench.VerbsRow) {
 		rows = append(rows, row)
 		if err := p.Print(row); err != nil && failed == nil {
 			failed = err
+		}
+	}
+	err := b.Lead(s, f.params, func(row bench.VerbsRow) {
+		emit(row)
+		if share, ok := f.shareOfLink(row); ok {
+			emit(share)
 		}
 	})
 	if err == nil {
