@@ -37,11 +37,12 @@ type standing struct {
 	refusal uint8  // refusals in a row
 	holds   bool   // it has a connection, or is getting one
 	goes    bool   // it was told to make room
+	risen   bool   // its connection has come about
 }
 
 // tally is what the policy has decided so far.
 type tally struct {
-	up      uint64 // peers that got a connection
+	up      uint64 // connections that came about
 	down    uint64 // of those, told to make room
 	refused uint64 // times that a peer was refused
 	failed  uint64 // times that a connection did not come about, or broke
@@ -146,11 +147,18 @@ func (p *policy) welcome(s *standing) (v verdict, goes *standing) {
 	return p.consider(s)
 }
 
-// take notes that a peer gets a connection.
+// take notes that a peer is getting a connection.
 func (p *policy) take(s *standing) {
 	if !s.holds {
-		s.holds, s.goes, s.since = true, false, 0
+		s.holds, s.goes, s.risen, s.since = true, false, false, 0
 		p.open++
+	}
+}
+
+// arrived notes that its connection carries messages.
+func (p *policy) arrived(s *standing) {
+	if !s.risen {
+		s.risen = true
 		p.up++
 	}
 }

@@ -27,6 +27,9 @@ func (d *Device) run(m *mate) {
 		m.steps = m.steps[:0]
 		return
 	}
+	if m.phase == joined {
+		d.policy.arrived(&m.standing)
+	}
 	for i := 0; i < len(m.steps); i++ {
 		s := m.steps[i]
 		switch s.do {

@@ -1,0 +1,201 @@
+package hybrid
+
+import (
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// stage is a policy with some peers.
+func stage(r rules, peers int) (*policy, []*standing) {
+	p := &policy{rules: r}
+	for i := range peers {
+		p.meet(&standing{}, rdma.PeerID(i))
+	}
+	return p, p.known
+}
+
+// talk counts messages of a peer and does what the policy says about it: a peer that must
+// go is gone at once.
+func talk(p *policy, s *standing, messages, length int) (v verdict) {
+	for range messages {
+		if !p.use(s, length) {
+			continue
+		}
+		var goes *standing
+		switch v, goes = p.consider(s); v {
+		case rise:
+			p.take(s)
+			p.arrived(s)
+		case replace:
+			p.give(goes)
+		case fall:
+			p.give(s)
+		}
+	}
+	return v
+}
+
+func TestPolicy(t *testing.T) {
+	usual := rules{most: 2, earn: 100, margin: 2}
+	for _, v := range []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"a quiet peer stays", func(t *testing.T) {
+			p, s := stage(usual, 1)
+			for range 1000 { // less than earn in any time that counts
+				talk(p, s[0], 40, 0)
+				p.tick()
+			}
+			if s[0].holds || p.up != 0 {
+				t.Errorf("it was moved: %+v", *s[0])
+			}
+		}},
+		{"a busy peer rises", func(t *testing.T) {
+			p, s := stage(usual, 2)
+			if talk(p, s[0], 99, 0); s[0].holds {
+				t.Error("it rose with 99 messages")
+			}
+			if talk(p, s[0], 1, 0); !s[0].holds || s[1].holds {
+				t.Error("it did not rise with 100 messages, or the other did")
+			}
+		}},
+		{"long messages count more", func(t *testing.T) {
+			p, s := stage(usual, 1)
+			if talk(p, s[0], 6, 64<<10); !s[0].holds {
+				t.Errorf("it did not rise with 384 KB: %+v", *s[0])
+			}
+		}},
+		{"an equal does not take the place", func(t *testing.T) {
+			p, s := stage(usual, 3)
+			for range 200 {
+				for i := range s {
+					talk(p, s[i], 150, 0)
+				}
+				p.tick()
+			}
+			if !s[0].holds || !s[1].holds || s[2].holds || p.down != 0 {
+				t.Errorf("it was moved all the same: %+v", p.tally)
+			}
+			if p.refused == 0 || p.refused > 20 {
+				t.Errorf("in 200 ticks it was refused %d times; it should ask less and less often", p.refused)
+			}
+		}},
+		{"a busier one takes the place of the least busy", func(t *testing.T) {
+			p, s := stage(usual, 3)
+			talk(p, s[0], 150, 0)
+			talk(p, s[1], 100, 0)
+			for range 20 {
+				talk(p, s[0], 150, 0)
+				talk(p, s[2], 400, 0)
+				p.tick()
+			}
+			if !s[0].holds || s[1].holds || !s[2].holds || p.down != 1 {
+				t.Errorf("the connections are %v %v %v, %+v", s[0].holds, s[1].holds, s[2].holds, p.tally)
+			}
+		}},
+		{"only one goes for one that comes", func(t *testing.T) {
+			p, s := stage(usual, 3)
+			talk(p, s[0], 100, 0)
+			talk(p, s[1], 100, 0)
+			s[2].points = 1000
+			if v, goes := p.consider(s[2]); v != replace || goes != s[0] {
+				t.Fatalf("verdict %d, and %+v goes", v, goes)
+			}
+			p.tick()
+			if v, _ := p.consider(s[2]); v != stay || p.down != 1 {
+				t.Errorf("while one is on its way out, the verdict is %d, and %d are told to go", v, p.down)
+			}
+		}},
+		{"an offer is welcome while there is room", func(t *testing.T) {
+			p, s := stage(usual, 3)
+			for i, want := range []verdict{rise, rise, stay} {
+				v, _ := p.welcome(s[i])
+				if v != want {
+					t.Errorf("offer %d: verdict %d, want %d", i, v, want)
+				}
+				if v == rise {
+					p.take(s[i])
+				}
+				s[i].points = 100
+			}
+		}},
+		{"one that fails rests longer each time", func(t *testing.T) {
+			p, s := stage(usual, 1)
+			rests := 0
+			for range 10 {
+				s[0].points = 1 << 20
+				p.take(s[0])
+				p.give(s[0])
+				p.fail(s[0])
+				for ; s[0].rest > 0; rests++ {
+					p.tick()
+				}
+			}
+			if rests < 100 || rests > 1000 {
+				t.Errorf("ten failures made it rest for %d ticks", rests)
+			}
+		}},
+	} {
+		t.Run(v.name, v.run)
+	}
+}
+
+// FuzzPolicy lets peers talk, refuse and fail in any order.
+func FuzzPolicy(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 0, 0, 0, 7, 7, 255, 13, 1, 1, 1, 64, 65, 66})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		const peers = 6
+		p, s := stage(rules{most: 2, earn: 8, margin: 2}, peers)
+		for _, b := range script {
+			one := s[b%peers]
+			switch b / peers % 6 {
+			case 0, 1:
+				var before uint32
+				if least, _ := p.least(); least != nil {
+					before = least.points
+				}
+				downs := p.down
+				talk(p, one, 5, int(b)*200)
+				if p.down > downs && one.points < before*2 {
+					t.Fatalf("a peer with %d points took the place of one with %d", one.points, before)
+				}
+			case 2:
+				p.tick()
+			case 3:
+				p.give(one)
+			case 4:
+				p.give(one)
+				p.fail(one)
+			case 5:
+				if v, goes := p.welcome(one); v == rise {
+					p.take(one)
+				} else if goes != nil {
+					p.give(goes)
+				}
+			}
+			holds := 0
+			for _, other := range s {
+				if other.holds {
+					holds++
+				} else if other.goes {
+					t.Fatalf("a peer without a connection is to make room: %+v", *other)
+				}
+			}
+			if holds != p.open || holds > p.most {
+				t.Fatalf("%d peers have a connection, the policy counts %d, %d may have one", holds, p.open, p.most)
+			}
+		}
+		// Whatever happened, one that is far busier than all others gets its connection.
+		busiest := s[0]
+		for range 300 {
+			busiest.points = 1 << 20
+			talk(p, busiest, 1, 0)
+			p.tick()
+		}
+		if !busiest.holds {
+			t.Fatalf("the busiest peer has no connection: %+v", *busiest)
+		}
+	})
+}
