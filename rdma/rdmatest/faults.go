@@ -44,6 +44,7 @@ type Tally struct{ Messages, Dropped, Duplicated, Reordered, Delayed int }
 // except Kill and KillAfter.
 type Faulty struct {
 	rdma.Device
+	attr   rdma.Attr
 	faults Faults
 	qps    []*faultyQP
 	turn   int
@@ -64,10 +65,16 @@ type kill struct {
 	after int
 }
 
-// Wrap puts faults between dev and its user.
+// Wrap puts faults between dev and its user. Write-Records are left out: work goes to the
+// device under other IDs, and theirs would be seen by the peer.
 func Wrap(dev rdma.Device, faults Faults) *Faulty {
-	return &Faulty{Device: dev, faults: faults, works: map[uint64]*faultyWork{}, left: map[rdma.PeerID]int{}}
+	attr := *dev.Attr()
+	attr.Ops &^= rdma.Ops(rdma.OpWriteRecord)
+	return &Faulty{Device: dev, attr: attr, faults: faults, works: map[uint64]*faultyWork{}, left: map[rdma.PeerID]int{}}
 }
+
+// Attr is that of the device, without Write-Records.
+func (f *Faulty) Attr() *rdma.Attr { return &f.attr }
 
 // Tally tells what was done so far.
 func (f *Faulty) Tally() Tally { return f.tally }

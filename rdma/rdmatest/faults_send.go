@@ -71,7 +71,10 @@ func (q *faultyQP) take(wr *rdma.SendWR) error {
 	if q.closed || q.f.closed {
 		return fmt.Errorf("post %v on %s: %w", wr.Op, q.Addr(), rdma.ErrClosed)
 	}
-	attr := q.f.Device.Attr()
+	attr := q.f.Attr()
+	if wr.Op == rdma.OpWriteRecord {
+		return fmt.Errorf("post %v on %s: %w", wr.Op, q.Addr(), rdma.ErrUnsupported)
+	}
 	inline := wr.Flags&rdma.Inline != 0
 	w := &faultyWork{q: q, id: wr.ID, op: wr.Op, peer: wr.Peer, silent: inline, copies: 1}
 	if q.named() && q.f.gone(wr.Peer) {

@@ -27,6 +27,7 @@ type node struct {
 	posts    []rdma.SendWR // reused
 	arrived  []arrival     // messages, copied, in order of arrival
 	lowWater int           // OpLowWater completions
+	records  []placed      // what OpRecord told
 	// sink, if set, gets each message where it lies instead of arrived.
 	sink  func(from int, c *rdma.Completion) error
 	batch int // completions asked of one Poll; 0: 32
@@ -52,7 +53,9 @@ type work struct {
 	done   bool
 	status rdma.Status
 	length uint64
-	text   []byte // OpSend: head and body as they were when posted
+	// refused is the Status of an OpRefused that came for it afterwards.
+	refused rdma.Status
+	text    []byte // OpSend: head and body as they were when posted
 }
 
 // arrival is a message that has come.
@@ -245,8 +248,13 @@ func (n *node) take(p *port, c *rdma.Completion) error {
 		n.lowWater++
 		return nil
 	}
-	if c.Op == rdma.OpRecv {
+	switch c.Op {
+	case rdma.OpRecv:
 		return n.takeMessage(p, c)
+	case rdma.OpRecord:
+		return n.takeRecord(c)
+	case rdma.OpRefused:
+		return n.takeRefusal(c)
 	}
 	w := n.works[c.ID]
 	switch {

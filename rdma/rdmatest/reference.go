@@ -37,7 +37,7 @@ func ReferenceAttr() rdma.Attr {
 	return rdma.Attr{
 		Name:        "reference",
 		Transports:  rdma.RC | rdma.RD | rdma.UD,
-		Ops:         rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpPull, rdma.OpPush),
+		Ops:         rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpPull, rdma.OpPush, rdma.OpWriteRecord),
 		MaxSend:     32 << 10,
 		MaxInline:   128,
 		SegmentHint: 8 << 10,

@@ -26,7 +26,8 @@ func (q *refQP) take(wr *rdma.SendWR) error {
 	if q.closed {
 		return fmt.Errorf("post %v on %s: %w", wr.Op, q.Addr(), rdma.ErrClosed)
 	}
-	if wr.Op > rdma.OpPush || !q.dev.attr.Ops.Has(wr.Op) {
+	record := wr.Op == rdma.OpWriteRecord
+	if wr.Op > rdma.OpPush && !record || !q.dev.attr.Ops.Has(wr.Op) || record && q.kind != rdma.UD {
 		return fmt.Errorf("post %v on %s: %w", wr.Op, q.Addr(), rdma.ErrUnsupported)
 	}
 	to, err := q.target(wr)
@@ -57,6 +58,8 @@ func (q *refQP) take(wr *rdma.SendWR) error {
 	case rdma.OpPush:
 		q.outstanding++
 		q.push(wr, to)
+	case rdma.OpWriteRecord:
+		q.record(wr, to)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ const (
 func checks() []check {
 	return slices.Concat(
 		orderChecks(), sendChecks(), postChecks(), receiveChecks(), lendChecks(),
-		memoryChecks(), refusalChecks(), registerChecks(), pullChecks(), assistedChecks(),
+		memoryChecks(), recordChecks(), refusalChecks(), registerChecks(), pullChecks(), assistedChecks(),
 		waitChecks(), solicitedChecks(), steadyChecks(), closeChecks(),
 	)
 }
