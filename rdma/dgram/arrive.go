@@ -41,6 +41,8 @@ func (d *Device) arrive(s *slot) (kept bool) {
 	}
 	s.hi = len(content)
 	s.lo = s.hi - len(segment)
+	d.traffic.received++
+	d.traffic.longest = max(d.traffic.longest, s.n)
 	id := d.know(h.fromLife, h.from, h.name, &s.from)
 	if q.kind == rdma.UD {
 		return q.catch(s, id, &h)
@@ -64,8 +66,11 @@ func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 		}
 		return false
 	}
-	switch p.judge(h.number) {
+	switch verdict := p.judge(h.number); verdict {
 	case duplicate, beyond:
+		if verdict == duplicate {
+			q.dev.traffic.twice++
+		}
 		p.refuse(now, h.left)
 		return false
 	case inOrder:

@@ -88,7 +88,8 @@ type Device struct {
 	known map[uint64]rdma.PeerID // by life and queue pair
 
 	drops    Drops
-	refusals budget // of error messages on UD
+	traffic  traffic // counters.go
+	refusals budget  // of error messages on UD
 	// disturb, in tests, does to datagrams what a bad network does.
 	disturb func(*outbox)
 }

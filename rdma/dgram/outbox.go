@@ -71,6 +71,7 @@ func (d *Device) flush() {
 	for done < o.n {
 		n, full := d.socket.send(o.letters[done:o.n])
 		done += n
+		d.traffic.sent += uint64(n)
 		if full {
 			break
 		}

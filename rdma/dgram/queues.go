@@ -221,6 +221,7 @@ func (r *receiveQueue) take(cq *queue) (rdma.RecvWR, bool) {
 	r.n--
 	if r.n < r.lowWater && !r.warned {
 		r.warned = true
+		r.dev.traffic.lowWater++
 		cq.push(rdma.Completion{Op: rdma.OpLowWater}, loan{})
 	}
 	return recv, true

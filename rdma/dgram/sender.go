@@ -88,7 +88,10 @@ type sent struct {
 type flight [window]sent
 
 // hangar keeps flights for the peers of a device that need one.
-type hangar struct{ free []*flight }
+type hangar struct {
+	free     []*flight
+	repeated uint64 // segments that were sent again
+}
 
 func (h *hangar) take() *flight {
 	if n := len(h.free); n > 0 {
@@ -163,6 +166,7 @@ func (s *sender) next(now time.Duration) (segment, bool) {
 		number = s.firstLost()
 		s.lost--
 		s.at(number).again = true
+		s.hangar.repeated++
 	} else {
 		s.cutOne()
 	}

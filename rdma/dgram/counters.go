@@ -1,0 +1,117 @@
+package dgram
+
+// What the device holds and has done, for rdma.CountingDevice. On the way of a datagram
+// there are additions alone; memory is worked out when somebody asks.
+
+import (
+	"reflect"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+var _ rdma.CountingDevice = (*Device)(nil)
+
+// traffic counts datagrams. What is sent again is counted by the hangar, which all
+// senders of the device share.
+type traffic struct {
+	sent     uint64
+	received uint64 // that are for a queue pair of ours
+	twice    uint64 // of those, had come before
+	longest  int    // octets
+	lowWater uint64 // times that few receive buffers were left
+}
+
+// Count tells what the device holds and has done.
+func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, drops := &d.traffic, &d.drops
+	add(rdma.DatagramsSent, t.sent)
+	add(rdma.DatagramsReceived, t.received)
+	add(rdma.DatagramsRetransmitted, d.hangar.repeated)
+	add(rdma.DatagramsDuplicate, t.twice)
+	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray)
+	add(rdma.LowWater, t.lowWater)
+	if d.closed {
+		return
+	}
+	add(rdma.Sockets, 1)
+	add(rdma.PeersKnown, uint64(len(d.peers)))
+	add(rdma.MemoryReceive, d.receiveMemory())
+	add(rdma.MemorySend, d.sendMemory())
+	add(rdma.MemoryPeers, d.peerMemory())
+	if d.socket != nil {
+		add(rdma.MemoryKernel, d.socket.kernelMemory())
+	}
+}
+
+// receiveMemory is the slots, as far as datagrams have filled them, and what messages
+// of several datagrams are joined in.
+func (d *Device) receiveMemory() uint64 {
+	const page = 4096
+	filled := (max(d.traffic.longest, d.datagram) + page - 1) / page * page
+	n := uint64(d.store.made) * uint64(min(filled, mostDatagram))
+	for _, b := range d.joins {
+		n += uint64(cap(b))
+	}
+	n += uint64(len(d.stashes)) * sizeOf[stash]()
+	for _, c := range d.queues {
+		n += uint64(cap(c.ready)) * sizeOf[entry]()
+	}
+	return n
+}
+
+// sendMemory is the letters, and the messages that are on their way or to be used again.
+func (d *Device) sendMemory() uint64 {
+	n := uint64(len(d.outbox.letters)) * uint64(d.datagram)
+	count := func(m *message) { n += sizeOf[message]() + uint64(cap(m.kept)) }
+	for _, m := range d.spare {
+		count(m)
+	}
+	flights := uint64(len(d.hangar.free))
+	d.eachPeer(func(p *peer) {
+		for m := p.oldest; m != nil; m = m.following {
+			count(m)
+		}
+		if p.flight != nil {
+			flights++
+		}
+	})
+	return n + flights*sizeOf[flight]()
+}
+
+// peerMemory is what is kept of peers.
+func (d *Device) peerMemory() uint64 {
+	n := uint64(cap(d.peers))*sizeOf[address]() + uint64(len(d.known))*(sizeOf[uint64]()+sizeOf[rdma.PeerID]()) +
+		uint64(len(d.asking))*sizeOf[asks]()
+	d.eachPeer(func(p *peer) {
+		n += sizeOf[peer]()
+		if p.asks != nil {
+			n += sizeOf[asks]()
+		}
+		if p.stash != nil {
+			n += sizeOf[stash]()
+		}
+	})
+	for _, q := range d.pairs {
+		if q != nil {
+			n += uint64(cap(q.peers)) * sizeOf[*peer]()
+		}
+	}
+	return n
+}
+
+func (d *Device) eachPeer(visit func(*peer)) {
+	for _, q := range d.pairs {
+		if q == nil {
+			continue
+		}
+		for _, p := range q.peers {
+			if p != nil {
+				visit(p)
+			}
+		}
+	}
+}
+
+func sizeOf[T any]() uint64 { return uint64(reflect.TypeFor[T]().Size()) }

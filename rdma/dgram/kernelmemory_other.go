@@ -1,0 +1,5 @@
+//go:build !linux
+
+package dgram
+
+func (*socket) kernelMemory() uint64 { return 0 }
