@@ -42,6 +42,7 @@ type device struct {
 	cqs       []*completionQueue
 	buffers   [][]byte // that no queue pair uses now
 	lentOut   int      // that the user has, with messages in them
+	lowWaters uint64   // times that few receive buffers were left
 	last      ddp.StreamID
 	closed    bool
 }

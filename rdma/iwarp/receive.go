@@ -182,6 +182,7 @@ func (q *queuePair) received(e *ddp.Event) {
 	}
 	q.recvCQ.push(c)
 	if q.recvs.low() {
+		q.dev.lowWaters++
 		q.recvCQ.push(completion{Completion: rdma.Completion{Op: rdma.OpLowWater}})
 	}
 }

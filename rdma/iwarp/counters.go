@@ -1,0 +1,79 @@
+//go:build linux
+
+package iwarp
+
+// What the device holds, for rdma.CountingDevice. Who makes connections counts how many
+// came and went; the device tells those that are open.
+
+import (
+	"reflect"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+var _ rdma.CountingDevice = (*device)(nil)
+
+// Count tells what the device holds.
+func (d *device) Count(add func(name rdma.Counter, value uint64)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	add(rdma.LowWater, d.lowWaters)
+	if d.closed {
+		return
+	}
+	open, state, kernel := uint64(0), uint64(0), uint64(0)
+	queues := map[*receiveQueue]bool{}
+	for _, q := range d.queues {
+		state += q.memory()
+		queues[q.recvs] = true
+		if q.state == connected {
+			open++
+			kernel += kernelMemory(q.fd)
+		}
+	}
+	add(rdma.ConnectionsRC, open)
+	add(rdma.Sockets, open+1) // and the one that listens
+	add(rdma.MemoryKernel, kernel)
+	state += uint64(len(d.buffers)+d.lentOut) * ioBuffer
+	add(rdma.MemoryConnections, state)
+	received := uint64(0)
+	for r := range queues {
+		received += r.memory()
+	}
+	for _, c := range d.cqs {
+		received += uint64(cap(c.ring)) * sizeOf[completion]()
+	}
+	add(rdma.MemoryReceive, received)
+}
+
+// memory is what a queue pair holds, with the buffers it has now.
+func (q *queuePair) memory() uint64 {
+	n := sizeOf[queuePair]() + uint64(cap(q.works.list))*sizeOf[work]() + uint64(cap(q.in.buf)) + uint64(cap(q.out.copied)) +
+		uint64(cap(q.out.pieces))*sizeOf[unix.Iovec]()
+	if q.stream != nil {
+		n += sizeOf[ddp.Stream]()
+	}
+	return n
+}
+
+// memory is the buffers that a receive queue lends, and the places of those posted.
+func (r *receiveQueue) memory() uint64 {
+	return uint64(cap(r.posted))*sizeOf[rdma.RecvWR]() + r.small.memory() + r.large.memory()
+}
+
+func (p *lendingPool) memory() uint64 { return uint64(len(p.buffers)) * uint64(p.size) }
+
+// kernelMemory is what the kernel may hold for a socket, both directions (socket(7)).
+func kernelMemory(fd int) (n uint64) {
+	for _, option := range []int{unix.SO_RCVBUF, unix.SO_SNDBUF} {
+		if v, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); err == nil {
+			n += uint64(v)
+		}
+	}
+	return n
+}
+
+func sizeOf[T any]() uint64 { return uint64(reflect.TypeFor[T]().Size()) }

@@ -1,0 +1,33 @@
+package iwarp
+
+import (
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+func countsOf(d rdma.Device) map[rdma.Counter]uint64 {
+	got := map[rdma.Counter]uint64{}
+	d.(rdma.CountingDevice).Count(func(name rdma.Counter, value uint64) { got[name] += value })
+	return got
+}
+
+// What a connection takes is counted with it, and what all share is not.
+func TestCountOfConnections(t *testing.T) {
+	few, many := newCrowd(t, 4), newCrowd(t, 12)
+	a, b := countsOf(few.hub.dev), countsOf(many.hub.dev)
+	if a[rdma.ConnectionsRC] != 4 || b[rdma.ConnectionsRC] != 12 || b[rdma.Sockets] != 13 {
+		t.Errorf("4 and 12 connections: %v and %v", a, b)
+	}
+	each := (b[rdma.MemoryConnections] - a[rdma.MemoryConnections]) / 8
+	if each < 1<<8 || each > 1<<20 {
+		t.Errorf("a connection takes %d bytes: more than a header, and less than a megabyte", each)
+	}
+	if a[rdma.MemoryKernel] == 0 || b[rdma.MemoryKernel] <= a[rdma.MemoryKernel] {
+		t.Errorf("the kernel holds %d and %d bytes", a[rdma.MemoryKernel], b[rdma.MemoryKernel])
+	}
+	many.hub.dev.Close()
+	if after := countsOf(many.hub.dev); after[rdma.ConnectionsRC] != 0 || after[rdma.MemoryConnections] != 0 {
+		t.Errorf("after Close: %v", after)
+	}
+}
