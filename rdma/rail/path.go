@@ -25,9 +25,10 @@ func (s pathState) String() string { return pathStateNames[s] }
 
 const (
 	mostTickets = 64 // pieces that may be under way on a path
-	// mostBacklog is how many octets may be: enough to keep a rail busy, and not so
-	// many that a rail which becomes slow holds much back.
-	mostBacklog = 512 << 10
+	// A rail is given what keeps it busy for so long, and as long again as it takes for
+	// something to arrive. With more, a slow rail would hold up what fast ones carry.
+	backlogTime  = 2 * time.Millisecond
+	leastBacklog = 64 << 10
 
 	// shortestDoubt is the least time for which a path is given the benefit of doubt.
 	// The device below repeats what is lost within this time.
@@ -70,6 +71,7 @@ type path struct {
 	backlog  int
 	speed    float64       // octets a nanosecond
 	measured bool          // speed is not only what its device says
+	quickest time.Duration // in which something has arrived
 	since    time.Duration // when the measurement began
 	arrived  int           // octets that have arrived since
 	doubt    time.Duration // since when another path has done better; 0: no doubt
@@ -85,7 +87,8 @@ func (p *path) busy() bool { return p.first != p.next }
 
 // room tells whether another ticket of n octets may be opened.
 func (p *path) room(n int) bool {
-	return p.next-p.first < mostTickets && (p.backlog == 0 || p.backlog+n <= mostBacklog)
+	most := max(int(p.speed*float64(backlogTime+2*p.quickest)), leastBacklog)
+	return p.next-p.first < mostTickets && (p.backlog == 0 || p.backlog+n <= most)
 }
 
 // open notes that something was given to the rail, under the number next.
@@ -119,6 +122,9 @@ func (p *path) close(n uint32) (t ticket, ok bool) {
 func (p *path) delivered(now time.Duration, t *ticket) (back bool) {
 	back = p.state != good
 	p.state, p.doubt = good, 0
+	if took := now - t.at; p.quickest == 0 || took < p.quickest {
+		p.quickest = took
+	}
 	p.measure(now, int(t.octets))
 	return back
 }

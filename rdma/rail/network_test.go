@@ -1,0 +1,176 @@
+package rail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// A network in virtual time, of rails that are slow, late, cut and repaired. Each rail is
+// reliable as RD is: while a link is cut its messages wait, and they come when it is
+// repaired, however late that is. A rail may also give its peers up.
+
+// world is the time, and everything that is to happen.
+type world struct {
+	now   time.Duration
+	nodes []*Device
+}
+
+// wire is one rail of the network, between all nodes.
+type wire struct {
+	w       *world
+	latency time.Duration
+	speed   float64 // octets a nanosecond
+	cut     bool
+	gives   time.Duration // after so long of silence a peer is given up; 0: never
+	ports   []*port
+}
+
+// port is the device of one node on a wire.
+type port struct {
+	rdma.Device // nothing else of a device is used
+	wire        *wire
+	number      int
+	attr        rdma.Attr
+	free        []time.Duration // when the link to a node is through with what it has
+	under       []*packet
+	done        []rdma.Completion
+	closed      bool
+}
+
+type packet struct {
+	from, to *port
+	id       uint64
+	text     []byte
+	posted   time.Duration
+	at       time.Duration // when it comes
+	came     bool
+	told     time.Duration // when the sender learns of it
+	ended    bool
+}
+
+func newWorld(t *testing.T, nodes int, wires ...*wire) *world {
+	t.Helper()
+	w := &world{}
+	for node := range nodes {
+		c := Config{Name: uint32(node)}
+		for i, wr := range wires {
+			wr.w = w
+			p := &port{wire: wr, number: node, free: make([]time.Duration, nodes)}
+			p.attr = rdma.Attr{Name: "virtual", Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend), MaxSend: 60 << 10, SendCost: rdma.Cost{Fixed: 1000, PerByte: 1}}
+			wr.ports = append(wr.ports, p)
+			c.Rails = append(c.Rails, Rail{Name: fmt.Sprintf("wire%d", i), Device: p})
+		}
+		d, err := Open(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.clock = func() time.Duration { return w.now }
+		w.nodes = append(w.nodes, d)
+		t.Cleanup(func() {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return w
+}
+
+// step lets the time pass until something may happen.
+func (w *world) step(cqs []*queue, wires []*wire) {
+	next := w.now + 5*time.Millisecond
+	for _, c := range cqs {
+		next = min(next, max(c.due(), w.now+time.Microsecond))
+	}
+	for _, wr := range wires {
+		for _, p := range wr.ports {
+			for _, k := range p.under {
+				if at := k.next(); at > w.now {
+					next = min(next, at)
+				}
+			}
+		}
+	}
+	w.now = next
+}
+
+func (k *packet) next() time.Duration {
+	if k.came {
+		return k.told
+	}
+	return k.at
+}
+
+func (p *port) Attr() *rdma.Attr                         { return &p.attr }
+func (p *port) NewCQ(int) (rdma.CQ, error)               { return p, nil }
+func (p *port) NewSRQ(rdma.SRQConfig) (rdma.SRQ, error)  { return lender{}, nil }
+func (p *port) NewQP(rdma.QPConfig) (rdma.QP, error)     { return p, nil }
+func (p *port) Addr() rdma.Addr                          { return rdma.Addr(fmt.Sprint(p.number)) }
+func (p *port) Connect(context.Context, rdma.Addr) error { return errors.ErrUnsupported }
+func (p *port) PostRecv([]rdma.RecvWR) (int, error)      { return 0, errors.ErrUnsupported }
+func (p *port) Wait(time.Duration) error                 { return nil }
+func (p *port) Wake()                                    {}
+func (p *port) Resolve(a rdma.Addr) (id rdma.PeerID, e error) {
+	_, e = fmt.Sscan(string(a), &id)
+	return id, e
+}
+func (p *port) Close() error { p.closed = true; return nil }
+
+type lender struct{ rdma.SRQ }
+
+func (lender) Close() error { return nil }
+
+// PostSend puts a message on the wire, unless that is full.
+func (p *port) PostSend(wrs []rdma.SendWR) (int, error) {
+	wr := &wrs[0]
+	if len(p.under) > 40 {
+		return 0, rdma.ErrAgain
+	}
+	text := append(append([]byte{}, wr.Head[:wr.HeadLen]...), wr.Body.Bytes()...)
+	w := p.wire
+	start := max(w.w.now, p.free[wr.Peer])
+	p.free[wr.Peer] = start + time.Duration(float64(len(text))/w.speed)
+	p.under = append(p.under, &packet{
+		from: p, to: w.ports[wr.Peer], id: wr.ID, text: text, posted: w.w.now, at: p.free[wr.Peer] + w.latency,
+	})
+	return 1, nil
+}
+
+// Poll gives what has come, in order, and what became of what was sent.
+func (p *port) Poll(out []rdma.Completion) (n int) {
+	w := p.wire
+	now := w.w.now
+	for _, from := range w.ports {
+		for _, k := range from.under {
+			if k.to != p || k.came || k.ended {
+				continue
+			}
+			if w.cut || k.at > now || n == len(out) {
+				break // what comes behind must not pass
+			}
+			k.came, k.told = true, now+w.latency
+			out[n] = rdma.Completion{Op: rdma.OpRecv, Peer: rdma.PeerID(from.number), Len: uint64(len(k.text)), Data: rdma.MemOf(k.text)}
+			n++
+		}
+	}
+	for _, k := range p.under {
+		status := rdma.StatusOK
+		switch {
+		case w.gives > 0 && now-k.posted > w.gives && (w.cut || !k.came):
+			status = rdma.StatusPeerGone
+		case w.cut || !k.came || k.told > now:
+			continue
+		}
+		k.ended = true
+		p.done = append(p.done, rdma.Completion{Op: rdma.OpSend, ID: k.id, Peer: rdma.PeerID(k.to.number), Status: status})
+	}
+	p.under = slices.DeleteFunc(p.under, func(k *packet) bool { return k.ended })
+	m := copy(out[n:], p.done)
+	p.done = p.done[:copy(p.done, p.done[m:])]
+	return n + m
+}
