@@ -1,0 +1,117 @@
+package hybrid
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/dgram"
+	"github.com/muster-mpi/muster/rdma/iwarp"
+)
+
+// BenchmarkPingPong shows what it costs that one device is made of two: a round trip of 8
+// bytes over this device, beside one over the device below. One goroutine polls both ends,
+// so it is the work that is measured, not the waking up.
+func BenchmarkPingPong(b *testing.B) {
+	key := []byte("the key of the test")
+	hybrid := func(c Config) func(testing.TB) rdma.Device {
+		return func(t testing.TB) rdma.Device { return openTest(t, c) }
+	}
+	for _, v := range []struct {
+		name string
+		open func(testing.TB) rdma.Device
+	}{
+		{"dgram", func(t testing.TB) rdma.Device {
+			d, err := dgram.Open(dgram.Config{Bind: netip.MustParseAddrPort("127.0.0.1:0"), JobKey: key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}},
+		{"rd", hybrid(Config{Channel: Datagrams})},
+		{"hybrid unmoved", hybrid(Config{BusyAfter: 1 << 30})},
+		{"iwarp", func(t testing.TB) rdma.Device {
+			d, err := iwarp.Open(iwarp.Config{Key: key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}},
+		{"rc", hybrid(Config{Channel: Connections})},
+		{"hybrid moved", hybrid(Config{BusyAfter: 32})},
+	} {
+		b.Run(v.name, func(b *testing.B) {
+			ends := [2]rdma.Device{v.open(b), v.open(b)}
+			pingPong(b, ends)
+			for _, d := range ends {
+				_ = d.Close() // the cleanup of openTest closes it again, which is harmless
+			}
+		})
+	}
+}
+
+func pingPong(b *testing.B, ends [2]rdma.Device) {
+	kind := rdma.RD
+	if ends[0].Attr().Transports&kind == 0 {
+		kind = rdma.RC
+	}
+	var cqs [2]rdma.CQ
+	var qps [2]rdma.QP
+	for i, d := range ends {
+		cq, err := d.NewCQ(0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		srq, err := d.NewSRQ(rdma.SRQConfig{Lend: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if qps[i], err = d.NewQP(rdma.QPConfig{Type: kind, SendCQ: cq, RecvCQ: cq, SRQ: srq}); err != nil {
+			b.Fatal(err)
+		}
+		cqs[i] = cq
+	}
+	var wrs [2][1]rdma.SendWR
+	var wg sync.WaitGroup
+	for i := range ends {
+		wrs[i][0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 8}
+		if kind == rdma.RC {
+			wg.Go(func() {
+				if err := qps[i].Connect(context.Background(), qps[1-i].Addr()); err != nil {
+					b.Error(err)
+				}
+			})
+			continue
+		}
+		id, err := ends[i].Resolve(qps[1-i].Addr())
+		if err != nil {
+			b.Fatal(err)
+		}
+		wrs[i][0].Peer = id
+	}
+	wg.Wait()
+	var out [16]rdma.Completion
+	pass := func(from int) {
+		for {
+			if n, _ := qps[from].PostSend(wrs[from][:]); n == 1 {
+				break
+			}
+			cqs[from].Poll(out[:])
+			cqs[1-from].Poll(out[:])
+		}
+		for cqs[1-from].Poll(out[:]) == 0 {
+			cqs[from].Poll(out[:]) // it may have to send again
+		}
+	}
+	for range 3000 { // until peers that are to be moved are
+		pass(0)
+		pass(1)
+	}
+	b.ResetTimer()
+	for range b.N {
+		pass(0)
+		pass(1)
+	}
+}
