@@ -17,7 +17,8 @@
 //   - RC: connected, reliable, ordered. One peer per QP.
 //   - RD: connection-less, reliable, ordered per peer. The peer is named in
 //     each work request by a [PeerID] that [Device.Resolve] gave out.
-//   - UD: connection-less, neither reliable nor ordered.
+//   - UD: connection-less, neither reliable nor ordered. Memory is reached by
+//     OpWriteRecord, of which parts may be lost; the target is told which.
 //
 // Rules for all devices, checked by package rdmatest:
 //

@@ -253,9 +253,12 @@ func (q *pair) expireRecords(now time.Duration) {
 	}
 }
 
-// recordsDue is when expireRecords has something to do.
+// recordsDue is when there is something to do for Write-Records.
 func (q *pair) recordsDue() time.Duration {
 	at := never
+	if q.recordsLeave() {
+		at = 0
+	}
 	for _, one := range q.records {
 		at = min(at, one.heard+recordSilent)
 	}

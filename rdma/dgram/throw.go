@@ -18,6 +18,8 @@ const (
 	// mostPieces is how many datagrams a Write-Record may have: the target keeps a bit
 	// for each.
 	mostPieces = 4096
+	// recordBurst is how many of them leave in one call.
+	recordBurst = 4 * batchSize
 	// remembered is how many messages a refusal may be late.
 	remembered = 256
 )
@@ -97,23 +99,23 @@ func (q *pair) remember(id uint64, to rdma.PeerID) uint32 {
 	return number
 }
 
-// pumpRecords hands on what the kernel takes. A Write-Record is complete when it has
-// been handed on (T1 6.3).
+// pumpRecords hands on what the kernel takes, but no more in one call than the peer may
+// have room for. A Write-Record is complete when it has been handed on (T1 6.3.6).
 func (q *pair) pumpRecords() {
-	for len(q.leaving) > 0 {
-		m, to := q.leaving[0].message, q.leaving[0].to
-		for {
-			l := q.dev.nextLetter()
-			if l == nil {
-				return
-			}
-			if q.writeRecord(l, m, to); m.cut == m.length {
-				break
-			}
+	for n := 0; len(q.leaving) > 0 && n < recordBurst; n++ {
+		l := q.dev.nextLetter()
+		if l == nil {
+			return
 		}
-		q.shiftLeaving(rdma.StatusOK)
+		m := q.leaving[0].message
+		if q.writeRecord(l, m, q.leaving[0].to); m.cut == m.length {
+			q.shiftLeaving(rdma.StatusOK)
+		}
 	}
 }
+
+// recordsLeave tells whether pumpRecords has something to do at once.
+func (q *pair) recordsLeave() bool { return len(q.leaving) > 0 && q.dev.outbox.n < batchSize }
 
 // writeRecord makes the next datagram of a Write-Record.
 func (q *pair) writeRecord(l *letter, m *message, to rdma.PeerID) {

@@ -377,3 +377,48 @@ func TestWriteRecordAllocatesNothing(t *testing.T) {
 		t.Errorf("a write-record allocates %v times", got)
 	}
 }
+
+// TestLongWriteRecordLeavesInBursts: one that is longer than a burst goes on while its
+// origin polls or waits, and Close ends what has not left.
+func TestLongWriteRecordLeavesInBursts(t *testing.T) {
+	cfg := Config{Datagram: leastDatagram, NoThread: true}
+	a, b := newStationOf(t, cfg, rdma.UD), newStationOf(t, cfg, rdma.UD)
+	to := a.meet(t, b)
+	size := (2*recordBurst + 5) * a.recordCut()
+	region := make([]byte, size)
+	mr, err := b.Register(region, rdma.RemoteWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrs := []rdma.SendWR{{ID: 9, Op: rdma.OpWriteRecord, Peer: to, Body: rdma.MemOf(bytes.Repeat([]byte{7}, size)), Remote: mr.Base, RKey: mr.RKey}}
+	if n, err := a.qp.PostSend(wrs); n != 1 {
+		t.Fatal(err)
+	}
+	if !a.outstanding() {
+		t.Error("it has left at once")
+	}
+	if err := a.cq.Wait(patience); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := a.poll(patience); !ok || a.outstanding() {
+		t.Fatal("it does not leave")
+	}
+	if c, ok := b.poll(patience); !ok || c.Op != rdma.OpRecord || c.Len != uint64(size) {
+		t.Errorf("the target is told %+v", c)
+	}
+	if n, err := a.qp.PostSend(wrs); n != 1 {
+		t.Fatal(err)
+	}
+	if err := a.qp.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c, ok := a.poll(patience); !ok || c.ID != 9 || c.Status != rdma.StatusFlushed {
+		t.Errorf("what has not left ends as %+v", c)
+	}
+	wrs[0].Body = rdma.MemOf(make([]byte, mostPieces*a.recordCut()+1))
+	other := newStationOf(t, cfg, rdma.UD)
+	wrs[0].Peer = other.meet(t, b)
+	if n, err := other.qp.PostSend(wrs); n != 0 || err == nil || errors.Is(err, rdma.ErrAgain) {
+		t.Errorf("one of too many pieces is taken: %d, %v", n, err)
+	}
+}
