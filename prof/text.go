@@ -292,9 +292,13 @@ func (b *page) peers(s *Summary) {
 	if v := s.Values["peers.rings"]; v.Max > 0 {
 		b.entry("ring peers", "a rank has rings for %s", span(v, grouped))
 	}
-	if made := s.Values["connections.made"]; made.Sum > 0 {
-		b.entry("connections", "%s open at a rank; %s were made, %s closed to make room",
-			span(s.Values["connections.rc"], grouped), grouped(made.Sum), grouped(s.Values["connections.closed"].Sum))
+	open, made := s.Values["connections.rc"], s.Values["connections.made"]
+	if open.Sum+made.Sum > 0 {
+		text := fmt.Sprintf("a rank has %s open", span(open, grouped))
+		if made.Sum > 0 {
+			text += fmt.Sprintf("; %s were made, %s closed to make room", grouped(made.Sum), grouped(s.Values["connections.closed"].Sum))
+		}
+		b.entry("connections", "%s", text)
 	}
 	if v := s.Values["connections.sockets"]; v.Max > 0 {
 		b.entry("sockets", "%s a rank", span(v, grouped))
