@@ -23,6 +23,8 @@ type Benchmark struct {
 	// Protocols says that it is about how long messages travel: it is worth running
 	// with several protocols, in turns, and drawing.
 	Protocols bool
+	// Devices says that it is worth running over several devices, in turns.
+	Devices bool
 	// Collective is which collective it is about, if any: its algorithms are worth
 	// comparing. Irregular says that its blocks may have lengths of their own, NonBlocking
 	// that the call does not wait: not every algorithm can do those.
@@ -96,19 +98,23 @@ var overlapSizes = powers[10:]
 func All() []Benchmark {
 	list := []Benchmark{
 		{Name: "latency", Title: "Latency Test", Doc: "half round trip of a blocking ping-pong", Ranks: 2, Sizes: powers,
-			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: latency},
+			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: latency, Devices: true},
 		{Name: "mt-latency", Title: "Multi-threaded Latency Test", Doc: "ping-pong of several goroutines at once", Ranks: 2, Sizes: powers,
 			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: multiLatency},
 		{Name: "bw", Title: "Bandwidth Test", Doc: "a window of sends one way", Ranks: 2, Sizes: powers,
-			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: bandwidth},
+			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: bandwidth, Devices: true},
 		{Name: "bibw", Title: "Bi-Directional Bandwidth Test", Doc: "windows of sends both ways", Ranks: 2, Sizes: powers,
-			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: bothways},
+			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: bothways, Devices: true},
 		{Name: "rate", Title: "Message Rate Test", Doc: "messages a second in a window one way", Ranks: 2, Sizes: []int{8},
-			Metric: "rate", Unit: "msg/s", Column: "Messages/s", Run: rate},
+			Metric: "rate", Unit: "msg/s", Column: "Messages/s", Run: rate, Devices: true},
 		{Name: "device-latency", Title: "Latency of the Bare Device and of MPI over it", Doc: "ping-pong without and with the messaging layer, in turns", Ranks: 2, Sizes: []int{8},
 			Metric: "latency", Unit: "us", Column: "Latency (us)", Run: deviceLatency},
 		{Name: "memory-once", Title: "Memory after All Have Talked to All", Doc: "proportional memory of a rank (PSS) after every rank has sent to every other", Ranks: 8, AnyRanks: true,
 			Metric: "pss", Unit: "KiB", Column: "PSS (KiB)", Run: memoryOnce},
+		{Name: "memory", Title: "Communication Memory of a Rank", Doc: "memory, descriptors and connections of a rank after every rank has talked to every other; without -n for 2 to 64 ranks", Ranks: 2, AnyRanks: true,
+			Metric: "memory", Unit: "KiB", Column: "most of any rank (KiB)", Run: memory, Devices: true},
+		{Name: "multipair", Title: "Bi-Directional Bandwidth of Several Pairs", Doc: "windows of sends both ways, by all pairs of ranks at once", Ranks: 4, AnyRanks: true, Sizes: powers,
+			Metric: "bandwidth", Unit: "MB/s", Column: "Bandwidth (MB/s)", Run: multipair, Devices: true},
 		{Name: "idle", Title: "CPU of a Waiting Rank", Doc: "share of a core that a rank uses while it waits in Recv", Ranks: 2,
 			Metric: "cpu", Unit: "%", Column: "CPU (%)", Run: idle},
 		{Name: "first-message", Title: "From Start to First Message", Doc: "time from the start of the launcher until every rank has had a message, and business cards fetched for it", Ranks: 64, AnyRanks: true,

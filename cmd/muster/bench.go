@@ -49,6 +49,8 @@ devices below MPI, in turns with bare sockets: --device tcp,rc,rd.`,
   muster bench rate --json
   muster bench barrier -n 16
   muster bench iallreduce -n 4 --sizes 1M
+  muster bench latency --device shm,rd,rc,hybrid -m 8,8K
+  muster bench memory --device rd,rc
   muster bench overlap --protocol get,spec --plot overlap.svg
   muster bench allreduce -n 4 --algorithm ring,recursive-doubling --plot allreduce.svg
   muster bench verbs-latency --device tcp,udp,rc,rd,ud --sizes 64,8K
@@ -97,7 +99,10 @@ func newBenchmark(b bench.Benchmark) *cobra.Command {
 	if b.Collective != "" {
 		fl.StringSliceVar(&f.variants, "algorithm", nil, "how "+b.Collective+" is done: "+algorithmNames(b.Collective)+", with parameters as in bruck:ports=2; several are run in turns and compared with the first (default: chosen, muster explain "+b.Collective+" tells)")
 	}
-	if b.Protocols || b.Collective != "" {
+	if b.Devices {
+		fl.StringSliceVar(&f.variants, "device", nil, "what carries messages: "+deviceNames()+"; several are run in turns and compared with the first (default: as configured)")
+	}
+	if b.Protocols || b.Collective != "" || b.Devices {
 		fl.IntVar(&f.rounds, "rounds", 5, "how often each of several is run")
 		fl.StringVar(&f.plot, "plot", "", "draw the result into this file, as SVG")
 	}
@@ -128,6 +133,9 @@ func startBenchmark(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 	if b.Name == "rndv-overhead" && f.variants == nil && speculates() {
 		f.variants = []string{"off", "auto", "spec"}
 	}
+	if b.Name == "memory" && !cmd.Flags().Changed("ranks") {
+		return sweepMemory(cmd, b, f)
+	}
 	if len(f.variants) > 1 {
 		return compareVariants(cmd, b, f)
 	}
@@ -136,7 +144,7 @@ func startBenchmark(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 
 // check refuses what no run could make sense of, before anything is started.
 func (f *benchFlags) check(b bench.Benchmark) error {
-	if (b.Protocols || b.Collective != "") && f.rounds < 1 {
+	if (b.Protocols || b.Collective != "" || b.Devices) && f.rounds < 1 {
 		return fmt.Errorf("--rounds %d: each is run at least once", f.rounds)
 	}
 	for i, v := range f.variants {

@@ -67,7 +67,7 @@ func passedOn(flags *pflag.FlagSet, name string) []string {
 	args := []string{"bench", name}
 	flags.Visit(func(fl *pflag.Flag) {
 		switch fl.Name {
-		case "protocol", "algorithm", "rounds", "plot", "json", "ranks":
+		case "protocol", "algorithm", "device", "rounds", "plot", "json", "ranks":
 			return
 		}
 		value := fl.Value.String()

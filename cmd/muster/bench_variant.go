@@ -1,7 +1,7 @@
 package main
 
-// What a benchmark can compare: protocols of long messages (--protocol), or
-// algorithms of a collective (--algorithm). Either is a setting of a job.
+// What a benchmark can compare: protocols of long messages (--protocol), algorithms
+// of a collective (--algorithm), or devices (--device). Each is a setting of a job.
 
 import (
 	"fmt"
@@ -16,15 +16,21 @@ import (
 
 // variantFlag is the flag that names what is compared.
 func variantFlag(b bench.Benchmark) string {
-	if b.Collective != "" {
+	switch {
+	case b.Collective != "":
 		return "algorithm"
+	case b.Devices:
+		return "device"
 	}
 	return "protocol"
 }
 
 // variantSettings are the settings of a name, as in an environment.
 func variantSettings(b bench.Benchmark, name string) ([]string, error) {
-	if b.Collective == "" {
+	switch {
+	case b.Devices:
+		return deviceSettings(name)
+	case b.Collective == "":
 		return protocolSettings(name)
 	}
 	setting := b.Collective + "=" + name

@@ -1,0 +1,105 @@
+package main
+
+// --device: a name for the settings that make messages travel over a certain device,
+// also between ranks of one host, and the sweep of bench memory over numbers of ranks.
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/mpi"
+)
+
+// deviceRows are the names; everything else stays as configured.
+var deviceRows = []struct {
+	name     string
+	settings []string
+}{
+	{"shm", nil},
+	{"rd", overIWARP("rd", "srq")},
+	{"rc", overIWARP("rc", "srq")},
+	{"hybrid", overIWARP("hybrid", "srq")},
+	{"rd-rings", overIWARP("rd", "rings")},
+	{"hybrid-rings", overIWARP("hybrid", "rings")},
+	{"rc-few", overIWARP("rc", "few")},
+	{"ofi", []string{"MUSTER_NETWORK=ofi", "MUSTER_NO_SHARED_MEMORY=true"}},
+}
+
+func overIWARP(channel, eager string) []string {
+	return []string{"MUSTER_NETWORK=iwarp", "MUSTER_NO_SHARED_MEMORY=true", "MUSTER_CHANNEL=" + channel, "MUSTER_EAGER=" + eager}
+}
+
+func deviceNames() string {
+	var names []string
+	for _, row := range deviceRows {
+		names = append(names, row.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// deviceSettings are the settings of a name.
+func deviceSettings(name string) ([]string, error) {
+	for _, row := range deviceRows {
+		if row.name != name {
+			continue
+		}
+		if _, err := mpi.ConfigFromEnv(row.settings); err != nil {
+			return nil, fmt.Errorf("--device %s: %w", name, err)
+		}
+		return row.settings, nil
+	}
+	return nil, fmt.Errorf("--device %s: there are %s", name, deviceNames())
+}
+
+// memoryRanks are the numbers of ranks for which bench memory runs by itself, and
+// memoryDevices over what.
+var (
+	memoryRanks   = []int{2, 4, 8, 16, 32, 64}
+	memoryDevices = []string{"rd", "hybrid", "hybrid-rings", "rc", "rc-few"}
+)
+
+// sweepMemory runs bench memory for several numbers of ranks and prints a table.
+func sweepMemory(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
+	devices := f.variants
+	if devices == nil {
+		devices = memoryDevices
+	}
+	p := bench.Printer{W: os.Stdout, JSON: f.json, B: b}
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	if !f.json {
+		fmt.Fprintln(os.Stdout, "# Muster", b.Title, "(of the rank that has most)")
+		fmt.Fprintln(t, "ranks\tdevice\tmemory (KiB)\tkernel (KiB)\tdescriptors\tconnections\trings\tlow-water\t")
+	}
+	args := passedOn(cmd.Flags(), b.Name)
+	for _, n := range memoryRanks {
+		for _, d := range devices {
+			results, err := benchmarkJob(cmd, n, append(slices.Clone(args), "--json", "--device="+d), os.Environ())
+			if err != nil {
+				return fmt.Errorf("%d ranks over %s: %w", n, d, err)
+			}
+			if f.json {
+				for _, r := range results {
+					p.Print(r)
+				}
+				continue
+			}
+			fmt.Fprintf(t, "%d\t%s\t", n, d)
+			for _, metric := range []string{"memory", "kernel", "descriptors", "connections", "rings", "low-water"} {
+				i := slices.IndexFunc(results, func(r bench.Result) bool { return r.Metric == metric })
+				if i < 0 {
+					fmt.Fprint(t, "-\t")
+					continue
+				}
+				fmt.Fprintf(t, "%.0f\t", results[i].Value)
+			}
+			fmt.Fprintln(t)
+		}
+	}
+	return t.Flush()
+}
