@@ -14,12 +14,19 @@ import (
 //
 // A goroutine sleeps on all sockets of the device. While the program polls or waits, it
 // does that itself, faster than any goroutine could be woken, so this one stays out of
-// its way: it looks once a millisecond whether the program has polled since, and only
-// when it has not does it sleep on the sockets and move what comes. A program that
-// never polls finds it there always; one that does nothing at all costs nothing.
+// its way: now and then it looks twice, and only if the program has not polled in between
+// does it sleep on the sockets and move what comes. A program that never polls finds it
+// there always; one that does nothing at all costs nothing.
 
-// attendPause is how long the program may be away before its sockets are attended to.
-const attendPause = time.Millisecond
+const (
+	// attendPause is how long a program that polls is left alone. With attendLook it is
+	// the longest that a peer waits when the program begins to compute: little beside
+	// the transfer of a megabyte, and two thousand looks a second are little beside what
+	// else the program does.
+	attendPause = 500 * time.Microsecond
+	// attendLook is how long a program does not poll that has gone to compute.
+	attendLook = 20 * time.Microsecond
+)
 
 type attendant struct {
 	started bool
@@ -47,28 +54,29 @@ func (d *device) attend() error {
 // attendSockets is the goroutine. It ends when the device is closed.
 func (d *device) attendSockets() {
 	defer close(d.attendant.ended)
+	a := &d.attendant
 	var ready [16]unix.EpollEvent
-	seen := ^uint(0)
 	for {
-		d.mu.Lock()
-		a := &d.attendant
-		present := a.polls != seen
-		seen = a.polls
-		if d.closed {
+		before, _ := d.pollsSoFar()
+		time.Sleep(attendLook)
+		seen, open := d.pollsSoFar()
+		if !open {
 			_, _ = unix.Close(a.epoll), unix.Close(a.wake)
-			d.mu.Unlock()
 			return
 		}
-		d.mu.Unlock()
-		if present {
-			time.Sleep(attendPause)
-			continue
+		for away := seen == before; away; {
+			n, _ := unix.EpollWait(a.epoll, ready[:], -1) // it fails only by a signal
+			away = d.moveFor(ready[:max(n, 0)], seen)
 		}
-		n, _ := unix.EpollWait(a.epoll, ready[:], -1) // it fails only by a signal
-		if !d.moveFor(ready[:max(n, 0)], seen) {
-			time.Sleep(attendPause)
-		}
+		time.Sleep(attendPause)
 	}
+}
+
+// pollsSoFar is by what the program is seen to poll, and whether the device is open.
+func (d *device) pollsSoFar() (polls uint, open bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.attendant.polls, !d.closed
 }
 
 // moveFor moves the sockets that have something, unless the program does it, or sleeps
@@ -76,7 +84,7 @@ func (d *device) attendSockets() {
 func (d *device) moveFor(ready []unix.EpollEvent, seen uint) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.attendant.polls != seen {
+	if d.closed || d.attendant.polls != seen {
 		return false
 	}
 	alone := true

@@ -75,12 +75,18 @@ type outbound struct {
 	sealed int // bytes of copied that are in pieces
 	pieces []unix.Iovec
 	at     int
+	bodies int // bytes of the pieces that were not copied
 	msg    unix.Msghdr
 	sent   uint64 // work before this one is out when the pieces are
 	freed  uint64 // work before this one is out
 }
 
 const mostPieces = 48
+
+// mostSummed is how much goes into one system call if a CRC is made of it: it should
+// still be in the cache when the kernel copies it, and the peer should not wait for the
+// CRC of all.
+const mostSummed = 256 << 10
 
 func (o *outbound) start(t terms, segment, limit int) {
 	o.mpa = framer{crc: t.crc, markers: t.markersOut}
@@ -169,7 +175,7 @@ func (q *queuePair) transmit() {
 			if o.copied == nil {
 				o.copied = q.dev.takeBuffer()
 			}
-			o.copied, o.sealed, o.pieces, o.at = o.copied[:0], 0, o.pieces[:0], 0
+			o.copied, o.sealed, o.pieces, o.at, o.bodies = o.copied[:0], 0, o.pieces[:0], 0, 0
 			if q.build(); len(o.pieces) == 0 {
 				q.dev.giveBuffer(o.copied)
 				o.copied, o.blocked = nil, false
@@ -267,7 +273,7 @@ func (q *queuePair) build() {
 
 // room tells whether another segment fits.
 func (o *outbound) room() bool {
-	return cap(o.copied)-len(o.copied) >= fpduMax && cap(o.pieces)-len(o.pieces) >= 4
+	return cap(o.copied)-len(o.copied) >= fpduMax && cap(o.pieces)-len(o.pieces) >= 4 && !(o.mpa.crc && o.bodies >= mostSummed)
 }
 
 // respond frames a piece of the answer to a Read. It is copied: the peer's program and
@@ -382,6 +388,7 @@ func (o *outbound) frame(head, front, body []byte) {
 	}
 	o.seal()
 	o.pieces = append(o.pieces, pieceOf(body))
+	o.bodies += len(body)
 	begin = len(o.copied)
 	var zeros [3]byte
 	o.copied = append(o.copied, zeros[:padding(n)]...)

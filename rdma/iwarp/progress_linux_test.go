@@ -1,0 +1,119 @@
+package iwarp
+
+import (
+	"bytes"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// A peer that computes and never calls the library is written to and read from all the
+// same (T1 3.6.2): the attendant does it.
+
+// spareCores lets the attendant run beside a goroutine that computes and one that polls.
+func spareCores(tb testing.TB) {
+	if before := runtime.GOMAXPROCS(0); before < 4 {
+		runtime.GOMAXPROCS(4)
+		tb.Cleanup(func() { runtime.GOMAXPROCS(before) })
+	}
+}
+
+// computing runs a loop without any call until it is told to end.
+func computing() (end func() uint64) {
+	var over atomic.Bool
+	result := make(chan uint64)
+	go func() {
+		x := uint64(1)
+		for !over.Load() {
+			for range 1000 {
+				x = x*6364136223846793005 + 1442695040888963407
+			}
+		}
+		result <- x
+	}()
+	return func() uint64 { over.Store(true); return <-result }
+}
+
+func TestAPeerThatComputesIsReached(t *testing.T) {
+	spareCores(t)
+	a, b := newPair(t, Config{})
+	there := make([]byte, 1<<20)
+	mr, err := b.dev.Register(there, rdma.RemoteWrite|rdma.RemoteRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, back := someBytes(len(there)), make([]byte, len(there))
+	end := computing()
+	defer end()
+	for _, wr := range []rdma.SendWR{
+		{ID: 1, Op: rdma.OpWrite, Body: rdma.MemOf(data), Remote: mr.Base, RKey: mr.RKey},
+		{ID: 2, Op: rdma.OpRead, Body: rdma.MemOf(back), Remote: mr.Base, RKey: mr.RKey},
+	} {
+		a.got = nil
+		if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		for deadline := time.Now().Add(20 * time.Second); len(a.got) == 0; a.poll() {
+			if time.Now().After(deadline) {
+				t.Fatalf("a %v into a peer that computes has not completed for 20 s", wr.Op)
+			}
+		}
+		if c := a.got[0]; c.ID != wr.ID || c.Status != rdma.StatusOK {
+			t.Fatalf("a %v into a peer that computes completes as %+v", wr.Op, c)
+		}
+	}
+	if !bytes.Equal(back, data) {
+		t.Error("what was written and read back is not the same")
+	}
+}
+
+// BenchmarkProgressWhileThePeerComputes writes a megabyte to a peer that has just polled
+// and then computes for five times as long as the transfer takes: progress is the share
+// of the transfers that are complete by then.
+func BenchmarkProgressWhileThePeerComputes(b *testing.B) {
+	spareCores(b)
+	near, far := newPair(b, Config{})
+	mr, err := far.dev.Register(make([]byte, 1<<20), rdma.RemoteWrite)
+	if err != nil {
+		b.Fatal(err)
+	}
+	wr := []rdma.SendWR{{Op: rdma.OpWrite, Body: rdma.MemOf(make([]byte, 1<<20)), Remote: mr.Base, RKey: mr.RKey}}
+	out := make([]rdma.Completion, 4)
+	transfer := func(beside func()) time.Duration {
+		begun := time.Now()
+		if n, err := near.qp.PostSend(wr); n != 1 {
+			b.Fatal(err)
+		}
+		for near.cq.Poll(out) == 0 {
+			beside()
+		}
+		return time.Since(begun)
+	}
+	serve := func() { far.cq.Poll(nil) }
+	usual := transfer(serve)
+	for range 20 {
+		usual = min(usual, transfer(serve))
+	}
+	inTime, n := 0, max(b.N, 50)
+	var all []time.Duration
+	for range n {
+		for range 100 {
+			serve() // the peer was in the library a moment ago
+		}
+		took := transfer(func() {})
+		if took < 5*usual {
+			inTime++
+		}
+		all = append(all, took)
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[n/10].Microseconds()), "us-tenth")
+	b.ReportMetric(float64(all[n/2].Microseconds()), "us-median")
+	b.ReportMetric(100*float64(inTime)/float64(n), "%progress")
+	b.ReportMetric(float64(usual.Microseconds()), "us-usual")
+	b.ReportMetric(0, "ns/op")
+}
