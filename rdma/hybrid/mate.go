@@ -59,20 +59,31 @@ func (d *Device) known(id rdma.PeerID) *mate {
 }
 
 // mateBytes is about what a mate takes, with its places in the tables and its addresses.
-const mateBytes = 384
+const mateBytes = 288
 
 func (d *Device) peerMemory() uint64 { return uint64(len(d.policy.known)) * mateBytes }
 
 // hindrance is why nothing can be posted to a peer: for the moment, or for good.
 func (d *Device) hindrance(m *mate) error {
-	if m.phase == bereft {
-		name, _ := d.rd.NameOf(m.id)
-		return fmt.Errorf("hybrid: messages to peer %d (number %d) were lost when the connection to it broke, and are gone; what was sent to it cannot be told any more: end the job, or run it with the channel rd", m.id, name)
-	}
-	if m.blocked() {
+	switch {
+	case m.phase == bereft:
+		return d.whyBereft(m)
+	case m.blocked():
 		return rdma.ErrAgain
 	}
 	return nil
+}
+
+// whyBereft says why a peer was given up.
+func (d *Device) whyBereft(m *mate) error {
+	name, _ := d.rd.NameOf(m.id)
+	if m.isBroken {
+		return fmt.Errorf("hybrid: the connection to peer %d (number %d) broke, and of %d messages that it ever took the peer got %d: "+
+			"the others are lost; see why TCP connections break between the two hosts, or use the channel %v",
+			name, m.id, m.sent[byConnection], m.got, Datagrams)
+	}
+	return fmt.Errorf("hybrid: peer %d (number %d) cannot be reached by datagrams any more, while messages to it were to change paths: "+
+		"its process may have ended, or its host be cut off", name, m.id)
 }
 
 // used counts a message to or from a peer.

@@ -56,15 +56,37 @@ func (w *world) clone() *world {
 	return &c
 }
 
+// key is all that makes a world different from others.
 func (w *world) key() string {
-	var b strings.Builder
-	for i := range w.sides {
-		s := w.sides[i]
-		s.end.steps = nil
-		fmt.Fprintf(&b, "%v|", s)
+	b := make([]byte, 0, 256)
+	list := func(l []byte) { b = append(append(b, byte(len(l))), l...) }
+	flag := func(all ...bool) {
+		for _, one := range all {
+			b = append(b, 0)
+			if one {
+				b[len(b)-1] = 1
+			}
+		}
 	}
-	fmt.Fprintf(&b, "%v %v %v", w.breaks, w.cut, w.lossy)
-	return b.String()
+	for i := range w.sides {
+		s := &w.sides[i]
+		b = append(b, byte(s.phase), byte(s.epoch), byte(s.path), byte(s.leaves), byte(s.count), byte(s.end.got), byte(s.connEpoch),
+			s.next, s.failures, s.wants, s.departs, s.misfires)
+		flag(s.moving, s.told, s.pending, s.back, s.isReady, s.isBroken, s.open, s.dialled, s.up, s.collects)
+		for p := range paths {
+			b = append(b, byte(s.fences[p]), byte(s.sent[p]), byte(s.shown[p]), s.answers[p])
+			list(s.wire[p])
+			list(s.queue[p])
+		}
+		list(s.got)
+		b = append(b, byte(len(s.words)))
+		for _, st := range s.words {
+			b = append(b, byte(st.word), byte(st.path), byte(st.epoch), byte(st.count))
+		}
+	}
+	b = append(b, w.breaks)
+	flag(w.cut, w.lossy)
+	return string(b)
 }
 
 // run does what a side's end wants done.

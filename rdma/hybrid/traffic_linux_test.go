@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -250,6 +251,9 @@ func TestLostMessagesAreTold(t *testing.T) {
 	if c := a.counters(); c[CountLost] != 1 {
 		t.Errorf("%d peers are counted as lost after %v", c[CountLost], err)
 	}
+	if want := "connection to peer 1"; !strings.Contains(err.Error(), want) {
+		t.Errorf("the error does not say %q: %v", want, err)
+	}
 }
 
 // TestSteadyStateAllocatesNothing sends over a connection.
@@ -283,4 +287,23 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	if a.carriedBy(1) != byConnection {
 		t.Error("the peer was moved away meanwhile")
 	}
+}
+
+// TestIdlePeersAreSmall weighs what is kept of peers beside what the devices keep.
+func TestIdlePeersAreSmall(t *testing.T) {
+	d := openTest(t, Config{})
+	const peers = 10000
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range peers {
+		d.mate(rdma.PeerID(i)).controlAddr = rdma.Addr(strings.Clone("127.0.0.1:65535/ffff/0123456789ab"))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := int64(after.HeapAlloc-before.HeapAlloc) / peers
+	if t.Logf("%d bytes a peer", each); each > mateBytes {
+		t.Errorf("an idle peer takes %d bytes; Count tells of %d", each, mateBytes)
+	}
+	runtime.KeepAlive(d)
 }
