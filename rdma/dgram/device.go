@@ -41,6 +41,11 @@ type Config struct {
 	// NoThread leaves the socket alone while nobody polls (attend.go). Reads and Writes of
 	// peers then wait until this process polls again.
 	NoThread bool
+	// Patience is how long a peer may be silent on RD, while something is under way to it,
+	// before it counts as gone. 0: 30 s, and a second if the network says that its host
+	// is out of reach. A device that is one rail of several is given more: a peer that
+	// was given up is not heard again, and a link that was cut may be repaired.
+	Patience time.Duration
 }
 
 const (
@@ -64,6 +69,7 @@ type Device struct {
 	parked    int      // of those, in Wait, asleep or standing by
 
 	attr     rdma.Attr
+	patience time.Duration // Config.Patience
 	socket   *socket
 	keys     *keyring
 	name     uint32
@@ -140,7 +146,7 @@ func Open(c Config) (*Device, error) {
 			SendCost: rdma.Cost{Fixed: 10_000, PerByte: 0.5}, ReadCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5}, PutCost: rdma.Cost{Fixed: 20_000, PerByte: 0.5},
 			RegCost: rdma.Cost{Fixed: 100},
 		},
-		socket: s, keys: keys, name: c.Name, start: time.Now(),
+		socket: s, keys: keys, name: c.Name, patience: c.Patience, start: time.Now(),
 		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
 		outbox: newOutbox(),
 		table:  ddp.NewTable(rand.Reader, maxRegions),
@@ -226,8 +232,12 @@ func (d *Device) progress() {
 }
 
 // reject notes that the network says nobody is at an address. It may be a forgery, so
-// it only makes us less patient with peers there that are silent (peer.go).
-func (d *Device) reject(at netip.AddrPort) {
+// it only makes us less patient with peers there that are silent (peer.go). process says
+// that the host is there and the process is not.
+func (d *Device) reject(at netip.AddrPort, process bool) {
+	if !process && d.patience > 0 {
+		return // a link may be repaired
+	}
 	for id := range d.peers {
 		if d.peers[id].at.addrPort != at {
 			continue

@@ -236,7 +236,7 @@ func (q *pair) tend() {
 	for i := 0; i < len(q.busy); {
 		p := q.busy[i]
 		p.expire(now)
-		if p.lostSight(now) {
+		if p.lostSight(now, q.dev.patience) {
 			q.abandon(p, rdma.StatusPeerGone)
 		}
 		q.unstash(p)

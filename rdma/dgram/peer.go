@@ -46,9 +46,13 @@ const (
 	rejectedPatience = time.Second
 )
 
-// lostSight tells whether we wait for a peer that has been silent for too long.
-func (p *peer) lostSight(now time.Duration) bool {
+// lostSight tells whether we wait for a peer that has been silent for too long. patience
+// is what to use instead of hopeless, if not 0.
+func (p *peer) lostSight(now, patience time.Duration) bool {
 	limit := hopeless
+	if patience > 0 {
+		limit = patience
+	}
 	if p.rejected {
 		limit = rejectedPatience
 	}

@@ -168,7 +168,7 @@ func (s *socket) send(letters []letter) (n int, full bool) {
 		return int(r), false
 	case unix.EAGAIN, unix.ENOBUFS, unix.EINTR:
 		return 0, true
-	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH:
+	case unix.ECONNREFUSED, unix.EHOSTUNREACH:
 		// It tells of an earlier datagram, and only once; nothing was sent. The rest
 		// waits for the next call.
 		s.troubled.Store(true)
@@ -177,8 +177,9 @@ func (s *socket) send(letters []letter) (n int, full bool) {
 	return 0, false
 }
 
-// refusals tells where the network says nobody takes our datagrams. It is rare.
-func (s *socket) refusals(tell func(netip.AddrPort)) {
+// refusals tells where the network says nobody takes our datagrams, and whether it is the
+// process that is missing. It is rare.
+func (s *socket) refusals(tell func(at netip.AddrPort, process bool)) {
 	if !s.troubled.Load() {
 		return
 	}
@@ -186,13 +187,28 @@ func (s *socket) refusals(tell func(netip.AddrPort)) {
 	var octets [1]byte
 	var about [512]byte
 	for range 4 * batchSize {
-		_, _, _, to, err := unix.Recvmsg(s.fd, octets[:], about[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+		_, n, _, to, err := unix.Recvmsg(s.fd, octets[:], about[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 		if err != nil {
 			return
 		}
-		tell(addrPortOf(to))
+		tell(addrPortOf(to), causeOf(about[:n]) == unix.ECONNREFUSED)
 	}
 	s.troubled.Store(true) // there may be more
+}
+
+// causeOf is the error that a message of the error queue tells of: it comes first in
+// struct sock_extended_err (ip(7), IP_RECVERR).
+func causeOf(about []byte) unix.Errno {
+	list, err := unix.ParseSocketControlMessage(about)
+	if err != nil {
+		return 0
+	}
+	for _, m := range list {
+		if recverr := m.Header.Type == unix.IP_RECVERR || m.Header.Type == unix.IPV6_RECVERR; recverr && len(m.Data) >= 4 {
+			return unix.Errno(binary.NativeEndian.Uint32(m.Data))
+		}
+	}
+	return 0
 }
 
 // quiet tells whether nothing has come.

@@ -26,12 +26,12 @@ func openSocket(netip.AddrPort, int) (*socket, error) {
 	return nil, fmt.Errorf("datagrams are carried on Linux alone, not on %s: %w", runtime.GOOS, rdma.ErrUnsupported)
 }
 
-func (*socket) reaches(netip.AddrPort) bool      { return false }
-func (*socket) receive([]*slot) int              { return 0 }
-func (*socket) send([]letter) (n int, full bool) { return 0, true }
-func (*socket) refusals(func(netip.AddrPort))    {}
-func (*socket) quiet() bool                      { return true }
-func (*socket) close() error                     { return nil }
+func (*socket) reaches(netip.AddrPort) bool         { return false }
+func (*socket) receive([]*slot) int                 { return 0 }
+func (*socket) send([]letter) (n int, full bool)    { return 0, true }
+func (*socket) refusals(func(netip.AddrPort, bool)) {}
+func (*socket) quiet() bool                         { return true }
+func (*socket) close() error                        { return nil }
 
 type bell struct{}
 
