@@ -161,7 +161,7 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 // appendAnswer writes a piece of an answer. The source is looked up for every datagram
 // anew, repeated ones too: after Deregister no octet of it may leave (RFC 5042 section
 // 6.3.3), and a refusal goes in its place.
-func (d *Device) appendAnswer(b []byte, p *peer, m *message, seg *segment) []byte {
+func (d *Device) appendAnswer(b []byte, p *peer, m *message, seg *segment) (front, octets []byte) {
 	fault := m.fault
 	var mem []byte
 	if fault == ddp.NoFault && seg.length > 0 {
@@ -169,9 +169,9 @@ func (d *Device) appendAnswer(b []byte, p *peer, m *message, seg *segment) []byt
 	}
 	if fault == ddp.NoFault {
 		b = appendDDP(b, &ddp.Header{Op: ddp.ReadResponse, Last: seg.last, Tag: m.tag, TO: m.address + uint64(seg.offset)})
-		return append(b, mem...)
+		return b, mem
 	}
-	return appendTerminate(b, m.number, fault, nil)
+	return appendTerminate(b, m.number, fault, nil), nil
 }
 
 // deliverResponse takes in a piece of an answer. One whose request has ended is left.

@@ -47,6 +47,7 @@ func (d *Device) arrive(s *slot) (kept bool) {
 	if q.kind == rdma.UD {
 		return q.catch(s, id, &h)
 	}
+	d.tick()
 	return q.hear(s, q.peer(id), &h)
 }
 

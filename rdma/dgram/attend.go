@@ -33,7 +33,7 @@ func (d *Device) attend() error {
 	if a.started || a.banned {
 		return nil
 	}
-	if err := a.bell.open(d.socket); err != nil {
+	if err := a.bell.open(); err != nil {
 		return fmt.Errorf("dgram: make what the device sleeps on: %w", err)
 	}
 	a.started, a.ended = true, make(chan struct{})

@@ -12,15 +12,17 @@ import (
 
 // A bell wakes one who sleeps beside the socket. ring may come from any goroutine at any
 // time, even when the bell is closed. It is an event, and an epoll descriptor with that
-// event and the socket in it, for those who sleep on several devices at once.
+// event in it, for those who sleep on several devices at once. The socket joins the event
+// there when somebody asks for it: then every datagram costs a little more.
 
 type bell struct {
 	event, epoll int
 	mu           sync.Mutex
 	closed       bool
+	watches      bool // the socket is in epoll too
 }
 
-func (b *bell) open(s *socket) (err error) {
+func (b *bell) open() (err error) {
 	b.event, b.epoll = -1, -1
 	if b.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
 		return fmt.Errorf("eventfd: %w", err)
@@ -29,17 +31,26 @@ func (b *bell) open(s *socket) (err error) {
 		b.close()
 		return fmt.Errorf("epoll_create1: %w", err)
 	}
-	for _, fd := range []int{b.event, s.fd} {
-		if err = unix.EpollCtl(b.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
-			b.close()
-			return fmt.Errorf("epoll_ctl: %w", err)
-		}
+	if err = b.watch(b.event); err != nil {
+		b.close()
+	}
+	return err
+}
+
+func (b *bell) watch(fd int) error {
+	if err := unix.EpollCtl(b.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
+		return fmt.Errorf("epoll_ctl: %w", err)
 	}
 	return nil
 }
 
-// file is readable when a datagram has come or the bell was rung.
-func (b *bell) file() int { return b.epoll }
+// file is readable when the bell was rung, or a datagram has come if watches is true.
+func (b *bell) file(s *socket) (fd int, watches bool) {
+	if !b.watches {
+		b.watches = b.watch(s.fd) == nil
+	}
+	return b.epoll, b.watches
+}
 
 // wait parks until a datagram has come, the bell was rung, or the time is over. Without
 // a socket it waits for the bell alone. It uses the clock of ppoll because timers of the

@@ -45,6 +45,8 @@ type congestion struct {
 	smoothed, varied time.Duration // round trip and its variation (RFC 6298)
 	least, leastNow  time.Duration // in the last period, and in this one
 	leastUntil       time.Duration // when this period ends
+	lastRound        time.Duration // the least of the last round, or of this one
+	thisRound        time.Duration
 
 	roundEnd              time.Duration // of the present round trip
 	arrivedCost, lostCost float64       // in this round
@@ -54,7 +56,7 @@ type congestion struct {
 
 func newCongestion(mss int) congestion {
 	unit := float64(cost(mss))
-	return congestion{unit: unit, window: firstWindow * unit, threshold: 1e18, least: never, leastNow: never, delayed: never}
+	return congestion{unit: unit, window: firstWindow * unit, threshold: 1e18, least: never, leastNow: never, thisRound: never, delayed: never}
 }
 
 // permits tells whether a datagram may leave now.
@@ -68,7 +70,9 @@ func (c *congestion) permitsLater(underWay int) bool {
 	return underWay == 0 || float64(underWay)+c.unit <= c.window
 }
 
-// transmitted reserves the time that n octets take at the rate of the window.
+// transmitted reserves the time that n octets take at the rate of the window. The round
+// trip for that is the least of a round: a standing queue is in every sample of it, and a
+// peer that was kept from its processor only in some.
 func (c *congestion) transmitted(now time.Duration, n int) {
 	if !c.sample {
 		return // nothing is known of the rate
@@ -77,7 +81,7 @@ func (c *congestion) transmitted(now time.Duration, n int) {
 	if c.window < c.unit {
 		allowance = 0
 	}
-	perCost := float64(c.smoothed) / (c.window * paceGain)
+	perCost := float64(c.lastRound) / (c.window * paceGain)
 	earliest := now - time.Duration(allowance*perCost)
 	c.paceAt = max(c.paceAt, earliest) + time.Duration(float64(cost(n))*perCost)
 }
@@ -87,7 +91,7 @@ func (c *congestion) sampled(now, trip time.Duration) {
 	trip = max(trip, time.Microsecond)
 	if !c.sample {
 		c.sample = true
-		c.smoothed, c.varied = trip, trip/2
+		c.smoothed, c.varied, c.lastRound = trip, trip/2, trip
 		c.roundEnd, c.leastUntil = now+trip, now+leastAge
 	} else { // RFC 6298 section 2.3
 		c.varied += (max(c.smoothed-trip, trip-c.smoothed) - c.varied) / 4
@@ -99,6 +103,8 @@ func (c *congestion) sampled(now, trip time.Duration) {
 	c.leastNow = min(c.leastNow, trip)
 	c.least = min(c.least, trip)
 	c.delayed = min(c.delayed, trip-c.least-queueTarget)
+	c.thisRound = min(c.thisRound, trip)
+	c.lastRound = min(c.lastRound, trip)
 }
 
 // timeout is how long a receipt may take: RFC 6298 section 2, with a smaller least
@@ -173,6 +179,9 @@ func (c *congestion) endRound(now time.Duration) {
 	if factor < 1 {
 		c.window = max(c.window*factor, floor)
 		c.threshold = c.window
+	}
+	if c.thisRound != never {
+		c.lastRound, c.thisRound = c.thisRound, never
 	}
 	c.arrivedCost, c.lostCost, c.delayed, c.full = 0, 0, never, false
 	c.roundEnd = now + c.smoothed

@@ -32,8 +32,8 @@ type Config struct {
 	// resolve it. In a job it is the rank.
 	Name uint32
 	// Datagram is the size in which RD sends, without the headers of UDP and IP.
-	// 0: 1472 octets, which Ethernet carries in one piece, or 16 KB on the loopback
-	// interface. A UD message is always one datagram, whatever its length.
+	// 0: 1472 octets, which Ethernet carries in one piece, or as much as the longest message
+	// needs on the loopback interface. A UD message is always one datagram, whatever its length.
 	Datagram int
 	// SocketBuffer is what to ask of the kernel for each direction, in octets. 0: 4 MB.
 	// The kernel may give less.
@@ -50,7 +50,7 @@ type Config struct {
 
 const (
 	ethernetDatagram = 1500 - 28
-	loopbackDatagram = 16 << 10
+	loopbackDatagram = maxSend + longestHeader + ddp.UntaggedLen + sealLen
 	leastDatagram    = 576
 	mostDatagram     = 65507
 	socketBuffer     = 4 << 20
@@ -76,7 +76,10 @@ type Device struct {
 	datagram int // size of those that RD sends
 	start    time.Time
 	now      time.Duration
+	ticked   bool // now is that of the call under way
 	closed   bool
+	crowded  bool // datagrams come faster than one in a call
+	cameLast bool // the last call found one
 
 	store   store // of slots for datagrams that came
 	batch   []*slot
@@ -92,6 +95,9 @@ type Device struct {
 	pairs []*pair
 	peers []address              // by PeerID
 	known map[uint64]rdma.PeerID // by life and queue pair
+
+	latest   uint64 // life and queue pair that were looked for last, and what was found
+	latestID rdma.PeerID
 
 	drops    Drops
 	traffic  traffic // counters.go
@@ -204,31 +210,55 @@ func (d *Device) NameOf(id rdma.PeerID) (name uint32, ok bool) {
 // know gives the handle of a peer, old or new.
 func (d *Device) know(l life, pair uint16, name uint32, from *rawAddress) rdma.PeerID {
 	both := uint64(l)<<16 | uint64(pair)
+	if both == d.latest && len(d.peers) > 0 {
+		return d.latestID // who was heard last is often heard next
+	}
 	id, ok := d.known[both]
 	if !ok {
 		id = rdma.PeerID(len(d.peers))
 		d.known[both] = id
 		d.peers = append(d.peers, address{life: l, pair: pair, name: name, at: endpoint{from.addrPort(), *from}})
 	}
+	d.latest, d.latestID = both, id
 	return id
 }
 
 // clock is the time since the device was opened.
 func (d *Device) clock() time.Duration { return time.Since(d.start) }
 
+// tick looks at the clock, once in a call: it costs as much as a short message may.
+func (d *Device) tick() {
+	if !d.ticked {
+		d.ticked = true
+		d.now = d.clock()
+	}
+}
+
 // progress takes in what has come and sends what may go. It takes no more than a few
 // batches, so that a flood does not keep the caller from its own work.
 func (d *Device) progress() {
-	d.now = d.clock()
-	for range 4 {
-		n := d.receive()
-		if n < batchSize {
-			break
-		}
-	}
+	d.ticked = false
+	d.hearken()
 	d.socket.refusals(d.reject)
 	d.tend()
 	d.flush()
+}
+
+// hearken takes in what has come: one datagram, or batches of them if they come so fast
+// that the call before found one too.
+func (d *Device) hearken() {
+	if !d.crowded {
+		one := d.receiveOne()
+		d.crowded, d.cameLast = one && d.cameLast, one
+		return
+	}
+	n := 0
+	for range 4 {
+		if n = d.receive(); n < batchSize {
+			break
+		}
+	}
+	d.crowded = n > 1
 }
 
 // reject notes that the network says nobody is at an address. It may be a forgery, so
@@ -250,15 +280,39 @@ func (d *Device) reject(at netip.AddrPort, process bool) {
 	}
 }
 
-// receive takes in one batch of datagrams.
-func (d *Device) receive() int {
-	for len(d.batch) < batchSize {
+// receiveOne takes in one datagram.
+func (d *Device) receiveOne() bool {
+	if !d.fillBatch(1) {
+		return false
+	}
+	last := len(d.batch) - 1
+	s := d.batch[last]
+	if !d.socket.receiveOne(s) {
+		return false
+	}
+	d.orderAfterReceiving()
+	if d.arrive(s) {
+		d.batch[last] = nil // the slot is kept
+		d.batch = d.batch[:last]
+	}
+	return true
+}
+
+// fillBatch takes slots for so many datagrams, and tells whether there is one.
+func (d *Device) fillBatch(n int) bool {
+	for len(d.batch) < n {
 		s := d.store.take()
 		if s == nil {
 			break
 		}
 		d.batch = append(d.batch, s)
 	}
+	return len(d.batch) > 0
+}
+
+// receive takes in one batch of datagrams.
+func (d *Device) receive() int {
+	d.fillBatch(batchSize)
 	n := d.socket.receive(d.batch)
 	if n > 0 {
 		d.orderAfterReceiving()
@@ -282,7 +336,8 @@ func (d *Device) receive() int {
 // tend does what is due for every peer that is not idle.
 func (d *Device) tend() {
 	for _, q := range d.pairs {
-		if q != nil {
+		if q != nil && q.working() {
+			d.tick()
 			q.tend()
 		}
 	}

@@ -5,13 +5,38 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// The outbox: datagrams that are ready, until the kernel takes them in one call. Each
-// is one piece of memory, because CRC and tag run over it anyway.
+// The outbox: datagrams that are ready, until the kernel takes them in one call. A short
+// one is one piece of memory. The octets of a long one stay where the user has them, and
+// the kernel gathers header, octets and seal; what it does not take at once is copied,
+// because the user may have his memory back before it goes.
 
 // letter is a datagram that is ready.
 type letter struct {
-	data []byte
+	data []byte // all of it, or what stands before body
+	body []byte // of a long one: the user's memory
+	seal [sealLen]byte
 	to   rawAddress
+}
+
+// gatherAbove is the length from which octets are gathered instead of copied.
+const gatherAbove = 2 << 10
+
+// keep makes a letter one piece of memory.
+func (l *letter) keep() {
+	if l.body != nil {
+		l.data = append(append(l.data, l.body...), l.seal[:]...)
+		l.body = nil
+	}
+}
+
+// seal closes a letter: what was written into it, and the octets behind that.
+func (d *Device) seal(l *letter, front, octets []byte) {
+	if len(octets) < gatherAbove || d.keys.encrypt {
+		l.data, l.body = d.keys.seal(append(front, octets...)), nil
+		return
+	}
+	l.data, l.body = front, octets
+	d.keys.sealGathered(front, octets, &l.seal)
 }
 
 type outbox struct {
@@ -61,6 +86,9 @@ func appendDDP(b []byte, h *ddp.Header) []byte {
 func (d *Device) flush() {
 	o := &d.outbox
 	if d.disturb != nil {
+		for i := range o.letters[:o.n] {
+			o.letters[i].keep()
+		}
 		d.disturb(o)
 	}
 	if o.n == 0 {
@@ -81,6 +109,7 @@ func (d *Device) flush() {
 		}
 	}
 	for i := done; i < o.n; i++ { // memory is exchanged, not copied
+		o.letters[i].keep()
 		o.letters[i-done], o.letters[i] = o.letters[i], o.letters[i-done]
 	}
 	o.n -= done
@@ -102,13 +131,14 @@ func (d *Device) forget(m *message) {
 	d.spare = append(d.spare, m)
 }
 
-// appendTo appends the octets [offset, offset+n) of head and body.
-func (m *message) appendTo(b []byte, offset, n int) []byte {
+// appendTo appends the part of the octets [offset, offset+n) that is in the head, and
+// gives the rest of them.
+func (m *message) appendTo(b []byte, offset, n int) (front, octets []byte) {
 	if offset < m.headLen {
 		part := min(n, m.headLen-offset)
 		b = append(b, m.head[offset:offset+part]...)
 		offset, n = offset+part, n-part
 	}
 	offset -= m.headLen
-	return append(b, m.body.Bytes()[offset:offset+n]...)
+	return b, m.body.Bytes()[offset : offset+n]
 }

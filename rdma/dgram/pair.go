@@ -102,7 +102,9 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		return 0, rdma.ErrClosed
 	}
 	d.called()
-	d.now = d.clock()
+	if d.ticked = false; q.kind != rdma.UD {
+		d.tick()
+	}
 	for i := range wrs {
 		if err = q.check(&wrs[i]); err != nil {
 			break
@@ -162,8 +164,7 @@ func (q *pair) throw(wr *rdma.SendWR) error {
 	b := d.begin(l, &h, q.number, wr.Peer)
 	b = appendDDP(b, &ddp.Header{Op: sendOpcode(wr.Flags), Last: true, QN: ddp.QueueSend, MSN: q.remember(wr.ID, wr.Peer)})
 	b = append(b, wr.Head[:wr.HeadLen]...)
-	b = append(b, wr.Body.Bytes()...)
-	l.data = d.keys.seal(b)
+	d.seal(l, b, wr.Body.Bytes())
 	if wr.Flags&rdma.Inline == 0 {
 		q.sendCQ.push(rdma.Completion{ID: wr.ID, Op: rdma.OpSend, Peer: wr.Peer, Len: uint64(int(wr.HeadLen) + wr.Body.Len())}, loan{})
 	}
@@ -228,6 +229,9 @@ func (q *pair) occupy(p *peer) {
 	}
 }
 
+// working tells whether tend has anything to do.
+func (q *pair) working() bool { return len(q.busy)+len(q.leaving)+len(q.records) > 0 }
+
 // tend serves the peers that are not resting.
 func (q *pair) tend() {
 	now := q.dev.now
@@ -282,17 +286,18 @@ func (q *pair) write(l *letter, p *peer, seg *segment) {
 		p.receiver.write(d.now, &h.receipt)
 	}
 	b := d.begin(l, &h, q.number, p.id)
+	var octets []byte
 	switch {
 	case m.role == roleAnswer:
-		b = d.appendAnswer(b, p, m, seg)
+		b, octets = d.appendAnswer(b, p, m, seg)
 	case m.opcode == ddp.Write:
 		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, Tag: m.tag, TO: m.address + uint64(seg.offset)})
-		b = m.appendTo(b, seg.offset, seg.length)
+		b, octets = m.appendTo(b, seg.offset, seg.length)
 	default:
 		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, QN: queueOf(m.opcode), MSN: m.number, MO: uint32(seg.offset)})
-		b = m.appendTo(b, seg.offset, seg.length)
+		b, octets = m.appendTo(b, seg.offset, seg.length)
 	}
-	l.data = d.keys.seal(b)
+	d.seal(l, b, octets)
 }
 
 func queueOf(op ddp.Opcode) uint32 {
@@ -310,7 +315,7 @@ func (q *pair) writeReceipt(p *peer, urgent bool) {
 	}
 	h := header{kind: kindReceipt, hasReceipt: true, urgent: urgent}
 	p.receiver.write(q.dev.now, &h.receipt)
-	l.data = q.dev.keys.seal(q.dev.begin(l, &h, q.number, p.id))
+	q.dev.seal(l, q.dev.begin(l, &h, q.number, p.id), nil)
 }
 
 // finish completes a list of messages.

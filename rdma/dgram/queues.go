@@ -41,7 +41,7 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	}
 	c := &queue{dev: d, ready: make([]entry, 0, min(max(depth, 16), 256))}
 	for who := range c.bells {
-		if err := c.bells[who].open(d.socket); err != nil {
+		if err := c.bells[who].open(); err != nil {
 			c.closeBells()
 			return nil, fmt.Errorf("dgram: make what a completion queue sleeps on: %w", err)
 		}

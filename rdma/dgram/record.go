@@ -143,6 +143,7 @@ func (q *pair) placeRecord(segment, payload []byte, from rdma.PeerID, r *recordH
 		i = q.beginRecord(from, r, h.Tag, base)
 	}
 	one := q.records[i]
+	d.tick()
 	one.heard = d.now
 	if word, bit := &one.pieces[r.index/64], uint64(1)<<(r.index%64); *word&bit == 0 {
 		*word |= bit

@@ -41,7 +41,7 @@ func (b *budget) spend(now time.Duration) bool {
 // refuse tells a peer that its message was of no use. raw is the segment to blame.
 func (q *pair) refuse(to rdma.PeerID, number uint32, fault ddp.Fault, raw []byte) {
 	d := q.dev
-	if !d.refusals.spend(d.now) {
+	if d.tick(); !d.refusals.spend(d.now) {
 		return
 	}
 	l := d.nextLetter()
@@ -50,7 +50,7 @@ func (q *pair) refuse(to rdma.PeerID, number uint32, fault ddp.Fault, raw []byte
 	}
 	h := header{kind: kindError}
 	b := d.begin(l, &h, q.number, to)
-	l.data = d.keys.seal(appendTerminate(b, number, fault, raw))
+	d.seal(l, appendTerminate(b, number, fault, raw), nil)
 }
 
 // appendTerminate appends the segment of a Terminate that concerns one message.

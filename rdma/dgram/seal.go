@@ -126,6 +126,17 @@ func (k *keyring) seal(d []byte) []byte {
 	return d
 }
 
+// sealGathered makes CRC and tag of a plain datagram that is in two pieces. The second is
+// longer than what the tag covers.
+func (k *keyring) sealGathered(front, octets []byte, seal *[sealLen]byte) {
+	crc := crc32.Update(crc32.Checksum(front, k.crc), k.crc, octets)
+	binary.LittleEndian.PutUint32(seal[:], crc)
+	n := copy(k.leaving[:coveredLen], front)
+	copy(k.leaving[n:coveredLen], octets)
+	copy(k.leaving[coveredLen:], seal[:crcLen])
+	k.aead.Seal(seal[:crcLen], nonceOf(front), nil, k.leaving[:])
+}
+
 // check gives the header and segment of a datagram that was sealed with the job's
 // key and came unharmed. An encrypted one is decrypted where it is.
 func (k *keyring) check(d []byte) ([]byte, error) {

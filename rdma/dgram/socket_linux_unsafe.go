@@ -12,9 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The socket: one UDP socket that does not block, through which datagrams go in
-// batches (recvmmsg, sendmmsg). The headers that the kernel wants are filled in once;
-// only lengths and pointers change.
+// The socket: one UDP socket that does not block. Datagrams go through it in batches
+// (recvmmsg, sendmmsg), whose headers are filled in once and of which only lengths and
+// pointers change; and one by one (recvfrom, sendto), which is quicker for a single one:
+// a batch looks for a second one before it gives the first.
 
 // rawAddress is an address as the kernel has it.
 type rawAddress struct {
@@ -49,6 +50,9 @@ func (r *rawAddress) addrPort() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(r.octets[8:24])), port)
 }
 
+// pieces is how many parts of memory a datagram may have.
+const pieces = 3
+
 // batchHeader is the kernel's struct mmsghdr.
 type batchHeader struct {
 	header unix.Msghdr
@@ -60,7 +64,8 @@ type socket struct {
 	local    netip.AddrPort
 	in, out  [batchSize]batchHeader
 	inVec    [batchSize]unix.Iovec
-	outVec   [batchSize]unix.Iovec
+	outVec   [batchSize][pieces]unix.Iovec
+	nameLen  uint32      // of the address that recvfrom gave
 	troubled atomic.Bool // the kernel has errors to tell
 }
 
@@ -83,7 +88,7 @@ func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
 	}
 	for i := range batchSize {
 		s.in[i].header.Iov, s.in[i].header.Iovlen = &s.inVec[i], 1
-		s.out[i].header.Iov, s.out[i].header.Iovlen = &s.outVec[i], 1
+		s.out[i].header.Iov = &s.outVec[i][0]
 	}
 	return s, nil
 }
@@ -127,8 +132,28 @@ func (s *socket) reaches(a netip.AddrPort) bool {
 	return s.local.Addr().Is4() == a.Addr().Unmap().Is4()
 }
 
-// receive fills slots with datagrams that have come and says how many. An error is as
-// good as nothing: what is lost is sent again, or was never sure.
+// receiveOne fills a slot with a datagram that has come.
+func (s *socket) receiveOne(t *slot) bool {
+	s.nameLen = uint32(len(t.from.octets))
+	// Raw: the call does not block, and telling the scheduler costs more than it.
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&t.data[0])), uintptr(len(t.data)), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&t.from.octets[0])), uintptr(unsafe.Pointer(&s.nameLen)))
+	if errno != 0 {
+		s.noteTrouble(errno)
+		return false
+	}
+	t.n, t.from.length = int(n), uint8(s.nameLen)
+	return true
+}
+
+// noteTrouble tells an error from having nothing. An error is as good as nothing: what is
+// lost is sent again, or was never sure.
+func (s *socket) noteTrouble(errno unix.Errno) {
+	if errno != unix.EAGAIN && errno != unix.EINTR {
+		s.troubled.Store(true)
+	}
+}
+
+// receive fills slots with datagrams that have come and says how many.
 func (s *socket) receive(slots []*slot) int {
 	if len(slots) == 0 {
 		return 0
@@ -138,12 +163,9 @@ func (s *socket) receive(slots []*slot) int {
 		s.inVec[i].SetLen(len(t.data))
 		s.in[i].header.Name, s.in[i].header.Namelen = &t.from.octets[0], uint32(len(t.from.octets))
 	}
-	// Raw: the call does not block, and telling the scheduler costs more than it.
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.in[0])), uintptr(len(slots)), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
-		if errno != unix.EAGAIN && errno != unix.EINTR {
-			s.troubled.Store(true)
-		}
+		s.noteTrouble(errno)
 		return 0
 	}
 	for i, t := range slots[:n] {
@@ -156,16 +178,38 @@ func (s *socket) receive(slots []*slot) int {
 // send sends datagrams and says how many the kernel took. full means that it takes no
 // more for now. Otherwise the one after those taken can never be sent as it is.
 func (s *socket) send(letters []letter) (n int, full bool) {
+	if len(letters) == 1 && letters[0].body == nil {
+		l := &letters[0]
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(&l.data[0])), uintptr(len(l.data)), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&l.to.octets[0])), uintptr(l.to.length))
+		return s.sendEnded(1, errno)
+	}
 	for i := range letters {
 		l := &letters[i]
-		s.outVec[i].Base = &l.data[0]
-		s.outVec[i].SetLen(len(l.data))
+		s.out[i].header.SetIovlen(gather(&s.outVec[i], l))
 		s.out[i].header.Name, s.out[i].header.Namelen = &l.to.octets[0], uint32(l.to.length)
 	}
 	r, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out[0])), uintptr(len(letters)), unix.MSG_DONTWAIT, 0, 0)
+	return s.sendEnded(int(r), errno)
+}
+
+// gather names the pieces of a datagram to the kernel and says how many they are.
+func gather(to *[pieces]unix.Iovec, l *letter) (n int) {
+	to[0].Base = &l.data[0]
+	to[0].SetLen(len(l.data))
+	if l.body == nil {
+		return 1
+	}
+	to[1].Base, to[2].Base = &l.body[0], &l.seal[0]
+	to[1].SetLen(len(l.body))
+	to[2].SetLen(len(l.seal))
+	return pieces
+}
+
+// sendEnded says what the end of a call means.
+func (s *socket) sendEnded(took int, errno unix.Errno) (n int, full bool) {
 	switch errno {
 	case 0:
-		return int(r), false
+		return took, false
 	case unix.EAGAIN, unix.ENOBUFS, unix.EINTR:
 		return 0, true
 	case unix.ECONNREFUSED, unix.EHOSTUNREACH:

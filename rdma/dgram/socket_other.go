@@ -27,6 +27,7 @@ func openSocket(netip.AddrPort, int) (*socket, error) {
 }
 
 func (*socket) reaches(netip.AddrPort) bool         { return false }
+func (*socket) receiveOne(*slot) bool               { return false }
 func (*socket) receive([]*slot) int                 { return 0 }
 func (*socket) send([]letter) (n int, full bool)    { return 0, true }
 func (*socket) refusals(func(netip.AddrPort, bool)) {}
@@ -35,9 +36,9 @@ func (*socket) close() error                        { return nil }
 
 type bell struct{}
 
-func (*bell) open(*socket) error                { return rdma.ErrUnsupported }
+func (*bell) open() error                       { return rdma.ErrUnsupported }
 func (*bell) wait(*socket, time.Duration) error { return rdma.ErrUnsupported }
-func (*bell) file() int                         { return -1 }
+func (*bell) file(*socket) (int, bool)          { return -1, false }
 func (*bell) ring()                             {}
 func (*bell) hush()                             {}
 func (*bell) close()                            {}

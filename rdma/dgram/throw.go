@@ -124,7 +124,8 @@ func (q *pair) writeRecord(l *letter, m *message, to rdma.PeerID) {
 	h := header{kind: kindRecord, record: recordHeader{number: m.number, total: uint32(m.length), cut: uint16(cut), index: uint16(m.cut / cut), id: m.id}}
 	b := d.begin(l, &h, q.number, to)
 	b = appendDDP(b, &ddp.Header{Op: ddp.Write, Last: m.cut+n == m.length, Tag: m.tag, TO: m.address + uint64(m.cut)})
-	l.data = d.keys.seal(m.appendTo(b, m.cut, n))
+	front, octets := m.appendTo(b, m.cut, n)
+	d.seal(l, front, octets)
 	m.cut += n
 }
 

@@ -31,6 +31,8 @@ const (
 	// standByDelay is the longest sleep of who stands by: timers that begin meanwhile do
 	// not wake it, or every send would.
 	standByDelay = 50 * time.Millisecond
+	// blindDelay is the longest sleep on a File that does not tell of datagrams.
+	blindDelay = time.Millisecond
 )
 
 // rest is how a completion queue is waited for.
@@ -38,6 +40,7 @@ type rest struct {
 	bells      [waiters]bell
 	parked     int           // who wait now
 	asleep     bool          // between Sleep and Awake
+	blind      bool          // the kernel does not let File tell of datagrams
 	armedUntil time.Duration // when a timer of the device is due, as of Arm
 }
 
@@ -106,7 +109,16 @@ func (c *queue) unpark() {
 }
 
 // File is a descriptor that is readable when a datagram has come or Wake was called.
-func (c *queue) File() int { return c.bells[whoPolls].file() }
+func (c *queue) File() int {
+	c.dev.mu.Lock()
+	defer c.dev.mu.Unlock()
+	if c.closed {
+		return -1
+	}
+	fd, watches := c.bells[whoPolls].file(c.dev.socket)
+	c.blind = !watches
+	return fd
+}
 
 // Sleep gets ready for a sleep on File.
 func (c *queue) Sleep(limit time.Duration) time.Duration {
@@ -114,6 +126,9 @@ func (c *queue) Sleep(limit time.Duration) time.Duration {
 	defer c.dev.mu.Unlock()
 	if c.closed {
 		return 0
+	}
+	if c.blind {
+		limit = min(limit, blindDelay)
 	}
 	if limit = max(c.untilDue(limit), 0); limit > 0 && !c.asleep {
 		c.asleep = true
