@@ -44,6 +44,7 @@ func (c *Comm) barrier(op string) error {
 			return c.failure(err, op, ProcNull, noTag, 0)
 		}
 		if opening, last := c.e.Arrive(); opening != 0 {
+			c.w.gates++
 			return c.gateBarrier(op, opening, last)
 		}
 	}

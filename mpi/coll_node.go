@@ -286,8 +286,9 @@ func (l *teamLink) Recv(from int, b []byte) (int, error) {
 
 // teamList is the teams of a rank, to be given back when it leaves.
 type teamList struct {
-	mu  sync.Mutex
-	all map[*nodeColl]bool
+	mu    sync.Mutex
+	all   map[*nodeColl]bool
+	ended uint64 // calls of those that were given back
 }
 
 func (l *teamList) add(n *nodeColl) {
@@ -304,10 +305,11 @@ func (l *teamList) leave(n *nodeColl, why string) error {
 	if n == nil || n.team == nil {
 		return nil
 	}
+	team := n.team
 	l.mu.Lock()
 	delete(l.all, n)
+	l.ended += team.Calls()
 	l.mu.Unlock()
-	team := n.team
 	n.team, n.why = nil, why
 	return team.Close()
 }
@@ -320,6 +322,17 @@ func (l *teamList) share() (bytes uint64) {
 		bytes += uint64(n.team.Bytes() / n.team.Size())
 	}
 	return bytes
+}
+
+// calls is the number of collectives they have made. Nobody may be in one.
+func (l *teamList) calls() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sum := l.ended
+	for n := range l.all {
+		sum += n.team.Calls()
+	}
+	return sum
 }
 
 // leaveAll gives all of them back.

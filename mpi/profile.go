@@ -81,6 +81,7 @@ func (w *World) report() error {
 		return nil
 	}
 	counters := w.counters()
+	counters.Add(prof.CollectivesShared, w.teams.calls()+w.gates) // nobody is in one any more
 	sum, err := w.combine(prof.Summarize(&counters))
 	if err != nil {
 		w.noProfile(err)

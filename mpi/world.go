@@ -36,6 +36,7 @@ type World struct {
 	nodes     *nodecoll.Host // of ranks that are goroutines; else nil
 	teams     teamList
 	profile   profile
+	gates     uint64 // barriers at the gate of the job
 	finalized atomic.Bool
 }
 

@@ -26,6 +26,11 @@ const (
 	PacketsHeld        Name = "packets.held"        // came before others that were sent first
 	PacketsDuplicate   Name = "packets.duplicate"   // came twice
 
+	CollectivesByMessages Name = "collectives.messages" // calls that sent messages, as far as they had any to send
+	// CollectivesShared is calls made in memory that the ranks of a host share. It is
+	// known when the job ends, not before.
+	CollectivesShared Name = "collectives.shared"
+
 	OffersMade     Name = "offers.made" // buffers that a receive has offered to the sender before it asked
 	OffersUsed     Name = "offers.used"
 	OffersWasted   Name = "offers.wasted"   // the message came by another way

@@ -68,13 +68,26 @@ func (b *page) messages(s *Summary) {
 	sent, bytes := s.Values[MessagesSent], s.Values[BytesSent]
 	if sent.Sum == 0 {
 		b.entry("messages", "none")
+		b.collectives(s)
 		return
 	}
 	b.entry("messages", "%s; a rank sent %s", grouped(sent.Sum), span(sent, grouped))
 	b.entry("volume", "%s; a rank sent %s", size(bytes.Sum), span(bytes, size))
+	b.collectives(s)
 	late, got := s.Values[MessagesUnexpected], s.Values[MessagesReceived]
 	if got.Sum > 0 {
 		b.entry("unexpected", "%s of the messages (%s)%s", percent(late.Sum, got.Sum), grouped(late.Sum), most(late, grouped))
+	}
+}
+
+func (b *page) collectives(s *Summary) {
+	sent, shared := s.Values[CollectivesByMessages], s.Values[CollectivesShared]
+	switch {
+	case sent.Sum == 0 && shared.Sum == 0:
+	case shared.Sum == 0:
+		b.entry("collectives", "a rank made %s", span(sent, grouped))
+	default:
+		b.entry("collectives", "a rank made %s by messages, %s in shared memory", span(sent, grouped), span(shared, grouped))
 	}
 }
 
@@ -338,7 +351,7 @@ func (b *page) legend() {
 	b.line("eager: sent before it is asked for. rndv: announced first; then the receiver")
 	b.line("reads (get), the sender writes (put), both copy (coop), or the sender writes at")
 	b.line("once into a buffer that was offered to it (spec). unexpected: came before its")
-	b.line("receive. Collectives within a host may share memory and send no message.")
+	b.line("receive. Collectives in shared memory send no message.")
 }
 
 func plural(n uint64, what string) string {

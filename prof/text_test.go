@@ -18,6 +18,7 @@ func job() []*Counters {
 		for name, v := range map[Name]uint64{
 			TimeRunning: 12_340_000_000, TimeWaiting: n * 1_000_000_000,
 			MessagesSent: 1000 * n, MessagesReceived: 2500, MessagesUnexpected: 10 * n,
+			CollectivesByMessages: 12, CollectivesShared: 1200,
 			BytesSent: n << 20, BytesReceived: 5 << 19, MessagesNoCredit: 3,
 			OffersMade: 100, OffersUsed: 90, OffersWithheld: 7,
 			PeersTalkedTo: 3, "peers.rings": n % 3, "connections.rc": 2, "connections.made": 4, "connections.closed": n / 2,

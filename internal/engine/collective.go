@@ -116,6 +116,7 @@ func (e *Engine) begin(co *Collective, in, out []byte) *p2p.Xfer {
 	x := e.m.New()
 	x.Source, x.Tag, x.Ctx = Nobody, p2p.AnyTag, co.Comm.Ctx
 	co.whole, co.bad = x, nil
+	e.collectives++
 	co.place = len(e.active)
 	e.active = append(e.active, co)
 	co.run.Mem = [3][]byte{in, out, e.borrow(co.run.Graph.Tmp)}

@@ -33,6 +33,7 @@ func (e *Engine) Counters() prof.Counters {
 	c.Add(prof.TimeRunning, uint64(time.Since(e.began)))
 	c.Add(prof.TimeWaiting, uint64(e.waited.total))
 	c.Add(prof.Waits, e.waited.times)
+	c.Add(prof.CollectivesByMessages, e.collectives)
 	if e.client.LocalRank() == 0 {
 		c.Add(prof.Hosts, 1)
 	}

@@ -72,6 +72,8 @@ type Engine struct {
 	began     time.Time
 	waited    waitTime
 
+	collectives uint64 // that were begun
+
 	driver   *p2p.Waiter // the goroutine that polls for all, if any
 	parked   bool        // it is parked in the device
 	sleepers *p2p.Waiter // those who wait for it

@@ -51,6 +51,7 @@ type Team struct {
 	rank, size int
 	mine       *section
 	seg        segment
+	calls      uint64 // collectives that were begun
 	round      uint64 // the last that was taken
 	safe       uint64 // all ranks are through with the rounds up to here
 	told       uint64 // what the own done word says; those of the others will
@@ -93,6 +94,9 @@ func (t *Team) Crowded() bool { return t.crowded }
 // Bytes is the size of the segment.
 func (t *Team) Bytes() int { return len(t.seg.mem) }
 
+// Calls is the number of collectives that were begun. Nobody may be in one.
+func (t *Team) Calls() uint64 { return t.calls }
+
 var errClosed = errors.New("the shared segment of the communicator has been given back")
 
 // Close gives the segment back. The others may still use theirs.
@@ -111,6 +115,7 @@ func (t *Team) begin(op string, kind coll.Kind, bytes, elem int) error {
 	if t.broken != nil {
 		return t.broken
 	}
+	t.calls++
 	t.call = call{op: op, kind: kind, bytes: bytes, elem: elem, sign: signOf(kind, bytes)}
 	return nil
 }
