@@ -21,7 +21,7 @@ TESTS       ?=
 PEERS       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz lint cross explore prove bench-peers bench-verbs-loss ofi test-hosts test-launchers test-verbs-vm interop-siw ci clean
+.PHONY: help build test race multi multi-race fuzz lint cross explore prove bench-peers bench-verbs-loss bench-verbs-vm ofi test-hosts test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -152,6 +152,9 @@ test-verbs-vm: ## run over libfabric's verbs on soft-iWARP and soft-RoCE in a vi
 
 interop-siw: ## let rdma/iwarp talk to Linux's soft-iWARP in a virtual machine (minutes)
 	VERBSVM_DEVICES=siw VERBSVM_STEPS='device iwarp' ./tests/verbsvm/run.sh
+
+bench-verbs-vm: ## measure rping over soft-iWARP and our own devices in the same virtual machine (minutes)
+	VERBSVM_DEVICES=siw VERBSVM_STEPS='device verbs' ./tests/verbsvm/run.sh
 
 ci: ## everything that is checked before a change is taken
 	./.ci/run

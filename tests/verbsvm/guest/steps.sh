@@ -170,6 +170,37 @@ step_bench() {
 	over_verbs 120 2 muster bench bw -m 8K,1M -i 3 -W 16
 }
 
+# Our devices on sockets beside the kernel's soft-iWARP in the same machine: rping and
+# libfabric's own ping-pong, then ours. Half a round of rping is a Send each way and a Read
+# or a Write, so it is told as it is. Only ratios mean anything on an emulated machine.
+step_verbs() {
+	if [ $kind != siw ]; then
+		note "our devices are compared with iWARP"
+		return $not_run
+	fi
+	local rounds=400 begin end
+	timeout 60 rping -s -a $address -p 7174 -C $rounds -S 64 &
+	sleep 2
+	begin=$(centiseconds)
+	timeout 60 rping -c -a $address -p 7174 -C $rounds -S 64
+	end=$(centiseconds)
+	wait $!
+	note "rping, 64 bytes: $(((end - begin) * 10000 / rounds)) us a round (four Sends, a Read, a Write)"
+	export FI_UNIVERSE_SIZE=2
+	timeout 120 fi_pingpong -p verbs -e msg -I 200 -S 64 &
+	sleep 3
+	timeout 120 fi_pingpong -p verbs -e msg -I 200 -S 64 $address | tee /tmp/pingpong
+	wait $!
+	note "libfabric over verbs, 64 bytes: $(tail -n 1 /tmp/pingpong | awk '{ print $7 }') us half a round trip"
+	timeout -k 5 200 muster bench verbs-latency --device tcp,rc,rc-nocrc,rd --address $address --rounds 3 --time 1s --sizes 64,8K >/tmp/verbs
+	grep -v '^#' /tmp/verbs | while read -r line; do note "$line"; done
+	grep -q '^64 .*rc .*latency' /tmp/verbs
+}
+
+centiseconds() {
+	tr -d . </proc/uptime | cut -d' ' -f1
+}
+
 # Registered memory is really locked: while a job runs the kernel counts locked
 # pages for its ranks and lists their memory regions, and afterwards none is left.
 step_pinning() {
