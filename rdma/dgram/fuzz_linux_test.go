@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"testing"
-	"time"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
@@ -161,7 +160,7 @@ func FuzzDatagrams(f *testing.F) {
 			content := bytes.Clone(input[3 : 3+size])
 			input = input[3+size:]
 			if what&timePasses != 0 {
-				v.now += 30 * time.Millisecond
+				v.now += 2 * recordSilent
 			}
 			if len(content) >= headerLen && what&nothingMade == 0 {
 				v.correct(content, what&forUD != 0, what&realTag != 0, what&realSink != 0)

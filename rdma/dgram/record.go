@@ -25,7 +25,7 @@ const (
 	mostOpen     = 4   // messages of a peer that are not whole
 	mostOpenAll  = 256 // of all peers of a queue pair
 	mostUntold   = 4096
-	recordSilent = 20 * time.Millisecond
+	recordSilent = 50 * time.Millisecond
 )
 
 // record is a message of which a part has come.

@@ -18,8 +18,9 @@ const (
 	// mostPieces is how many datagrams a Write-Record may have: the target keeps a bit
 	// for each.
 	mostPieces = 4096
-	// recordBurst is how many of them leave in one call.
-	recordBurst = 4 * batchSize
+	// recordBurst is how many octets leave in one call: a socket that nobody enlarged
+	// has room for them.
+	recordBurst = 128 << 10
 	// remembered is how many messages a refusal may be late.
 	remembered = 256
 )
@@ -102,13 +103,14 @@ func (q *pair) remember(id uint64, to rdma.PeerID) uint32 {
 // pumpRecords hands on what the kernel takes, but no more in one call than the peer may
 // have room for. A Write-Record is complete when it has been handed on (T1 6.3.6).
 func (q *pair) pumpRecords() {
-	for n := 0; len(q.leaving) > 0 && n < recordBurst; n++ {
+	for left := 0; len(q.leaving) > 0 && left < recordBurst; {
 		l := q.dev.nextLetter()
 		if l == nil {
 			return
 		}
 		m := q.leaving[0].message
-		if q.writeRecord(l, m, q.leaving[0].to); m.cut == m.length {
+		left += q.writeRecord(l, m, q.leaving[0].to)
+		if m.cut == m.length {
 			q.shiftLeaving(rdma.StatusOK)
 		}
 	}
@@ -117,8 +119,8 @@ func (q *pair) pumpRecords() {
 // recordsLeave tells whether pumpRecords has something to do at once.
 func (q *pair) recordsLeave() bool { return len(q.leaving) > 0 && q.dev.outbox.n < batchSize }
 
-// writeRecord makes the next datagram of a Write-Record.
-func (q *pair) writeRecord(l *letter, m *message, to rdma.PeerID) {
+// writeRecord makes the next datagram of a Write-Record, and says how long it is.
+func (q *pair) writeRecord(l *letter, m *message, to rdma.PeerID) int {
 	d, cut := q.dev, q.dev.recordCut()
 	n := min(cut, m.length-m.cut)
 	h := header{kind: kindRecord, record: recordHeader{number: m.number, total: uint32(m.length), cut: uint16(cut), index: uint16(m.cut / cut), id: m.id}}
@@ -127,6 +129,7 @@ func (q *pair) writeRecord(l *letter, m *message, to rdma.PeerID) {
 	front, octets := m.appendTo(b, m.cut, n)
 	d.seal(l, front, octets)
 	m.cut += n
+	return n
 }
 
 // shiftLeaving completes the first Write-Record that leaves. A success of an inline one

@@ -384,7 +384,7 @@ func TestLongWriteRecordLeavesInBursts(t *testing.T) {
 	cfg := Config{Datagram: leastDatagram, NoThread: true}
 	a, b := newStationOf(t, cfg, rdma.UD), newStationOf(t, cfg, rdma.UD)
 	to := a.meet(t, b)
-	size := (2*recordBurst + 5) * a.recordCut()
+	size := 2 * recordBurst
 	region := make([]byte, size)
 	mr, err := b.Register(region, rdma.RemoteWrite)
 	if err != nil {

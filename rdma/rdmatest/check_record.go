@@ -70,7 +70,7 @@ const lossPatience = 100 * time.Millisecond
 // others.
 func recordMoves(r *rig) {
 	a, b := r.nodes[0], r.nodes[2]
-	for i, size := range []int{0, 1, 8, 63, 1000, 4097, 20_000} {
+	for i, size := range []int{0, 1, 8, 63, 1000, 4097, 8000} {
 		limit := time.Now().Add(r.patience)
 		for whole := false; !whole; {
 			if time.Now().After(limit) {
