@@ -47,7 +47,7 @@ func (q *pair) sentOver(rail int, c *rdma.Completion) {
 			f.lookAt = min(f.lookAt, f.paths[i].doubtEnds())
 		}
 	}
-	if t.kind != kindHello && t.kind != kindReceipt {
+	if t.kind != kindHello && t.kind != kindReceipt && f.out.has(t.number) && !f.out.at(t.number).again {
 		f.settle(t.number)
 	}
 }
@@ -78,6 +78,13 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 		return
 	}
 	f.out.acknowledged(h.ack)
+	for number, ok := f.out.taken(); ok; number, ok = f.out.taken() {
+		f.settle(number)
+	}
+	if h.again {
+		f.in.want(h.number)
+		f.occupy()
+	}
 	if h.kind == kindReceipt {
 		return
 	}

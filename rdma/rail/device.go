@@ -20,7 +20,9 @@ type Rail struct {
 	// Network names the network it is on, such as 10.1.0.0/24. Rails with the same one
 	// talk to each other. Empty: rails talk to those with the same place in the list.
 	Network string
-	// Device offers RD. It belongs to the rails and is closed with them.
+	// Device offers RD. It belongs to the rails and is closed with them. It should be
+	// patient: a peer is gone when all devices say so, and a rail whose device has given
+	// it up can only be used again if the device can.
 	Device rdma.Device
 }
 
@@ -29,15 +31,10 @@ type Config struct {
 	Rails []Rail // 1 to 8
 	// Name is the number by which peers know this process, in a job its rank.
 	Name uint32
-	// Patience is how long a peer may be silent on all rails, while something is under
-	// way to it, before it counts as gone. 0: 30 s. A rail whose device gives a peer up
-	// earlier is left earlier.
-	Patience time.Duration
 }
 
 const (
-	mostRails       = 8
-	defaultPatience = 30 * time.Second
+	mostRails = 8
 	// pieceSize is the longest piece that is striped: short enough that rails end
 	// together, and long enough that pieces cost little.
 	pieceSize   = 32 << 10
@@ -59,7 +56,6 @@ type Device struct {
 	rails     []Rail
 	speeds    []float64 // what their devices say, in octets a nanosecond
 	name      uint32
-	patience  time.Duration
 	pieceMost int
 	clock     func() time.Duration
 
@@ -99,12 +95,9 @@ func Open(c Config) (*Device, error) {
 	}
 	start := time.Now()
 	d := &Device{
-		rails: append([]Rail(nil), c.Rails...), name: c.Name, patience: c.Patience,
+		rails: append([]Rail(nil), c.Rails...), name: c.Name,
 		known: map[uint64]rdma.PeerID{},
 		clock: func() time.Duration { return time.Since(start) },
-	}
-	if d.patience == 0 {
-		d.patience = defaultPatience
 	}
 	d.attr = rdma.Attr{
 		Name: "rail", Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),

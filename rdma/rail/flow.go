@@ -357,8 +357,7 @@ func (f *flow) tend(now time.Duration) {
 	f.report()
 }
 
-// look leaves paths that have been in doubt for too long, tries others, and gives the
-// peer up after a long silence.
+// look leaves paths that have been in doubt for too long, and tries others.
 func (f *flow) look(now time.Duration) {
 	waiting := f.oldest != nil || !f.out.idle() || f.asks != nil
 	f.lookAt = now + lookEvery
@@ -380,8 +379,5 @@ func (f *flow) look(now time.Duration) {
 		if p.reached && waiting && !p.greeting && (p.state == gone || quiet && !p.busy()) && now-p.triedAt >= every {
 			f.greet(i)
 		}
-	}
-	if waiting && now-f.heard >= f.q.dev.patience {
-		f.fail(rdma.StatusPeerGone)
 	}
 }

@@ -25,17 +25,30 @@ type incoming struct {
 	next  uint32 // whose turn it is
 	said  uint32 // whose turn it was when the peer was told last
 	held  int    // pieces in the stash
+	// wanted is a piece that the peer wants to be told of, if wants.
+	wanted uint32
+	wants  bool
 }
 
 // receiptEvery is after how many pieces the peer is told, if nothing else goes to it.
 const receiptEvery = window / 4
 
 // owes tells whether the peer should be told.
-func (in *incoming) owes() bool { return in.next-in.said >= receiptEvery }
+func (in *incoming) owes() bool {
+	return in.next-in.said >= receiptEvery || in.wants && int32(in.next-in.wanted) > 0
+}
+
+// want notes that the peer waits to be told of a piece, be it new or not.
+func (in *incoming) want(number uint32) {
+	if !in.wants || int32(number-in.wanted) > 0 {
+		in.wanted, in.wants = number, true
+	}
+}
 
 // tell gives what the peer is told.
 func (in *incoming) tell() uint16 {
 	in.said = in.next
+	in.wants = in.wants && int32(in.next-in.wanted) <= 0
 	return uint16(in.next)
 }
 

@@ -46,7 +46,8 @@ type port struct {
 type packet struct {
 	from, to *port
 	id       uint64
-	text     []byte
+	head     []byte
+	body     rdma.Mem // read when it comes, as a device may that repeats
 	posted   time.Duration
 	at       time.Duration // when it comes
 	came     bool
@@ -131,12 +132,12 @@ func (p *port) PostSend(wrs []rdma.SendWR) (int, error) {
 	if len(p.under) > 40 {
 		return 0, rdma.ErrAgain
 	}
-	text := append(append([]byte{}, wr.Head[:wr.HeadLen]...), wr.Body.Bytes()...)
+	size := int(wr.HeadLen) + wr.Body.Len()
 	w := p.wire
 	start := max(w.w.now, p.free[wr.Peer])
-	p.free[wr.Peer] = start + time.Duration(float64(len(text))/w.speed)
+	p.free[wr.Peer] = start + time.Duration(float64(size)/w.speed)
 	p.under = append(p.under, &packet{
-		from: p, to: w.ports[wr.Peer], id: wr.ID, text: text, posted: w.w.now, at: p.free[wr.Peer] + w.latency,
+		from: p, to: w.ports[wr.Peer], id: wr.ID, head: append([]byte{}, wr.Head[:wr.HeadLen]...), body: wr.Body, posted: w.w.now, at: p.free[wr.Peer] + w.latency,
 	})
 	return 1, nil
 }
@@ -154,7 +155,8 @@ func (p *port) Poll(out []rdma.Completion) (n int) {
 				break // what comes behind must not pass
 			}
 			k.came, k.told = true, now+w.latency
-			out[n] = rdma.Completion{Op: rdma.OpRecv, Peer: rdma.PeerID(from.number), Len: uint64(len(k.text)), Data: rdma.MemOf(k.text)}
+			text := append(k.head, k.body.Bytes()...)
+			out[n] = rdma.Completion{Op: rdma.OpRecv, Peer: rdma.PeerID(from.number), Len: uint64(len(text)), Data: rdma.MemOf(text)}
 			n++
 		}
 	}

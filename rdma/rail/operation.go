@@ -84,6 +84,7 @@ func (q *pair) header(f *flow, number uint32, p *piece) (h header, body rdma.Mem
 	switch op.kind {
 	case kindMessage:
 		body = op.body
+		h.again = p.state == pieceWaiting || p.again
 	case kindData:
 		h.key, h.address, h.total, h.offset = op.key, op.address, uint64(op.body.Len()), uint64(p.offset)
 		h.last = p.offset+p.length == op.body.Len()

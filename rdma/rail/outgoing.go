@@ -8,7 +8,8 @@ package rail
 // that the receiver knows it. No number goes out that is window or more beyond the one
 // whose turn it is at the receiver, as far as is known: that bounds what it must keep.
 // That a rail has delivered a piece is not enough for that, for the receiver may look at
-// another rail first.
+// another rail first. For the same reason a message that went over two rails is only
+// settled when the receiver has taken it: until then it may look at either copy.
 
 // window is how many pieces may be under way to a peer, on all rails together.
 const window = 128
@@ -28,6 +29,7 @@ type piece struct {
 	length int
 	rail   int8
 	state  pieceState
+	again  bool // a message that went over several rails
 }
 
 // pieces is the memory for a window of them. A peer with nothing under way has none.
@@ -39,6 +41,7 @@ type outgoing struct {
 	next    uint32 // the number of the next new one
 	turn    uint32 // whose turn it is at the receiver, as far as is known
 	waiting int
+	doubles int // pieces that went again and wait to be acknowledged
 }
 
 func (o *outgoing) at(number uint32) *piece { return &o.ring[number%window] }
@@ -70,6 +73,9 @@ func (o *outgoing) settle(number uint32) *operation {
 	p := o.at(number)
 	if p.state == pieceWaiting {
 		o.waiting--
+	}
+	if p.again {
+		o.doubles--
 	}
 	op := p.op
 	*p = piece{}
@@ -105,6 +111,20 @@ func (o *outgoing) sent(number uint32, rail int) {
 	p := o.at(number)
 	p.state, p.rail = pieceSent, int8(rail)
 	o.waiting--
+	if p.op.kind == kindMessage && !p.again {
+		p.again = true
+		o.doubles++
+	}
+}
+
+// taken gives the number of a piece that went again and that the receiver has taken.
+func (o *outgoing) taken() (number uint32, ok bool) {
+	for i := o.first; o.doubles > 0 && int32(o.turn-i) > 0; i++ {
+		if o.at(i).again {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // acknowledged takes in the low half of the number whose turn it is at the receiver.

@@ -33,6 +33,8 @@ const (
 	// shortestDoubt is the least time for which a path is given the benefit of doubt.
 	// The device below repeats what is lost within this time.
 	shortestDoubt = 40 * time.Millisecond
+	// untriedDoubt is that of a path over which nothing has arrived yet.
+	untriedDoubt = 5 * time.Millisecond
 	// quietTime is after how long without an answer other paths are tried, to see
 	// whether the peer is there at all.
 	quietTime = 20 * time.Millisecond
@@ -162,7 +164,11 @@ func (p *path) doubtEnds() time.Duration {
 	if p.doubt == 0 {
 		return never
 	}
-	return p.doubt + shortestDoubt + 4*time.Duration(float64(p.backlog)/p.speed)
+	benefit := shortestDoubt
+	if p.state == untried {
+		benefit = untriedDoubt
+	}
+	return p.doubt + benefit + 4*time.Duration(float64(p.backlog)/p.speed)
 }
 
 // quietEnds is when it is time to see whether other paths answer.

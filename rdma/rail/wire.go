@@ -9,7 +9,7 @@ import (
 // What stands before a piece: put writes it, parse reads it. The first eight octets are
 // the same for all kinds.
 //
-//	 0  kind, and 128 on the last piece of a Write
+//	 0  kind, and 128 on the last piece of a Write, 64 on a message that goes again
 //	 1  epoch
 //	 2  ack: the number that the sender of this waits for, its low half
 //	 4  number
@@ -35,7 +35,10 @@ const (
 	kindCount
 )
 
-const flagLast = 128 // data: the last piece of its Write
+const (
+	flagLast  = 128 // data: the last piece of its Write
+	flagAgain = 64  // message: the sender waits until it is acknowledged
+)
 
 const (
 	commonLen  = 8
@@ -60,6 +63,7 @@ type header struct {
 	epoch   uint8
 	ack     uint16
 	last    bool
+	again   bool
 	status  rdma.Status // answer
 	number  uint32
 	ask     uint32 // which Write or Read of its asker
@@ -77,6 +81,9 @@ func (h *header) put(b *[rdma.HeadMax]byte) int {
 	b[0], b[1] = byte(h.kind), h.epoch
 	if h.last {
 		b[0] |= flagLast
+	}
+	if h.again {
+		b[0] |= flagAgain
 	}
 	le.PutUint16(b[2:], h.ack)
 	le.PutUint32(b[4:], h.number)
@@ -109,7 +116,7 @@ func (h *header) parse(b []byte) (rest []byte, ok bool) {
 		return nil, false
 	}
 	le := binary.LittleEndian
-	h.kind, h.last = kind(b[0]&^flagLast), b[0]&flagLast != 0
+	h.kind, h.last, h.again = kind(b[0]&^(flagLast|flagAgain)), b[0]&flagLast != 0, b[0]&flagAgain != 0
 	h.epoch, h.ack, h.number = b[1], le.Uint16(b[2:]), le.Uint32(b[4:])
 	if h.kind == kindNone || h.kind >= kindCount {
 		return nil, false
