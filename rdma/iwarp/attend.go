@@ -66,7 +66,9 @@ func (d *device) attendSockets() {
 		}
 		for away := seen == before; away; {
 			n, _ := unix.EpollWait(a.epoll, ready[:], -1) // it fails only by a signal
-			away = d.moveFor(ready[:max(n, 0)], seen)
+			for more := true; more && away; {
+				away, more = d.moveFor(ready[:max(n, 0)], seen)
+			}
 		}
 		time.Sleep(attendPause)
 	}
@@ -80,24 +82,25 @@ func (d *device) pollsSoFar() (polls uint, open bool) {
 }
 
 // moveFor moves the sockets that have something, unless the program does it, or sleeps
-// on them. It is false in that case.
-func (d *device) moveFor(ready []unix.EpollEvent, seen uint) bool {
+// on them: then it is not away. There may be more of which the sockets do not tell.
+func (d *device) moveFor(ready []unix.EpollEvent, seen uint) (away, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed || d.attendant.polls != seen {
-		return false
+		return false, false
 	}
-	alone := true
+	away = true
 	for i := range ready {
 		q := d.socketOf(&ready[i])
 		switch {
 		case q == nil:
 		case q.sendCQ.sleep.sleepers+q.recvCQ.sleep.sleepers > 0:
-			alone = false
+			away = false
 		default:
 			q.progress()
 			q.sendCQ.moved, q.recvCQ.moved = true, true
+			more = more || q.in.unread && q.runnable()
 		}
 	}
-	return alone
+	return away, more
 }

@@ -17,6 +17,10 @@ type Config struct {
 	// Key is the secret of the job. Who does not know it is not connected. Empty:
 	// anybody may connect who knows the address of a queue pair.
 	Key []byte
+	// Encrypt puts TLS 1.3 between MPA and TCP. It needs a Key, from which both ends make
+	// their certificates. An end that encrypts and one that does not are not connected.
+	// Frames then have no CRC unless the peer wants it: TLS finds every changed bit.
+	Encrypt bool
 	// NoCRC asks for frames without a CRC. There is one all the same if the peer
 	// wants it.
 	NoCRC bool

@@ -26,6 +26,7 @@ import (
 
 const (
 	greetingMagic = "muster/1"
+	secretMagic   = "muster/s" // as long, and TLS follows
 	greetRequest  = "request"
 	greetReply    = "reply"
 	greetingFixed = len(greetingMagic) + 8 + sha256.Size // then the asker's address
@@ -35,19 +36,28 @@ const (
 
 // greeting is the private data of one direction.
 func (cfg *Config) greeting(direction string, token uint64, to, from rdma.Addr) []byte {
+	magic := cfg.magic()
 	proof := hmac.New(sha256.New, cfg.Key)
-	for _, part := range []string{direction, string(to), string(from)} {
+	for _, part := range []string{direction, string(to), string(from), magic} {
 		proof.Write([]byte(part))
 		proof.Write([]byte{0})
 	}
-	b := append([]byte(greetingMagic), binary.BigEndian.AppendUint64(nil, token)...)
+	b := append([]byte(magic), binary.BigEndian.AppendUint64(nil, token)...)
 	b = proof.Sum(b)
 	return append(b, from...)
 }
 
+// magic says whether TLS follows. Both ends must want the same.
+func (cfg *Config) magic() string {
+	if cfg.Encrypt {
+		return secretMagic
+	}
+	return greetingMagic
+}
+
 // readGreeting finds out who is meant and who asks; the proof is not looked at.
 func (cfg *Config) readGreeting(b []byte) (token uint64, from rdma.Addr, ok bool) {
-	if len(b) < greetingFixed || string(b[:len(greetingMagic)]) != greetingMagic {
+	if len(b) < greetingFixed || string(b[:len(greetingMagic)]) != cfg.magic() {
 		return 0, "", false
 	}
 	return binary.BigEndian.Uint64(b[len(greetingMagic):]), rdma.Addr(b[greetingFixed:]), true
@@ -74,9 +84,9 @@ func (q *queuePair) Connect(ctx context.Context, peer rdma.Addr) error {
 		return nil
 	}
 	q.dev.mu.Lock()
-	q.peer = ""
+	q.peer, q.bound = "", false
 	q.dev.mu.Unlock()
-	return fmt.Errorf("iwarp: connect %s to %s: %w; see that the peer calls Connect too and has the same key", q.addr, peer, err)
+	return fmt.Errorf("iwarp: connect %s to %s: %w; see that the peer calls Connect too and has the same key and Config.Encrypt", q.addr, peer, err)
 }
 
 // bind notes whom the queue pair belongs to. It is done if that peer has called
@@ -89,14 +99,14 @@ func (q *queuePair) bind(peer rdma.Addr, ours bool) (done bool, err error) {
 		return false, rdma.ErrClosed
 	case q.peer == peer && q.state != unconnected:
 		return true, nil
-	case q.peer != "":
+	case q.bound || q.peer != "" && q.peer != peer:
 		return false, fmt.Errorf("iwarp: connect %s to %s: it is bound to %s already; make another queue pair", q.addr, peer, q.peer)
 	case peer == q.addr:
 		return false, fmt.Errorf("iwarp: connect %s to itself: an RC queue pair needs another one", peer)
 	case !ours && len(q.dev.cfg.Key) > 0:
 		return false, fmt.Errorf("iwarp: connect %s to %s: a peer of another make cannot prove that it knows the key; open a device without one for it", q.addr, peer)
 	}
-	q.peer = peer
+	q.peer, q.bound = peer, true
 	return false, nil
 }
 
@@ -136,6 +146,7 @@ type dial struct {
 	asked bool
 	buf   [startupMax]byte
 	n     int
+	terms terms
 }
 
 // call brings the connection up.
@@ -146,6 +157,9 @@ func (d *dial) call(ctx context.Context) (err error) {
 	if err == nil || err == unix.EINPROGRESS {
 		err = d.q.await(ctx, d.step, d.fd)
 	}
+	if err == nil {
+		err = d.begin(ctx)
+	}
 	if err != nil && d.fd >= 0 {
 		_ = unix.Close(d.fd)
 	}
@@ -153,7 +167,7 @@ func (d *dial) call(ctx context.Context) (err error) {
 }
 
 // step goes on as far as it can: send the request when TCP is connected, read the
-// reply, begin.
+// reply.
 func (d *dial) step() (bool, error) {
 	dev := d.q.dev
 	w := dev.wishes()
@@ -199,11 +213,30 @@ func (d *dial) step() (bool, error) {
 	if n != d.n { // RFC 6581: the responder waits for our first message
 		return false, errors.New("the peer sends frames before it may")
 	}
-	if err := d.q.attach(d.fd, t, true); err != nil {
-		return false, err
-	}
-	d.q.transmit()
+	d.terms = t
 	return true, nil
+}
+
+// begin makes the connection secret, if it is to be, and then the one of the queue pair.
+func (d *dial) begin(ctx context.Context) (err error) {
+	q := d.q
+	var s *secret
+	if q.dev.cfg.Encrypt {
+		if s, err = q.dev.cfg.shakeHands(d.fd, true, d.peer, q.addr, ctx.Err); err != nil {
+			return err
+		}
+	}
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	if q.dev.closed || q.state != unconnected {
+		return rdma.ErrClosed
+	}
+	q.secret = s
+	if err := q.attach(d.fd, d.terms, true); err != nil {
+		return err
+	}
+	q.transmit()
+	return nil
 }
 
 // writable tells whether a connection that was begun is there.

@@ -5,6 +5,7 @@ package iwarp
 import (
 	"bufio"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -45,6 +46,8 @@ type device struct {
 	lowWaters uint64   // times that few receive buffers were left
 	last      ddp.StreamID
 	closed    bool
+
+	handshakes sync.WaitGroup // of callers that make their connection secret
 }
 
 // ioBuffer is the size of a buffer between frames and a socket: it has room for a whole
@@ -78,6 +81,9 @@ func Open(cfg Config) (rdma.Device, error) {
 		return nil, fmt.Errorf("iwarp: Config.Port %d is no port: give one below 65536, or 0", cfg.Port)
 	}
 	// Every Read draws a tag: the kernel is asked for many at a time.
+	if cfg.Encrypt && len(cfg.Key) == 0 {
+		return nil, errors.New("iwarp: Config.Encrypt without Config.Key: give both ends the same key, or nobody can tell a peer from a stranger")
+	}
 	d := &device{cfg: cfg, table: ddp.NewTable(bufio.NewReader(rand.Reader), maxRegions)}
 	d.attr = rdma.Attr{
 		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
@@ -127,6 +133,7 @@ func (d *device) Close() error {
 	if started {
 		<-ended
 	}
+	d.handshakes.Wait()
 	return nil
 }
 

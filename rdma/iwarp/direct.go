@@ -17,7 +17,7 @@ import (
 // then on the socket is read into the rest of the place. end checks the CRC, and only
 // then is the segment delivered: bytes of a damaged frame may have been placed, inside
 // a region that the peer may write, but nobody is told of them (RFC 5044 section 8 ends
-// the stream). With markers in the stream everything goes through the buffer.
+// the stream). With markers in the stream, or TLS, everything goes through the buffer.
 
 // directAbove is the payload from which it is worth it: below, one read brings all.
 const directAbove = 4 << 10
@@ -44,7 +44,7 @@ type direct struct {
 func (q *queuePair) begin() bool {
 	in, d := &q.in, &q.in.direct
 	have := in.buf[in.lo:in.hi]
-	if in.mpa.markers || len(have) < fpduLength+ddp.UntaggedLen {
+	if in.mpa.markers || q.secret != nil || len(have) < fpduLength+ddp.UntaggedLen {
 		return false
 	}
 	d.whole = int(binary.BigEndian.Uint16(have))
@@ -134,17 +134,33 @@ func (q *queuePair) more() bool {
 		n, room, err = q.readDirect()
 	} else {
 		room = len(in.buf) - in.hi
-		if n, err = read(q.fd, in.buf[in.hi:]); n > 0 {
+		if n, err = q.fetch(in.buf[in.hi:]); n > 0 {
 			in.hi += n
 		}
 	}
 	switch {
 	case q.state != connected || err == unix.EAGAIN || err == unix.EINTR:
 		return false
-	case err != nil || n == 0: // reset, or the peer has closed
-		q.lose(rdma.StatusPeerGone)
+	case err != nil || n == 0:
+		why := rdma.StatusPeerGone // reset, or the peer has closed
+		if _, socket := err.(unix.Errno); err != nil && !socket {
+			why = rdma.StatusFault // TLS has found what the peer did not send
+		}
+		q.lose(why)
 		return false
 	}
 	q.segments()
-	return n == room // if it was less there was no more: another read would only say so
+	// If it was less there was no more: another read would only say so. TLS gives what it
+	// has piece by piece, until it says that there is nothing.
+	return n == room || q.secret != nil
+}
+
+// fetch is read for this connection.
+func (q *queuePair) fetch(b []byte) (int, error) {
+	if q.secret == nil {
+		return read(q.fd, b)
+	}
+	n, err := q.secret.read(b)
+	q.in.unread = err == nil && n > 0
+	return n, err
 }

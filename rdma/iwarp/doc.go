@@ -12,7 +12,9 @@
 //   - send.go, receive.go, direct.go: what goes out, what comes in, and what is read
 //     straight to its place. Whoever polls a completion queue reads and writes the
 //     sockets of its queue pairs itself.
-//   - attend.go: who does it while the program computes.
+//   - secret.go: TLS 1.3 between MPA and TCP, for who wants it.
+//   - sleep.go: how a completion queue is waited for.
+//   - attend.go: who moves the sockets while the program computes.
 //
 // One device connects to another by the address of a queue pair, and both prove that
 // they know the job's key. A peer of another make, such as Linux's soft-iWARP, is

@@ -147,7 +147,7 @@ func (d *device) admit(fd int, req *startup) bool {
 	token, from, ours := d.cfg.readGreeting(req.private)
 	for _, q := range d.queues {
 		switch {
-		case q.state != unconnected:
+		case q.state != unconnected || q.greeted:
 		case !ours && q.peer == Anybody && len(d.cfg.Key) == 0:
 			return q.accept(fd, req, nil)
 		case ours && q.token == token && (q.peer == "" || q.peer == from):
@@ -175,13 +175,17 @@ func (q *queuePair) accept(fd int, req *startup, private []byte) bool {
 	if unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) != nil {
 		return false
 	}
+	if q.dev.cfg.Encrypt {
+		q.shakeHandsAs(fd, t, time.Now().Add(callerPatience))
+		return true
+	}
 	return q.attach(fd, t, false) == nil
 }
 
 // wishes are what this device wants of every connection. The first message is a Write
 // of nothing, because siw knows no other that we like.
 func (d *device) wishes() wishes {
-	return wishes{markers: d.cfg.Markers, crc: !d.cfg.NoCRC, p2p: true, ready: readyWrite, ird: readDepth, ord: readDepth}
+	return wishes{markers: d.cfg.Markers, crc: !d.cfg.NoCRC && !d.cfg.Encrypt, p2p: true, ready: readyWrite, ird: readDepth, ord: readDepth}
 }
 
 func (d *door) close() {

@@ -54,6 +54,9 @@ func (e *end) sendSome() {
 func TestAFileTellsWhenToPoll(t *testing.T) {
 	for _, noThread := range []bool{false, true} {
 		a, b := newPair(t, Config{NoThread: noThread})
+		a.sendSome() // a responder waits for the first frame
+		pollUntil(t, "the connection is complete", func() bool { return len(b.got) == 1 }, a, b)
+		b.got = nil
 		cq := b.cq.(rdma.FileCQ)
 		for _, c := range []struct {
 			name string
@@ -126,6 +129,10 @@ func TestASleeperIsWokenByWhoMovesItsSocket(t *testing.T) {
 	if err := errors.Join(join(a.qp, qp, 5*time.Second)); err != nil {
 		t.Fatal(err)
 	}
+	pollUntil(t, "the connection is complete", func() bool {
+		other.Poll(nil)
+		return !a.qp.(*queuePair).out.mute && !qp.(*queuePair).out.mute
+	}, a)
 	cq := b.cq.(rdma.FileCQ)
 	post := func() {
 		if n, err := qp.PostRecv([]rdma.RecvWR{{ID: 1, Body: rdma.MemOf(make([]byte, 8))}}); n != 1 || err != nil {

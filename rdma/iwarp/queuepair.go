@@ -36,10 +36,13 @@ type queuePair struct {
 	stream *ddp.Stream
 	terms  terms
 
-	peer  rdma.Addr // whom to expect
-	works workRing
-	out   outbound
-	in    inbound
+	peer    rdma.Addr // whom to expect
+	bound   bool      // by Connect; else it is the peer that has called
+	greeted bool      // it has called, and shakes hands
+	secret  *secret   // nil: the connection is not encrypted
+	works   workRing
+	out     outbound
+	in      inbound
 }
 
 type pairState uint8
@@ -125,6 +128,10 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 		emss = 1448 // Ethernet
 	}
 	q.out.start(t, segmentFor(emss, t.markersOut), q.dev.cfg.Segment)
+	if q.secret != nil {
+		q.out.most = mostSummed
+		q.in.unread = true // the first frame may have come with the handshake
+	}
 	// RFC 5044 section 7.1.2: the responder is silent until it has got an FPDU.
 	q.out.mute = !initiator
 	q.out.ready = initiator && t.ready != 0
@@ -152,7 +159,12 @@ func (q *queuePair) progress() {
 }
 
 // runnable tells whether progress may do something without an event of the socket.
-func (q *queuePair) runnable() bool { return q.in.starved && q.fd >= 0 && q.recvs.supplies() }
+func (q *queuePair) runnable() bool {
+	if q.in.starved {
+		return q.fd >= 0 && q.recvs.supplies()
+	}
+	return q.in.unread && q.fd >= 0
+}
 
 // rewatch tells the kernel what Wait is to wait for.
 func (q *queuePair) rewatch() {
@@ -291,6 +303,9 @@ func (q *queuePair) close() {
 	if q.state == connected {
 		// What nobody has read would make TCP reset the connection, and with it lose
 		// what the peer has not read of ours.
+		if q.secret != nil {
+			q.secret.end()
+		}
 		_ = unix.Shutdown(q.fd, unix.SHUT_WR)
 		q.state = draining
 		q.discard()

@@ -24,6 +24,7 @@ type inbound struct {
 	segment []byte // was deframed, and could not be placed yet
 	wire    int    // bytes of it in buf
 	starved bool   // for a receive buffer
+	unread  bool   // TLS may have more, of which the socket does not tell
 	hint    int    // length of the segment for which a buffer is taken
 	whole   bool   // and whether its message has no other
 	here    []byte // the payload, if it can be lent where it is

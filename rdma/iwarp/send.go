@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 
 	"golang.org/x/sys/unix"
 
@@ -76,6 +77,7 @@ type outbound struct {
 	pieces []unix.Iovec
 	at     int
 	bodies int // bytes of the pieces that were not copied
+	most   int // of them, in one system call
 	msg    unix.Msghdr
 	sent   uint64 // work before this one is out when the pieces are
 	freed  uint64 // work before this one is out
@@ -83,14 +85,18 @@ type outbound struct {
 
 const mostPieces = 48
 
-// mostSummed is how much goes into one system call if a CRC is made of it: it should
-// still be in the cache when the kernel copies it, and the peer should not wait for the
-// CRC of all.
+// mostSummed is how much goes into one system call if a CRC is made of it, or it is
+// encrypted: it should still be in the cache when the kernel copies it, and the peer
+// should not wait for all of it.
 const mostSummed = 256 << 10
 
 func (o *outbound) start(t terms, segment, limit int) {
 	o.mpa = framer{crc: t.crc, markers: t.markersOut}
 	o.segment = segment
+	o.most = math.MaxInt
+	if t.crc {
+		o.most = mostSummed
+	}
 	if limit > 0 {
 		o.segment = max(min(limit, o.segment), segmentMin)
 	}
@@ -182,7 +188,7 @@ func (q *queuePair) transmit() {
 				return
 			}
 		}
-		n, err := gather(q.fd, &o.msg, o.pieces[o.at:])
+		n, err := q.give(o.pieces[o.at:])
 		if err == unix.EAGAIN || err == unix.EINTR {
 			o.blocked = true
 			return
@@ -208,6 +214,14 @@ func (q *queuePair) transmit() {
 			q.written()
 		}
 	}
+}
+
+// give is gather for this connection.
+func (q *queuePair) give(pieces []unix.Iovec) (int, error) {
+	if q.secret != nil {
+		return q.secret.gather(pieces)
+	}
+	return gather(q.fd, &q.out.msg, pieces)
 }
 
 // quiet tells whether there is surely nothing to send: the usual case when somebody polls.
@@ -273,7 +287,7 @@ func (q *queuePair) build() {
 
 // room tells whether another segment fits.
 func (o *outbound) room() bool {
-	return cap(o.copied)-len(o.copied) >= fpduMax && cap(o.pieces)-len(o.pieces) >= 4 && !(o.mpa.crc && o.bodies >= mostSummed)
+	return cap(o.copied)-len(o.copied) >= fpduMax && cap(o.pieces)-len(o.pieces) >= 4 && o.bodies < o.most
 }
 
 // respond frames a piece of the answer to a Read. It is copied: the peer's program and

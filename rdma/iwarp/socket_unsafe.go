@@ -60,6 +60,9 @@ func pieceOf(b []byte) unix.Iovec {
 	return piece
 }
 
+// bytesOf is the memory of a piece.
+func bytesOf(piece *unix.Iovec) []byte { return unsafe.Slice(piece.Base, piece.Len) }
+
 // skip takes n bytes off the front of a piece. One that is used up keeps nothing alive,
 // and does not point behind its memory, where the collector would find something else.
 func skip(piece *unix.Iovec, n int) {

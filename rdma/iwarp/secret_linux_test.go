@@ -1,0 +1,170 @@
+package iwarp
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+var encrypted = Config{Encrypt: true, Key: []byte("a key of the job"), NoThread: true}
+
+// onTheWire is what lies in the socket of an end and was not read.
+func (e *end) onTheWire(atLeast int) []byte {
+	e.t.Helper()
+	b := make([]byte, 1<<20)
+	for deadline := time.Now().Add(5 * time.Second); ; {
+		n, _, err := unix.Recvfrom(e.qp.(*queuePair).fd, b, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		if err == nil && n >= atLeast {
+			return b[:n]
+		}
+		if time.Now().After(deadline) {
+			e.t.Fatalf("after 5 s there are %d bytes on the wire, %v; expected %d", n, err, atLeast)
+		}
+	}
+}
+
+// settled makes a pair that has exchanged a message both ways.
+func settled(t *testing.T, cfg Config) (a, b *end) {
+	t.Helper()
+	a, b = newPair(t, cfg)
+	a.sendSome()
+	b.sendSome()
+	pollUntil(t, "both messages have come", func() bool { return len(a.got) == 1 && len(b.got) == 1 }, a, b)
+	a.got, b.got = nil, nil
+	return a, b
+}
+
+// TestTheWireShowsNoPlaintext looks at a Send, a Write and the answer to a Read, with
+// encryption and, to know that the look finds something, without.
+func TestTheWireShowsNoPlaintext(t *testing.T) {
+	text := bytes.Repeat([]byte("what nobody else may read. "), 100)
+	for _, cfg := range []Config{encrypted, {Key: encrypted.Key, NoThread: true}} {
+		a, b := settled(t, cfg)
+		there := bytes.Clone(text)
+		mr, err := b.dev.Register(there, rdma.RemoteRead|rdma.RemoteWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := make([]byte, len(text))
+		for _, c := range []struct {
+			op     rdma.Op
+			body   []byte
+			reader *end // in whose socket it comes
+		}{{rdma.OpSend, text, b}, {rdma.OpWrite, text, b}, {rdma.OpRead, back, a}} {
+			a.got, b.got = nil, nil
+			if n, err := a.qp.PostSend([]rdma.SendWR{{ID: 1, Op: c.op, Body: rdma.MemOf(c.body), Remote: mr.Base, RKey: mr.RKey}}); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			if c.reader == a {
+				b.onTheWire(1)
+				b.poll() // answers
+			}
+			seen := bytes.Contains(c.reader.onTheWire(len(text)), text[:20])
+			if seen == cfg.Encrypt {
+				t.Errorf("encrypted %v: that the bytes of a %v are seen on the wire is %v", cfg.Encrypt, c.op, seen)
+			}
+			pollUntil(t, "the work has completed", func() bool { return len(a.got) == 1 }, a, b)
+			if c := a.got[0]; c.Status != rdma.StatusOK {
+				t.Errorf("encrypted %v: completes as %+v", cfg.Encrypt, c)
+			}
+		}
+		if !bytes.Equal(back, text) {
+			t.Errorf("encrypted %v: what was read is not what is there", cfg.Encrypt)
+		}
+	}
+}
+
+// TestAChangedBitEndsASecretConnection changes each kind of place in a record.
+func TestAChangedBitEndsASecretConnection(t *testing.T) {
+	for _, at := range []int{0, 5, 30, -1} { // type, text, text, tag
+		a, b := settled(t, encrypted)
+		s := a.qp.(*queuePair).secret
+		if _, err := s.tls.Write(make([]byte, 60)); err != nil {
+			t.Fatal(err)
+		}
+		record := s.out[s.sent:]
+		record[(at+len(record))%len(record)] ^= 1
+		if n, err := send(s.fd, record); n != len(record) || err != nil {
+			t.Fatal(n, err)
+		}
+		pollUntil(t, "the connection has ended", func() bool { return b.qp.(*queuePair).state == broken }, b)
+		if n, err := b.qp.PostSend([]rdma.SendWR{{ID: 3, Op: rdma.OpSend}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		pollUntil(t, "the work has completed", func() bool { return len(b.got) == 1 }, b)
+		if c := b.got[0]; c.ID != 3 || c.Status != rdma.StatusFault {
+			t.Errorf("with byte %d changed the connection ends with %+v", at, c)
+		}
+	}
+}
+
+// TestBothEndsMustWantEncryption, and know the same key; a device without a key cannot
+// encrypt.
+func TestBothEndsMustWantEncryption(t *testing.T) {
+	other := encrypted
+	other.Key = []byte("another")
+	for _, cfg := range []Config{{Key: encrypted.Key, NoThread: true}, other} {
+		a, b := newEnd(t, encrypted), newEnd(t, cfg)
+		if errA, errB := join(a.qp, b.qp, 300*time.Millisecond); errA == nil || errB == nil {
+			t.Errorf("with a peer of %+v: %v, %v; both should fail", cfg, errA, errB)
+		}
+	}
+	if d, err := Open(Config{Encrypt: true}); err == nil {
+		t.Error("a device without a key encrypts")
+		_ = d.Close()
+	}
+}
+
+// TestAHandshakeThatStopsKeepsNobody: a caller that proves the key and then says nothing
+// must not keep the device from closing.
+func TestAHandshakeThatStopsKeepsNobody(t *testing.T) {
+	e, peer := newEnd(t, encrypted), newEnd(t, encrypted)
+	at, token, _, err := parseAddr(e.qp.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Connect(fd, sockaddr(at)); err != nil {
+		t.Fatal(err)
+	}
+	w := wishes{p2p: true, ready: readyWrite, ird: 1, ord: 1}
+	req := w.request(encrypted.greeting(greetRequest, token, e.qp.Addr(), peer.qp.Addr()))
+	frame, err := req.append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Write(fd, frame); err != nil {
+		t.Fatal(err)
+	}
+	q := e.qp.(*queuePair)
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		q.dev.mu.Lock()
+		q.dev.tend(time.Now())
+		greeted := q.greeted
+		q.dev.mu.Unlock()
+		if greeted {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the caller is not greeted for 5 s")
+		}
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- e.dev.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(callerPatience / 2):
+		t.Error("a handshake that stops keeps the device from closing")
+	}
+}
