@@ -89,7 +89,8 @@ func AllVerbs() []Verbs {
 		{Name: "verbs-bw", Title: "Verbs Bandwidth Test", Doc: "a window of messages one way over bare devices and bare sockets, in turns", Column: "Bandwidth (MB/s)",
 			Long: `A window of messages one way, answered by a short one. What is longer than a device's
 longest message is written into the peer's memory (way "write"), and a short message follows
-the window. Where messages may be lost, the follower counts what has come.`,
+the window. Where messages may be lost, the follower counts what has come; on UD long ones go
+as Write-Records.`,
 			Sizes: []int{8 << 10, 64 << 10, 1 << 20}, Devices: []string{BareTCP, "rc", "rc-nocrc", "rd"}, Time: 300 * time.Millisecond,
 			ask: same, answer: one, lead: leadStream, follow: followStream},
 		{Name: "verbs-bibw", Title: "Verbs Bi-Directional Bandwidth Test", Doc: "windows of messages both ways over bare devices and bare sockets, in turns", Column: "Bandwidth (MB/s)",

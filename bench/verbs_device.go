@@ -35,6 +35,8 @@ type deviceWire struct {
 	have  int // messages that have come and were not taken
 	done  int // Writes and Reads likewise
 	first byte
+	// octets of Write-Records that have come
+	octets int
 }
 
 const connectPatience = 60 * time.Second
@@ -52,7 +54,7 @@ func (w *deviceWire) open(t *verbsTurn) (err error) {
 	if err := w.addPairs(t.Connections); err != nil {
 		return err
 	}
-	if w.kind != rdma.UD && w.attr.Ops.Has(rdma.OpWrite) {
+	if w.attr.Ops.Has(w.writes()) {
 		w.mem = buffer(max(t.Size, 1))
 		if w.mine, err = w.dev.Register(w.mem, rdma.RemoteRead|rdma.RemoteWrite); err != nil {
 			return fmt.Errorf("register %d bytes with %s: %w", len(w.mem), w.attr.Name, err)
@@ -114,10 +116,18 @@ func (w *deviceWire) way(size int) string {
 	switch {
 	case size <= w.attr.MaxSend:
 		return "send"
-	case w.kind != rdma.UD && w.attr.Ops.Has(rdma.OpWrite):
-		return "write"
+	case w.attr.Ops.Has(w.writes()):
+		return w.writes().String()
 	}
 	return ""
+}
+
+// writes is how this kind of queue pair reaches the peer's memory.
+func (w *deviceWire) writes() rdma.Op {
+	if w.kind == rdma.UD {
+		return rdma.OpWriteRecord
+	}
+	return rdma.OpWrite
 }
 
 func (w *deviceWire) lossy() bool { return w.kind == rdma.UD }
@@ -177,6 +187,9 @@ func (w *deviceWire) progress() (bool, error) {
 	n := w.cq.Poll(w.comps[:])
 	for i := range n {
 		c := &w.comps[i]
+		if c.Op == rdma.OpRefused {
+			continue // it is lost, as others are
+		}
 		if c.Status != rdma.StatusOK {
 			return true, fmt.Errorf("%s: %v of %d bytes ended with: %w", w.attr.Name, c.Op, c.Len, c.Status.Err())
 		}
@@ -186,7 +199,10 @@ func (w *deviceWire) progress() (bool, error) {
 			if c.Data.Len() > 0 {
 				w.first = c.Data.Bytes()[0]
 			}
-		case rdma.OpWrite, rdma.OpRead:
+		case rdma.OpRecord:
+			w.have++
+			w.octets += c.Data.Len()
+		case rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord:
 			w.done++
 		}
 	}
@@ -207,6 +223,7 @@ func (w *deviceWire) take(_, most int) (int, error) {
 func (w *deviceWire) stamp() byte         { return w.first }
 func (w *deviceWire) device() rdma.Device { return w.dev }
 func (w *deviceWire) memory() []byte      { return w.mem }
+func (w *deviceWire) placed() int         { return w.octets }
 
 func (w *deviceWire) start(op rdma.Op, b []byte) error {
 	w.wr[0] = rdma.SendWR{Op: op, Peer: w.peers[0], Body: rdma.MemOf(b), Remote: w.there.Base, RKey: w.there.RKey}

@@ -79,7 +79,7 @@ func TestVerbsBenchmarksOverEveryDevice(t *testing.T) {
 	}{
 		{"verbs-latency", "tcp,udp,rc,rd,ud,shm", bench.VerbsParams{Sizes: []int{1, 4000}}, "latency:tcp,udp,rc,rd,ud,shm"},
 		{"verbs-bw", "tcp,udp,rc,rc-nocrc,rd,ud,shm", bench.VerbsParams{Sizes: []int{3000}, Window: 8}, "bandwidth:tcp,udp,rc,rc-nocrc,rd,ud,shm lost:udp,ud"},
-		{"verbs-bw", "tcp,udp,rc,rd,ud,shm", bench.VerbsParams{Sizes: []int{200 << 10}, Window: 2}, "bandwidth:tcp,rc,rd,shm"},
+		{"verbs-bw", "tcp,udp,rc,rd,ud,shm", bench.VerbsParams{Sizes: []int{200 << 10}, Window: 2}, "bandwidth:tcp,rc,rd,ud,shm"},
 		{"verbs-bibw", "tcp,rc,rd,ud", bench.VerbsParams{Sizes: []int{3000}, Window: 8}, "bandwidth:tcp,rc,rd"},
 		{"verbs-write", "tcp,rc,rd,shm,ud", bench.VerbsParams{Sizes: []int{20000}, Window: 4}, "time:tcp,rc,rd,shm bandwidth:tcp,rc,rd,shm"},
 		{"verbs-read", "tcp,rc,rd,shm", bench.VerbsParams{Sizes: []int{20000}, Window: 4}, "time:tcp,rc,rd,shm bandwidth:tcp,rc,rd,shm"},
@@ -137,7 +137,7 @@ func checkSane(t *testing.T, row bench.VerbsRow, c bench.VerbsCell) {
 		t.Errorf("a peer of %s takes %g sockets", c.Device, v)
 	case row.Metric == "kernel" && c.Device == "rd" && v > 1000:
 		t.Errorf("an idle peer of rd takes %g bytes of the kernel, which has no socket for it", v)
-	case row.Size == 200<<10 && c.Device != bench.BareTCP && c.Way != "write":
+	case row.Size == 200<<10 && c.Device != bench.BareTCP && !strings.HasPrefix(c.Way, "write"):
 		t.Errorf("%s moves %d bytes by way of %q, want write", c.Device, row.Size, c.Way)
 	}
 }

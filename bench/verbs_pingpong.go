@@ -13,7 +13,7 @@ import (
 
 // leadPingPong measures half round trips.
 func leadPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
-	if w.way(t.Size) == "" || w.way(t.Size) == "write" {
+	if !inOnePiece(w, t.Size) {
 		return nil, fmt.Errorf("%w: a message of %d bytes is too long", rdma.ErrUnsupported, t.Size)
 	}
 	if w.lossy() {
@@ -164,7 +164,7 @@ func askLossy(s *VerbsSession, w wire, out []byte) (again int, err error) {
 
 // leadConnections: T1 3.4.1 and T2 5.4, first the latency, then the throughput.
 func leadConnections(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
-	if w.way(t.Size) == "" || w.way(t.Size) == "write" || w.lossy() {
+	if !inOnePiece(w, t.Size) || w.lossy() {
 		return nil, fmt.Errorf("%w: many connections are measured with messages that are not lost", rdma.ErrUnsupported)
 	}
 	us, err := pingPongs(s, w, t)

@@ -95,17 +95,23 @@ func followStream(s *VerbsSession, w wire, t *verbsTurn) error {
 // leadFlood sends as fast as it can for the time of the turn. What counts is what has
 // come, in the time in which it was sent or came, whichever is longer.
 func leadFlood(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
-	if w.way(t.Size) == "write" {
-		return nil, fmt.Errorf("%w: a message of %d bytes is too long", rdma.ErrUnsupported, t.Size)
-	}
 	out := buffer(t.Size)
+	window := func() error {
+		for range t.Window {
+			if err := w.send(0, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if w.way(t.Size) == "write-record" {
+		window = func() error { return remoteOps(s, w, rdma.OpWriteRecord, out, t.Window, t.Window) }
+	}
 	sent := 0
 	begin := time.Now()
 	for ; time.Since(begin) < t.Time; sent += t.Window {
-		for range t.Window {
-			if err := w.send(0, out); err != nil {
-				return nil, err
-			}
+		if err := window(); err != nil {
+			return nil, err
 		}
 	}
 	sending := time.Since(begin).Seconds()
@@ -120,18 +126,18 @@ func leadFlood(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	}
 	came, seconds := report[0], max(report[1], sending)
 	if came == 0 {
-		return nil, fmt.Errorf("of %d messages none has come: the road between the processes is broken", sent)
+		return nil, fmt.Errorf("of %d messages nothing has come: the road between the processes is broken", sent)
 	}
 	return []figure{
-		{"bandwidth", "MB/s", came * float64(t.Size) / seconds / 1e6, w.way(t.Size)},
-		{"lost", "%", 100 * (1 - came/float64(sent)), w.way(t.Size)},
+		{"bandwidth", "MB/s", came / seconds / 1e6, w.way(t.Size)},
+		{"lost", "%", 100 * (1 - came/float64(sent*t.Size)), w.way(t.Size)},
 	}, nil
 }
 
 // floodEnds is how long a flood may take to run dry.
 const floodEnds = 20 * time.Millisecond
 
-// followFlood counts messages and the time between the first and the last.
+// followFlood counts octets and the time between the first and the last.
 func followFlood(s *VerbsSession, w wire, t *verbsTurn) error {
 	var came int
 	var first, last time.Time
@@ -151,12 +157,16 @@ func followFlood(s *VerbsSession, w wire, t *verbsTurn) error {
 		}
 		came += n
 	}
-	_, err := s.stepped(float64(came), last.Sub(first).Seconds())
+	octets := came * t.Size
+	if r, ok := w.(remoteWire); ok && w.way(t.Size) == "write-record" {
+		octets = r.placed() // of some only parts have come
+	}
+	_, err := s.stepped(float64(octets), last.Sub(first).Seconds())
 	return err
 }
 
 func leadBothWays(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
-	if way := w.way(t.Size); way == "" || way == "write" || w.lossy() {
+	if !inOnePiece(w, t.Size) || w.lossy() {
 		return nil, fmt.Errorf("%w: both ways are measured with messages that are not lost, and %d bytes are none here", rdma.ErrUnsupported, t.Size)
 	}
 	rate, err := bothWays(s, w, t)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +45,8 @@ type remoteWire interface {
 	device() rdma.Device
 	// memory is what the peer reaches here.
 	memory() []byte
+	// placed is how many octets of Write-Records have come here.
+	placed() int
 	// start begins a Write or Read of so many octets.
 	start(op rdma.Op, b []byte) error
 	// finish takes the completions that have come, at most so many.
@@ -73,6 +76,12 @@ func (s *VerbsSession) openWire(b *Verbs, t *verbsTurn) (wire, error) {
 		return nil, errors.Join(err, dev.Close())
 	}
 	return w, nil
+}
+
+// inOnePiece tells whether a message of a size can be sent, not only written.
+func inOnePiece(w wire, size int) bool {
+	way := w.way(size)
+	return way != "" && !strings.HasPrefix(way, "write")
 }
 
 // buffer is a message to send. It has been written to, so that its pages are there.
