@@ -149,8 +149,10 @@ func TestAnInterruptedLabIsNotLeftHalf(t *testing.T) {
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for !slices.Contains(lab.Names(), name) {
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(10 * time.Second); !slices.Contains(lab.Names(), name); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no lab comes up; the command ended with %v", up.Wait())
+		}
 	}
 	if err := up.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)

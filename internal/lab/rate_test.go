@@ -21,22 +21,22 @@ func pourRate(t *testing.T, l *Lab, from, addr string, size int) float64 {
 }
 
 func TestACableCarriesItsRateInBothDirectionsAtOnce(t *testing.T) {
-	const rate, size = 50e6, 2 << 20 // a third of a second
-	l := New(t, Config{Rate: "50mbit"})
+	const rate, size = 20e6, 1 << 20 // four tenths of a second
+	l := New(t, Config{Rate: "20mbit"})
 	a, b := l.Hosts()[0], l.Hosts()[1]
 	startEcho(t, l, a, ":7000")
 	best := 0.0
 	for range 5 { // on a busy machine a transfer may be late, but none is ever early
 		got := pourRate(t, l, b, l.Addr(a, 0)+":7000", size)
 		if got > 1.05*rate {
-			t.Errorf("%.1f Mbit/s went over a cable of 50", got/1e6)
+			t.Errorf("%.1f Mbit/s went over a cable of 20", got/1e6)
 		}
-		if best = max(best, got); best > 0.9*rate {
+		if best = max(best, got); best > 0.8*rate {
 			break
 		}
 	}
 	if best < 0.7*rate {
-		t.Errorf("at best %.1f Mbit/s went over a cable of 50", best/1e6)
+		t.Errorf("at best %.1f Mbit/s went over a cable of 20", best/1e6)
 	}
 	t.Logf("%.1f Mbit/s", best/1e6)
 	if err := l.Rate(a, EveryRail, ""); err != nil {
@@ -55,10 +55,10 @@ func TestACableCarriesItsRateInBothDirectionsAtOnce(t *testing.T) {
 }
 
 func TestWhatAHostReceivesFromSeveralIsLimitedToo(t *testing.T) {
-	const rate, size = 50e6, 1 << 20
+	const rate, size = 20e6, 1 << 19
 	l := New(t, Config{Hosts: 3})
 	hosts := l.Hosts()
-	if err := l.Rate(hosts[0], 0, "50mbit"); err != nil {
+	if err := l.Rate(hosts[0], 0, "20mbit"); err != nil {
 		t.Fatal(err)
 	}
 	startServer(t, l, hosts[0], "swallow", ":7000")
@@ -69,7 +69,7 @@ func TestWhatAHostReceivesFromSeveralIsLimitedToo(t *testing.T) {
 	}
 	all.Wait()
 	if both := 8 * 2 * size / time.Since(start).Seconds(); both > 1.05*rate {
-		t.Errorf("a cable of 50 Mbit/s took %.1f from two hosts together", both/1e6)
+		t.Errorf("a cable of 20 Mbit/s took %.1f from two hosts together", both/1e6)
 	}
 }
 
