@@ -42,7 +42,7 @@ func (d *Device) arrive(s *slot) (kept bool) {
 	s.hi = len(content)
 	s.lo = s.hi - len(segment)
 	d.traffic.received++
-	d.traffic.longest = max(d.traffic.longest, s.n)
+	d.store.fill(s)
 	id := d.know(h.fromLife, h.from, h.name, &s.from)
 	if q.kind == rdma.UD {
 		return q.catch(s, id, &h)

@@ -17,7 +17,6 @@ type traffic struct {
 	sent     uint64
 	received uint64 // that are for a queue pair of ours
 	twice    uint64 // of those, had come before
-	longest  int    // octets
 	lowWater uint64 // times that few receive buffers were left
 }
 
@@ -48,9 +47,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 // receiveMemory is the slots, as far as datagrams have filled them, and what messages
 // of several datagrams are joined in.
 func (d *Device) receiveMemory() uint64 {
-	const page = 4096
-	filled := (max(d.traffic.longest, d.datagram) + page - 1) / page * page
-	n := uint64(d.store.made) * uint64(min(filled, mostDatagram))
+	n := uint64(d.store.filled)
 	for _, b := range d.joins {
 		n += uint64(cap(b))
 	}
@@ -63,7 +60,7 @@ func (d *Device) receiveMemory() uint64 {
 
 // sendMemory is the letters, and the messages that are on their way or to be used again.
 func (d *Device) sendMemory() uint64 {
-	n := uint64(len(d.outbox.letters)) * uint64(d.datagram)
+	n := uint64(d.outbox.most) * uint64(wholePages(d.datagram))
 	count := func(m *message) { n += sizeOf[message]() + uint64(cap(m.kept)) }
 	for _, m := range d.spare {
 		count(m)

@@ -42,6 +42,7 @@ func (d *Device) seal(l *letter, front, octets []byte) {
 type outbox struct {
 	letters [batchSize]letter
 	n       int
+	most    int // that were ever in it
 }
 
 func newOutbox() (o outbox) {
@@ -94,6 +95,7 @@ func (d *Device) flush() {
 	if o.n == 0 {
 		return
 	}
+	o.most = max(o.most, o.n)
 	d.orderBeforeSending()
 	done := 0
 	for done < o.n {

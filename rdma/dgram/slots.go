@@ -18,13 +18,15 @@ type slot struct {
 	from rawAddress
 	lo   int // where the DDP segment begins and ends
 	hi   int
+	most int // octets that were ever in it
 }
 
 // store keeps the slots of a device. They are made when they are needed first, and
 // the system gives them memory as far as datagrams fill them.
 type store struct {
-	free []*slot
-	made int
+	free   []*slot
+	made   int
+	filled int // octets of the pages that datagrams have filled
 }
 
 func (s *store) take() *slot {
@@ -41,6 +43,18 @@ func (s *store) take() *slot {
 }
 
 func (s *store) giveBack(t *slot) { s.free = append(s.free, t) }
+
+// fill counts the memory that the longest datagram in a slot has taken.
+func (s *store) fill(t *slot) {
+	if t.n > t.most {
+		s.filled += wholePages(t.n) - wholePages(t.most)
+		t.most = t.n
+	}
+}
+
+func wholePages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
+
+const pageSize = 4096 // at least, and where it is more nobody loses by it
 
 // ample tells whether a slot may be kept for later.
 func (s *store) ample() bool { return len(s.free)+mostSlots-s.made > reserve }
