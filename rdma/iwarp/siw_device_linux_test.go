@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -21,10 +22,10 @@ var siwDevice = flag.String("siw.device", "", "`address:port` where a device lis
 
 func TestSiwServesOurDevice(t *testing.T) {
 	for _, c := range []struct {
-		crc  bool
+		cfg  Config
 		size int
-	}{{true, 64}, {false, 4000}, {true, 65000}} {
-		t.Run(fmt.Sprintf("crc=%v/%d", c.crc, c.size), func(t *testing.T) {
+	}{{Config{}, 64}, {Config{NoCRC: true}, 4000}, {Config{}, 65000}, {Config{NoThread: true}, 1000}} {
+		t.Run(fmt.Sprintf("crc=%v/%d", !c.cfg.NoCRC, c.size), func(t *testing.T) {
 			address := *siwServer
 			if address == "" {
 				address = ownServer(t, func(p *rpingPeer) error {
@@ -32,7 +33,7 @@ func TestSiwServesOurDevice(t *testing.T) {
 					return err
 				})
 			}
-			e := openEnd(t, Config{NoCRC: !c.crc})
+			e := openEnd(t, c.cfg)
 			e.expectOffers(t, 8)
 			ctx, cancel := context.WithTimeout(t.Context(), rpingLimit)
 			defer cancel()
@@ -52,9 +53,15 @@ func TestSiwServesOurDevice(t *testing.T) {
 }
 
 func TestSiwClientIsServedByOurDevice(t *testing.T) {
-	for i, crc := range []bool{false, true} {
-		t.Run(fmt.Sprintf("crc=%v", crc), func(t *testing.T) {
-			cfg := Config{NoCRC: !crc}
+	for i, c := range []struct {
+		crc, p2p bool
+		size     int // of our own client
+	}{{false, true, 4000}, {true, true, 64}, {true, false, 64}, {true, false, 50000}} {
+		if *siwDevice != "" && i > 1 {
+			break // it has two clients
+		}
+		t.Run(fmt.Sprintf("crc=%v/p2p=%v/%d", c.crc, c.p2p, c.size), func(t *testing.T) {
+			cfg := Config{NoCRC: !c.crc}
 			if *siwDevice != "" {
 				at, err := netip.ParseAddrPort(*siwDevice)
 				if err != nil {
@@ -70,9 +77,7 @@ func TestSiwClientIsServedByOurDevice(t *testing.T) {
 					t.Fatal(err)
 				}
 				client := make(chan error, 1)
-				go func() {
-					client <- ownClient(at.String(), func(p *rpingPeer) error { return p.client(*siwRounds, 4000) })
-				}()
+				go func() { client <- runRpingClient(at.String(), c.crc, c.p2p, *siwRounds, c.size) }()
 				defer func() {
 					if err := <-client; err != nil {
 						t.Error("our client: ", err)
@@ -89,6 +94,19 @@ func TestSiwClientIsServedByOurDevice(t *testing.T) {
 			}
 		})
 	}
+}
+
+func runRpingClient(address string, crc, p2p bool, rounds, size int) error {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	p, err := dialRping(conn, rpingWishes(crc, false, p2p), 0)
+	if err != nil {
+		return err
+	}
+	return p.client(rounds, size)
 }
 
 // expectOffers posts the receives for so many of rping's messages.

@@ -316,13 +316,18 @@ func against(b *testing.B, unit string, rate bool, per func(time.Duration) float
 	}
 }
 
+// speedConfigs are the kinds of connection that differ in cost.
+func speedConfigs() map[string]Config {
+	return map[string]Config{"crc": {}, "bare": {NoCRC: true}, "tls": {Encrypt: true, Key: []byte("k")}}
+}
+
 func BenchmarkHalfRoundTripAgainstTCP(b *testing.B) {
 	const trips = 40
 	half := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 / 2 / trips }
-	for _, crc := range []bool{true, false} {
+	for name, cfg := range speedConfigs() {
 		for _, size := range []int{64, 8 << 10} {
-			b.Run(fmt.Sprintf("crc=%v/%d", crc, size), func(b *testing.B) {
-				against(b, "us", false, half, pairEcho(b, Config{NoCRC: !crc}, size, trips), bareEcho(b, size, trips))
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				against(b, "us", false, half, pairEcho(b, cfg, size, trips), bareEcho(b, size, trips))
 			})
 		}
 	}
@@ -331,10 +336,10 @@ func BenchmarkHalfRoundTripAgainstTCP(b *testing.B) {
 func BenchmarkBandwidthAgainstTCP(b *testing.B) {
 	const size, count = 1 << 20, 16
 	rate := func(d time.Duration) float64 { return float64(size*count) / float64(d.Nanoseconds()) }
-	for _, crc := range []bool{true, false} {
+	for name, cfg := range speedConfigs() {
 		for _, op := range []rdma.Op{rdma.OpWrite, rdma.OpRead} {
-			b.Run(fmt.Sprintf("crc=%v/%v", crc, op), func(b *testing.B) {
-				against(b, "GB/s", true, rate, pairStream(b, Config{NoCRC: !crc}, op, size, count), bareStream(b, size, count))
+			b.Run(fmt.Sprintf("%s/%v", name, op), func(b *testing.B) {
+				against(b, "GB/s", true, rate, pairStream(b, cfg, op, size, count), bareStream(b, size, count))
 			})
 		}
 	}
