@@ -1,0 +1,88 @@
+package rail
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// TestWindows sends numbered pieces over rails that lose nothing but their patience: each
+// is delivered late, some over several rails. A receiver takes each once and in order, and
+// never has to keep more than a window.
+func TestWindows(t *testing.T) {
+	for _, start := range []uint32{0, 1<<32 - 300, 65500} {
+		random := rand.New(rand.NewPCG(uint64(start), 1))
+		op := &operation{kind: kindMessage}
+		out := outgoing{ring: new(pieces), first: start, next: start, turn: start}
+		in := incoming{stash: new(stash), next: start, said: start}
+		type flying struct {
+			number uint32
+			rail   int
+		}
+		var under []flying
+		taken, doubles := 0, 0
+		for taken < 5000 {
+			switch k := random.IntN(10); {
+			case k < 4 && !out.full():
+				rail := random.IntN(3)
+				under = append(under, flying{out.add(piece{op: op, rail: int8(rail), state: pieceSent}), rail})
+			case k == 4 && random.IntN(20) == 0:
+				if n := out.leave(random.IntN(3)); n > out.waiting {
+					t.Fatalf("%d pieces are left and %d wait", n, out.waiting)
+				}
+			case k == 5 && out.waiting > 0:
+				n, rail := out.again(), random.IntN(3)
+				under = append(under, flying{n, rail})
+				out.sent(n, rail)
+			case len(under) > 0:
+				i := random.IntN(len(under))
+				f := under[i]
+				under[i] = under[len(under)-1]
+				under = under[:len(under)-1]
+				if in.fresh(f.number) {
+					in.keep(f.number, arrival{})
+				} else {
+					if int32(f.number-in.next) >= window {
+						t.Fatalf("piece %d comes when it is the turn of %d: that is beyond the window", f.number, in.next)
+					}
+					doubles++
+				}
+				if out.has(f.number) && !out.at(f.number).again {
+					out.settle(f.number)
+				}
+				for e := in.turn(); e != nil; e = in.turn() {
+					in.taken(e)
+					taken++
+				}
+			}
+			if in.owes() || random.IntN(50) == 0 {
+				out.acknowledged(in.tell())
+				for n, ok := out.taken(); ok; n, ok = out.taken() {
+					if int32(in.next-n) <= 0 {
+						t.Fatalf("piece %d counts as taken when it is the turn of %d", n, in.next)
+					}
+					out.settle(n)
+				}
+			}
+		}
+		if doubles == 0 {
+			t.Error("no piece came twice, so nothing was shown")
+		}
+		if uint32(taken) != in.next-start || in.held < 0 || out.doubles < 0 || out.waiting < 0 {
+			t.Errorf("%d pieces were taken, it is the turn of %d, %d are held, %d wait", taken, in.next, in.held, out.waiting)
+		}
+	}
+}
+
+// TestAcknowledgementsOfThePast do not move anything.
+func TestAcknowledgementsOfThePast(t *testing.T) {
+	o := outgoing{ring: new(pieces), first: 70_000, next: 70_100, turn: 70_050}
+	for _, v := range []struct {
+		ack  uint32
+		want uint32
+	}{{70_050, 70_050}, {70_049, 70_050}, {0, 70_050}, {70_101, 70_050}, {70_060, 70_060}, {70_055, 70_060}, {70_100, 70_100}} {
+		o.acknowledged(uint16(v.ack))
+		if o.turn != v.want {
+			t.Errorf("after an acknowledgement of %d it is the turn of %d, expected %d", v.ack, o.turn, v.want)
+		}
+	}
+}
