@@ -322,6 +322,9 @@ func (b *page) peers(s *Summary) {
 }
 
 func (b *page) network(s *Summary) {
+	if v := s.Values["segments.retransmitted"]; v.Sum > 0 {
+		b.entry("TCP", "%s segments retransmitted%s", grouped(v.Sum), most(v, grouped))
+	}
 	sent := s.Values["datagrams.sent"]
 	if sent.Sum == 0 {
 		return

@@ -23,7 +23,7 @@ func job() []*Counters {
 			OffersMade: 100, OffersUsed: 90, OffersWithheld: 7,
 			PeersTalkedTo: 3, "peers.rings": n % 3, "connections.rc": 2, "connections.made": 4, "connections.closed": n / 2,
 			"connections.sockets": 1, "receive.low-water": n / 3,
-			"datagrams.sent": 2000, "datagrams.retransmitted": 2 * n, "datagrams.duplicate": 1, "datagrams.refused": 0,
+			"datagrams.sent": 2000, "datagrams.retransmitted": 2 * n, "datagrams.duplicate": 1, "datagrams.refused": 0, "segments.retransmitted": n,
 			"memory.receive": 640 << 10, "memory.rings": (n % 3) << 19, MemoryLinks: n << 10, MemoryUnexpected: n << 16,
 			MemoryRegistered: 64 << 20, MemoryKernel: 1 << 20, "memory.spare": 100 << 10,
 		} {

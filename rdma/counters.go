@@ -46,4 +46,6 @@ const (
 	DatagramsRetransmitted Counter = "datagrams.retransmitted" // of those sent
 	DatagramsDuplicate     Counter = "datagrams.duplicate"     // of those received, came before
 	DatagramsRefused       Counter = "datagrams.refused"       // damaged, forged, or of another job
+
+	SegmentsRetransmitted Counter = "segments.retransmitted" // by TCP, over the connections that are open
 )

@@ -24,7 +24,7 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	if d.closed {
 		return
 	}
-	open, state, kernel := uint64(0), uint64(0), uint64(0)
+	open, state, kernel, again := uint64(0), uint64(0), uint64(0), uint64(0)
 	queues := map[*receiveQueue]bool{}
 	for _, q := range d.queues {
 		state += q.memory()
@@ -32,10 +32,14 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 		if q.state == connected {
 			open++
 			kernel += kernelMemory(q.fd)
+			if info, err := unix.GetsockoptTCPInfo(q.fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+				again += uint64(info.Total_retrans)
+			}
 		}
 	}
 	add(rdma.ConnectionsRC, open)
 	add(rdma.Sockets, open+1) // and the one that listens
+	add(rdma.SegmentsRetransmitted, again)
 	add(rdma.MemoryKernel, kernel)
 	state += uint64(len(d.buffers)+d.lentOut) * ioBuffer
 	add(rdma.MemoryConnections, state)

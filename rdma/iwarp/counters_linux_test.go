@@ -19,6 +19,9 @@ func TestCountOfConnections(t *testing.T) {
 	if a[rdma.ConnectionsRC] != 4 || b[rdma.ConnectionsRC] != 12 || b[rdma.Sockets] != 13 {
 		t.Errorf("4 and 12 connections: %v and %v", a, b)
 	}
+	if n, told := a[rdma.SegmentsRetransmitted]; n != 0 || !told {
+		t.Errorf("the loopback interface loses nothing, and %d segments were sent again", n)
+	}
 	each := (b[rdma.MemoryConnections] - a[rdma.MemoryConnections]) / 8
 	if each < 1<<8 || each > 1<<20 {
 		t.Errorf("a connection takes %d bytes: more than a header, and less than a megabyte", each)
