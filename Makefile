@@ -21,7 +21,7 @@ TESTS       ?=
 PEERS       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz lint cross explore prove bench-peers bench-verbs-loss bench-verbs-vm ofi test-hosts test-launchers test-verbs-vm interop-siw ci clean
+.PHONY: help build test race multi multi-race fuzz lint cross explore prove bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-hosts test-channels test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,18 @@ ofi: ## test the device on libfabric, and messages over it between processes
 	for provider in net 'tcp;ofi_rxm'; do for n in 1 3; do \
 		MUSTER_NETWORK="ofi:$$provider" timeout -k 10 $(TIMEOUT) $(BIN)/muster-ofi run -n $$n $(BIN)/mpi.ofi.test -test.timeout $(TIMEOUT) $(TESTS); \
 	done; done
+
+iwarp: build ## messages over software iWARP between processes: datagrams, connections, both, with rings
+	@set -eux; \
+	$(GO) test -c -o $(BIN)/mpi.test ./mpi; \
+	cd mpi; export MUSTER_NETWORK=iwarp MUSTER_NO_SHARED_MEMORY=1; \
+	for how in 'hybrid srq' 'rc few' 'rd rings'; do set -- $$how; \
+		MUSTER_CHANNEL=$$1 MUSTER_EAGER=$$2 timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n 3 $(BIN)/mpi.test -test.timeout $(TIMEOUT) $(TESTS); \
+	done
+
+test-channels: ## lose packets, cut cables, flood, stop and kill ranks on hosts of a lab (needs root)
+	$(GO) vet -tags channels ./tests/channels
+	$(GO) test -tags channels -count 1 -timeout 600s -v ./tests/channels
 
 test-hosts: ## run the tests on four hosts: network namespaces (needs root)
 	@$(HAVE_OFI); CGO_ENABLED=1 $(GO) test -tags ofi -count 1 -timeout 600s -v ./tests/hosts
