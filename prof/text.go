@@ -322,6 +322,7 @@ func (b *page) peers(s *Summary) {
 }
 
 func (b *page) network(s *Summary) {
+	b.rails(s)
 	if v := s.Values["segments.retransmitted"]; v.Sum > 0 {
 		b.entry("TCP", "%s segments retransmitted%s", grouped(v.Sum), most(v, grouped))
 	}
@@ -335,6 +336,30 @@ func (b *page) network(s *Summary) {
 		b.entry("", "%s came twice, %s were refused", grouped(double), grouped(bad))
 	}
 }
+
+// rails shows how the volume was spread over several interfaces.
+func (b *page) rails(s *Summary) {
+	var names []string
+	for name := range s.Values {
+		if rail, ok := strings.CutPrefix(string(name), railBytes); ok {
+			names = append(names, rail)
+		}
+	}
+	slices.Sort(names)
+	var parts []string
+	for _, rail := range names {
+		parts = append(parts, rail+" "+size(s.Values[Name(railBytes+rail)].Sum))
+	}
+	if left := s.Values["rails.left"].Sum; left > 0 {
+		parts = append(parts, fmt.Sprintf("left %s times, used again %s", grouped(left), grouped(s.Values["rails.back"].Sum)))
+	}
+	if len(parts) > 0 {
+		b.list("rails", parts)
+	}
+}
+
+// railBytes stands before the name of a rail in the name of its volume.
+const railBytes = "rail-bytes."
 
 func (b *page) pairs(s *Summary) {
 	var parts []string

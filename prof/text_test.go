@@ -24,6 +24,7 @@ func job() []*Counters {
 			PeersTalkedTo: 3, "peers.rings": n % 3, "connections.rc": 2, "connections.made": 4, "connections.closed": n / 2,
 			"connections.sockets": 1, "receive.low-water": n / 3,
 			"datagrams.sent": 2000, "datagrams.retransmitted": 2 * n, "datagrams.duplicate": 1, "datagrams.refused": 0, "segments.retransmitted": n,
+			"rail-bytes.eth0": 300 << 20, "rail-bytes.eth1": 200 << 20, "rails.left": n / 4, "rails.back": n / 4,
 			"memory.receive": 640 << 10, "memory.rings": (n % 3) << 19, MemoryLinks: n << 10, MemoryUnexpected: n << 16,
 			MemoryRegistered: 64 << 20, MemoryKernel: 1 << 20, "memory.spare": 100 << 10,
 		} {
