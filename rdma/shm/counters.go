@@ -15,6 +15,7 @@ var _ rdma.CountingDevice = (*Device)(nil)
 
 // Count tells what the device holds.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
+	add(rdma.LowWater, d.lowWaters)
 	if d.closed {
 		return
 	}

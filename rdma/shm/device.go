@@ -89,6 +89,8 @@ type Device struct {
 	// meanwhile. Poll runs beside neither and does without.
 	mu sync.Mutex
 
+	lowWaters uint64 // times that few receive buffers were left
+
 	cfg   Config
 	attr  rdma.Attr
 	addr  rdma.Addr

@@ -152,6 +152,7 @@ func (d *Device) pollLowWater(out []rdma.Completion) int {
 		return 0
 	}
 	d.recv.low = false
+	d.lowWaters++
 	out[0] = rdma.Completion{Op: rdma.OpLowWater, Len: uint64(d.recv.count())}
 	return 1
 }
