@@ -94,7 +94,7 @@ func named(name string, like []string) bool {
 }
 
 // Choose takes the interfaces that should be rails and says of each why or why not. want
-// names the ones to take, by name or by a network such as 10.1.0.0/16; empty: those that
+// names the ones to take, by name, address or a network such as 10.1.0.0/16; empty: those that
 // lead to other hosts by all that can be told here. Something that is named and is not
 // there is an error.
 func Choose(list []Interface, want []string) ([]Candidate, error) {
@@ -169,13 +169,13 @@ func (c *Candidate) usable() (best netip.Prefix) {
 	return best
 }
 
-// is tells whether a word names the interface: by its name, or by a network that one of
-// its addresses is in, which is then the address to use.
+// is tells whether a word names the interface: by its name, its address, or a network that
+// the address is in.
 func (c *Candidate) is(word string) bool {
 	if !c.Up || !c.Address.IsValid() {
 		return false
 	}
-	if c.Name == word {
+	if c.Name == word || c.Address.Addr().String() == word {
 		return true
 	}
 	network, err := netip.ParsePrefix(word)

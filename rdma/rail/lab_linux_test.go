@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -286,9 +287,18 @@ func TestTwoCables(t *testing.T) {
 		}
 	}
 	t.Run("rate", func(t *testing.T) {
-		one, _, _ := labRun(t, l, l.Device(0), time.Second, nil)
-		two, _, counts := labRun(t, l, "", time.Second, nil)
-		t.Logf("Writes of 1 MB: %.1f MB/s over one cable, %.1f MB/s over two: × %.2f; MB, left, back: %v", one, two, two/one, counts)
+		var ones, twos []float64
+		var counts [2][3]int
+		for range 3 { // in turns, because the machine may have other work
+			one, _, _ := labRun(t, l, l.Device(0), 500*time.Millisecond, nil)
+			two, pause, c := labRun(t, l, "", 500*time.Millisecond, nil)
+			t.Logf("Writes of 1 MB: %.1f MB/s over one cable, %.1f MB/s over two, longest pause %d ms; MB, left, back: %v", one, two, pause, c)
+			ones, twos, counts = append(ones, one), append(twos, two), c
+		}
+		slices.Sort(ones)
+		slices.Sort(twos)
+		one, two := ones[1], twos[1]
+		t.Logf("in the median %.1f MB/s over one and %.1f MB/s over two: × %.2f", one, two, two/one)
 		if counts[0][0] == 0 || counts[1][0] == 0 {
 			t.Errorf("a cable carried nothing: %v", counts)
 		}
