@@ -79,8 +79,9 @@ type Config struct {
 	// over any Ethernet), or "none". Default: libfabric if the program was built with
 	// it and the host has it, else iwarp; muster explain network tells.
 	Network string `env:"MUSTER_NETWORK"`
-	// Interface is the network interface between hosts, or its address. Default:
-	// chosen; muster explain network tells how.
+	// Interface is the network interface between hosts, or its address or network. For
+	// network iwarp it may be several, separated by commas: they are used together.
+	// Default: chosen; muster explain network tells how.
 	Interface string `env:"MUSTER_INTERFACE"`
 	// NoSharedMemory sends messages over the network even between ranks of one
 	// host. Default false.

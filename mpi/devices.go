@@ -7,7 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +17,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/hybrid"
 	"github.com/muster-mpi/muster/rdma/ofi"
+	"github.com/muster-mpi/muster/rdma/rail"
 	"github.com/muster-mpi/muster/rdma/shm"
 )
 
@@ -107,7 +108,8 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 }
 
 // openSoftware opens the device that needs nothing but Ethernet: software iWARP. The
-// key of the job is drawn by rank 0 and travels through the launcher.
+// key of the job is drawn by rank 0 and travels through the launcher. Several interfaces
+// that lead to other hosts are rails of one device.
 func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, error) {
 	fail := func(err error) (rdma.Device, error) {
 		return nil, fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w", client.Rank(), client.Host(), why, err)
@@ -116,19 +118,61 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	if err != nil {
 		return fail(err)
 	}
-	var at netip.Addr
-	if at, err = networkAddress(cfg.Interface, client.LocalSize() < client.Size()); err != nil {
-		return fail(err)
-	}
-	c := hybrid.Config{Name: uint32(client.Rank()), Address: at, JobKey: key, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections}
-	if cfg.Eager == eagerFew {
-		c.ConnectionBuffers = fewBuffers
-	}
-	dev, err := hybrid.Open(c)
+	candidates, err := chooseRails(cfg, client.LocalSize() < client.Size())
 	if err != nil {
 		return fail(err)
 	}
+	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections}
+	if cfg.Eager == eagerFew {
+		c.ConnectionBuffers = fewBuffers
+	}
+	var rails []rail.Rail
+	for _, r := range candidates {
+		if !r.Taken {
+			continue
+		}
+		c.Address = r.Address.Addr()
+		dev, err := hybrid.Open(c)
+		if err != nil {
+			for _, open := range rails {
+				open.Device.Close()
+			}
+			return fail(fmt.Errorf("%s: %w", r.Name, err))
+		}
+		rails = append(rails, rail.Rail{Name: r.Name, Network: r.Network(), Device: dev})
+	}
+	if len(rails) == 1 {
+		return rails[0].Device, nil
+	}
+	dev, err := rail.Open(rail.Config{Rails: rails, Name: uint32(client.Rank())})
+	if err != nil {
+		for _, open := range rails {
+			open.Device.Close()
+		}
+		return fail(err)
+	}
 	return dev, nil
+}
+
+// chooseRails tells which interfaces software iWARP uses, and why. A job on one host
+// needs none of them.
+func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
+	list, err := rail.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	var want []string
+	switch {
+	case cfg.Interface != "":
+		want = strings.Split(cfg.Interface, ",")
+	case !apart:
+		want = []string{"127.0.0.0/8"}
+	}
+	candidates, err := rail.Choose(list, want)
+	if err == nil && !slices.ContainsFunc(candidates, func(c rail.Candidate) bool { return c.Taken }) {
+		err = fmt.Errorf("no interface leads to other hosts: %s", rail.Summary(candidates))
+	}
+	return candidates, err
 }
 
 // channels are the names of Config.Channel.
@@ -199,6 +243,22 @@ func CardsFetched(c *Comm) int { return c.e.CardsFetched() }
 
 // Offer is a way to communicate between hosts that this host has.
 type Offer = ofi.Offer
+
+// SoftwareNetwork tells over which interfaces of this host software iWARP would carry
+// messages between hosts: a line that sums it up, and a table of all interfaces with
+// what is thought of each.
+func SoftwareNetwork(cfg *Config) (line, table string, err error) {
+	candidates, err := chooseRails(cfg, true)
+	if candidates == nil {
+		return "", "", err
+	}
+	var b strings.Builder
+	_ = rail.Table(&b, candidates) // a Builder takes everything
+	return rail.Summary(candidates), b.String(), err
+}
+
+// ErrNoLibfabric is what NetworkOffers says of a program, or a host, without it.
+var ErrNoLibfabric = ofi.ErrMissing
 
 // NetworkOffers lists the ways to communicate between hosts, which of them a
 // configuration takes, and why. version is that of libfabric.

@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -48,7 +49,13 @@ func explainNetwork(w io.Writer, cfg *mpi.Config, all bool) error {
 		fmt.Fprintln(w, "no network: MUSTER_NETWORK is none; a job has to run on one host")
 		return nil
 	}
+	if cfg.Network == "iwarp" {
+		return explainSoftware(w, cfg, "MUSTER_NETWORK is iwarp")
+	}
 	offers, version, err := mpi.NetworkOffers(cfg)
+	if errors.Is(err, mpi.ErrNoLibfabric) && cfg.Network == "" {
+		return explainSoftware(w, cfg, err.Error())
+	}
 	if err != nil {
 		return fmt.Errorf("explain: network: %w", err)
 	}
@@ -88,6 +95,20 @@ func explainNetwork(w io.Writer, cfg *mpi.Config, all bool) error {
 	if hidden > 0 {
 		fmt.Fprintf(w, "\n%d offers of connected and plain datagram endpoints are not shown; --all shows them\n", hidden)
 	}
+	return nil
+}
+
+// explainSoftware tells of the network that needs no library.
+func explainSoftware(w io.Writer, cfg *mpi.Config, why string) error {
+	fmt.Fprintf(w, "taken: software iWARP, channel %s: %s\n", cmp.Or(cfg.Channel, "hybrid"), why)
+	line, table, err := mpi.SoftwareNetwork(cfg)
+	if table != "" {
+		fmt.Fprintf(w, "%s\n\n%s", line, table)
+	}
+	if err != nil {
+		return fmt.Errorf("explain: network: %w", err)
+	}
+	fmt.Fprintln(w, "\nInterfaces of the same network on two hosts form a rail. That each leads to the other\nhost is proved when two ranks first talk; muster doctor --hosts tries it before.")
 	return nil
 }
 
