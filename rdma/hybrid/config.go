@@ -44,7 +44,8 @@ type Config struct {
 	Address netip.Addr
 	// JobKey is the secret that all processes of the job share.
 	JobKey []byte
-	// Encrypt makes what is sent unreadable to others. Peers must have the same setting.
+	// Encrypt makes what is sent unreadable to others, by datagram and by connection. Peers
+	// must have the same setting.
 	Encrypt bool
 	// Channel says what carries messages. The zero value is Hybrid.
 	Channel Channel
@@ -52,10 +53,12 @@ type Config struct {
 	// MaxConnections is the most connections at a time. 0: 16. A connection costs about
 	// 100 KB and a socket. Connections knows no limit.
 	MaxConnections int
-	// BusyAfter is how many messages a peer must exchange with us, of late, to earn a
-	// connection; each 4 KB of a long one count as one. What lies back by an Interval
-	// counts half. 0: 512.
+	// BusyAfter is how many full datagrams a peer must exchange with us, of late, to earn a
+	// connection. What lies back by an Interval counts half. 0: 512. Messages that do not
+	// fill a datagram earn nothing: datagrams carry them as fast, and without a socket.
 	BusyAfter int
+	// CountMessages lets every message count as one datagram more, short ones too.
+	CountMessages bool
 	// Margin is how many times as busy a peer must be as the least busy one that has a
 	// connection, to take its place. 0: 2.
 	Margin int
@@ -105,7 +108,7 @@ func (c *Config) complete() error {
 		c.Address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	if c.Channel == Connections {
-		c.MaxConnections, c.BusyAfter = math.MaxInt, 1
+		c.MaxConnections, c.BusyAfter, c.CountMessages = math.MaxInt, 1, true
 	}
 	switch {
 	case c.Channel >= channels:
@@ -119,7 +122,17 @@ func (c *Config) complete() error {
 }
 
 func (c *Config) rules() rules {
-	return rules{most: c.MaxConnections, earn: uint32(min(c.BusyAfter, 1<<30)), margin: uint32(min(c.Margin, 1<<10)), tire: c.tire}
+	r := rules{most: c.MaxConnections, piece: c.Datagram, earn: uint32(min(c.BusyAfter, 1<<30)), margin: uint32(min(c.Margin, 1<<10)), tire: c.tire}
+	if r.piece == 0 { // as package dgram has it
+		r.piece = 1500 - 28
+		if c.Address.IsLoopback() {
+			r.piece = 16 << 10
+		}
+	}
+	if c.CountMessages {
+		r.short = 1
+	}
+	return r
 }
 
 // openDevices opens the devices below.
@@ -129,7 +142,7 @@ func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
 	if err != nil || c.Channel == Datagrams {
 		return rd, nil, err
 	}
-	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, NoThread: c.NoThread})
+	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoThread: c.NoThread})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago
 		return nil, nil, err

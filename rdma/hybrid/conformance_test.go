@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 }
 
 // restless moves peers up after a few messages, and down after a few more.
-var restless = Config{BusyAfter: 4, tire: 12, MaxConnections: 3, Interval: time.Millisecond}
+var restless = Config{CountMessages: true, BusyAfter: 4, tire: 12, MaxConnections: 3, Interval: time.Millisecond}
 
 func openTest(t testing.TB, c Config) *Device {
 	t.Helper()

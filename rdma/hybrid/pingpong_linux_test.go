@@ -2,6 +2,7 @@ package hybrid
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"sync"
 	"testing"
@@ -11,9 +12,9 @@ import (
 	"github.com/muster-mpi/muster/rdma/iwarp"
 )
 
-// BenchmarkPingPong shows what it costs that one device is made of two: a round trip of 8
-// bytes over this device, beside one over the device below. One goroutine polls both ends,
-// so it is the work that is measured, not the waking up.
+// BenchmarkPingPong shows what it costs that one device is made of two: a round trip of
+// some lengths over this device, beside one over the device below. One goroutine polls
+// both ends, so it is the work that is measured, not the waking up.
 func BenchmarkPingPong(b *testing.B) {
 	key := []byte("the key of the test")
 	hybrid := func(c Config) func(testing.TB) rdma.Device {
@@ -40,19 +41,21 @@ func BenchmarkPingPong(b *testing.B) {
 			return d
 		}},
 		{"rc", hybrid(Config{Channel: Connections})},
-		{"hybrid moved", hybrid(Config{BusyAfter: 32})},
+		{"hybrid moved", hybrid(Config{CountMessages: true, BusyAfter: 32})},
 	} {
-		b.Run(v.name, func(b *testing.B) {
-			ends := [2]rdma.Device{v.open(b), v.open(b)}
-			pingPong(b, ends)
-			for _, d := range ends {
-				_ = d.Close() // the cleanup of openTest closes it again, which is harmless
-			}
-		})
+		for _, size := range []int{8, 2 << 10, 8 << 10, 48 << 10} {
+			b.Run(fmt.Sprintf("%s/%d", v.name, size), func(b *testing.B) {
+				ends := [2]rdma.Device{v.open(b), v.open(b)}
+				pingPong(b, ends, size)
+				for _, d := range ends {
+					_ = d.Close() // the cleanup of openTest closes it again, which is harmless
+				}
+			})
+		}
 	}
 }
 
-func pingPong(b *testing.B, ends [2]rdma.Device) {
+func pingPong(b *testing.B, ends [2]rdma.Device, size int) {
 	kind := rdma.RD
 	if ends[0].Attr().Transports&kind == 0 {
 		kind = rdma.RC
@@ -76,7 +79,10 @@ func pingPong(b *testing.B, ends [2]rdma.Device) {
 	var wrs [2][1]rdma.SendWR
 	var wg sync.WaitGroup
 	for i := range ends {
-		wrs[i][0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 8}
+		wrs[i][0] = rdma.SendWR{Op: rdma.OpSend, HeadLen: 8, Body: rdma.MemOf(make([]byte, size-8))}
+		if size <= 256 {
+			wrs[i][0].Flags = rdma.Inline
+		}
 		if kind == rdma.RC {
 			wg.Go(func() {
 				if err := qps[i].Connect(context.Background(), qps[1-i].Addr()); err != nil {
@@ -101,8 +107,13 @@ func pingPong(b *testing.B, ends [2]rdma.Device) {
 			cqs[from].Poll(out[:])
 			cqs[1-from].Poll(out[:])
 		}
-		for cqs[1-from].Poll(out[:]) == 0 {
-			cqs[from].Poll(out[:]) // it may have to send again
+		for got := false; !got; {
+			for _, c := range out[:cqs[1-from].Poll(out[:])] {
+				got = got || c.Op == rdma.OpRecv
+			}
+			if !got {
+				cqs[from].Poll(out[:]) // it may have more of it to send
+			}
 		}
 	}
 	for range 3000 { // until peers that are to be moved are

@@ -2,9 +2,12 @@ package hybrid
 
 import "github.com/muster-mpi/muster/rdma"
 
-// Who earns a connection. Every message, either way, earns its peer points: one, and one
-// more for every 4 KB. Points are halved at every tick, so they tell how busy a peer has
-// been of late. A peer with enough of them gets a connection. When all are taken, it gets
+// Who earns a connection. What a connection saves is the cutting: a message that is longer
+// than a datagram goes over it in one piece, as TCP sees it, with receipts that are the
+// kernel's business. A message that fits one datagram is as fast without. So a message,
+// either way, earns its peer a point for every datagram that it fills; points are halved at
+// every tick, and tell how busy a peer has been of late. A peer with enough of them
+// gets a connection. When all are taken, it gets
 // one only if it is clearly busier than the least busy peer that has one, which then goes
 // back to datagrams; otherwise it is refused, and rests for some ticks before it may ask
 // again, longer each time. The margin and the rest keep two peers of the same kind from
@@ -13,15 +16,14 @@ import "github.com/muster-mpi/muster/rdma"
 // Nothing here knows a clock or a device: the shell counts, calls tick, and does what
 // consider says.
 
-const (
-	pointBytes = 4 << 10 // of a message that earn another point
-	longest    = 6       // doublings of a rest
-)
+const longest = 6 // doublings of a rest
 
 // rules are the numbers of the policy.
 type rules struct {
 	most   int    // connections
-	earn   uint32 // points that earn one
+	piece  int    // bytes that earn a point
+	short  uint32 // points that a message earns beside
+	earn   uint32 // points that earn a connection
 	margin uint32 // a newcomer has so many times the points of who must go
 	// tire, if not 0, is the number of points after which a connection is closed again, used
 	// or not. Tests use it to keep peers moving.
@@ -64,7 +66,10 @@ func (p *policy) meet(s *standing, peer rdma.PeerID) {
 // use counts a message. It is true if the peer may ask for a connection, or has tired of
 // the one it has.
 func (p *policy) use(s *standing, length int) bool {
-	earned := uint32(1 + length/pointBytes)
+	earned := p.short + uint32(length/p.piece)
+	if earned == 0 {
+		return false
+	}
 	s.points = min(s.points+earned, 1<<30)
 	if s.holds {
 		s.since += earned

@@ -37,7 +37,7 @@ func talk(p *policy, s *standing, messages, length int) (v verdict) {
 }
 
 func TestPolicy(t *testing.T) {
-	usual := rules{most: 2, earn: 100, margin: 2}
+	usual := rules{most: 2, piece: 4 << 10, short: 1, earn: 100, margin: 2}
 	for _, v := range []struct {
 		name string
 		run  func(t *testing.T)
@@ -65,6 +65,16 @@ func TestPolicy(t *testing.T) {
 			p, s := stage(usual, 1)
 			if talk(p, s[0], 6, 64<<10); !s[0].holds {
 				t.Errorf("it did not rise with 384 KB: %+v", *s[0])
+			}
+		}},
+		{"short messages alone count nothing, unless they are to", func(t *testing.T) {
+			r := usual
+			r.short = 0
+			p, s := stage(r, 2)
+			talk(p, s[0], 10000, 4<<10-1)
+			talk(p, s[1], 100, 4<<10)
+			if s[0].holds || !s[1].holds {
+				t.Errorf("the connections are %v %v, want false and true", s[0].holds, s[1].holds)
 			}
 		}},
 		{"an equal does not take the place", func(t *testing.T) {
@@ -147,7 +157,7 @@ func FuzzPolicy(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 0, 0, 0, 7, 7, 255, 13, 1, 1, 1, 64, 65, 66})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		const peers = 6
-		p, s := stage(rules{most: 2, earn: 8, margin: 2}, peers)
+		p, s := stage(rules{most: 2, piece: 4 << 10, short: 1, earn: 8, margin: 2}, peers)
 		for _, b := range script {
 			one := s[b%peers]
 			switch b / peers % 6 {

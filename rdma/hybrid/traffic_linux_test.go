@@ -152,7 +152,20 @@ func arrived(nodes []*node) func() bool {
 
 // TestBusyPeerIsMoved lets two of three nodes talk much: they are moved, the third is not.
 func TestBusyPeerIsMoved(t *testing.T) {
-	nodes := newNodes(t, 3, Config{BusyAfter: 40})
+	for _, v := range []struct {
+		name string
+		cfg  Config
+	}{
+		{"plain", Config{CountMessages: true, BusyAfter: 40}},
+		{"encrypted", Config{CountMessages: true, BusyAfter: 40, Encrypt: true}},
+		{"with own buffers", Config{CountMessages: true, BusyAfter: 40, ConnectionBuffers: 8}},
+	} {
+		t.Run(v.name, func(t *testing.T) { busyPeerIsMoved(t, v.cfg) })
+	}
+}
+
+func busyPeerIsMoved(t *testing.T, cfg Config) {
+	nodes := newNodes(t, 3, cfg)
 	nodes[0].send(2)
 	exchange(t, "both directions are moved", nodes, 0, 1, func() bool {
 		return nodes[0].carriedBy(1) == byConnection && nodes[1].carriedBy(0) == byConnection
@@ -176,7 +189,7 @@ func TestBusyPeerIsMoved(t *testing.T) {
 // room for two connections.
 func TestConnectionsAreBounded(t *testing.T) {
 	const most = 2
-	nodes := newNodes(t, 5, Config{BusyAfter: 30, MaxConnections: most, Interval: 2 * time.Millisecond})
+	nodes := newNodes(t, 5, Config{CountMessages: true, BusyAfter: 30, MaxConnections: most, Interval: 2 * time.Millisecond})
 	for to := 1; to < len(nodes); to++ {
 		exchange(t, "the peer that is busy now has a connection", nodes, 0, to, func() bool {
 			if open := nodes[0].dev.policy.open; open > most {
@@ -198,7 +211,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 // TestBrokenConnectionLosesNothing breaks a connection that has delivered everything, by a
 // forged access, again and again. Messages go on.
 func TestBrokenConnectionLosesNothing(t *testing.T) {
-	nodes := newNodes(t, 2, Config{BusyAfter: 10, Interval: time.Millisecond})
+	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond})
 	a, b := nodes[0], nodes[1]
 	var body [8]byte
 	for round := range 3 {
@@ -235,7 +248,7 @@ func TestBrokenConnectionLosesNothing(t *testing.T) {
 // TestLostMessagesAreTold cuts a connection that has taken messages which the peer has not
 // got: the sender is told, by an error that names the peer.
 func TestLostMessagesAreTold(t *testing.T) {
-	nodes := newNodes(t, 2, Config{BusyAfter: 10, Interval: time.Millisecond})
+	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond})
 	a, b := nodes[0], nodes[1]
 	exchange(t, "both are moved", nodes, 0, 1, func() bool {
 		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
@@ -258,7 +271,7 @@ func TestLostMessagesAreTold(t *testing.T) {
 
 // TestSteadyStateAllocatesNothing sends over a connection.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	nodes := newNodes(t, 2, Config{BusyAfter: 10})
+	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10})
 	a, b := nodes[0], nodes[1]
 	exchange(t, "both are moved", nodes, 0, 1, func() bool {
 		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
