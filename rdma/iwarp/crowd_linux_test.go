@@ -29,7 +29,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 			t.Fatal(err)
 		}
 		e := newEnd(t, Config{NoThread: true})
-		if err := errors.Join(join(qp, e.qp, 5*time.Second)); err != nil {
+		if err := errors.Join(join(qp, e.qp, 20*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		c.qps, c.ends = append(c.qps, qp), append(c.ends, e)

@@ -32,14 +32,14 @@ func readable(t testing.TB, fd int, limit time.Duration) bool {
 func (e *end) idle() {
 	e.t.Helper()
 	cq := e.cq.(rdma.FileCQ)
-	for deadline := time.Now().Add(5 * time.Second); ; {
+	for deadline := time.Now().Add(20 * time.Second); ; {
 		if cq.Sleep(time.Second) == time.Second && !readable(e.t, cq.File(), 0) {
 			return
 		}
 		cq.Awake()
 		e.poll()
 		if time.Now().After(deadline) {
-			e.t.Fatal("after 5 s of polling the queue may still not sleep")
+			e.t.Fatal("after 20 s of polling the queue may still not sleep")
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestAFileTellsWhenToPoll(t *testing.T) {
 				t.Fatalf("NoThread %v: the file is readable before %s", noThread, c.name)
 			}
 			c.do()
-			if !readable(t, cq.File(), 5*time.Second) {
+			if !readable(t, cq.File(), 20*time.Second) {
 				t.Fatalf("NoThread %v: %s and the file is not readable", noThread, c.name)
 			}
 			cq.Awake()
@@ -126,7 +126,7 @@ func TestASleeperIsWokenByWhoMovesItsSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(join(a.qp, qp, 5*time.Second)); err != nil {
+	if err := errors.Join(join(a.qp, qp, 20*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	pollUntil(t, "the connection is complete", func() bool {
@@ -145,7 +145,7 @@ func TestASleeperIsWokenByWhoMovesItsSocket(t *testing.T) {
 		before, while func()
 	}{
 		{"another queue is polled", post, func() {
-			for deadline := time.Now().Add(5 * time.Second); b.cq.(*completionQueue).count == 0; {
+			for deadline := time.Now().Add(20 * time.Second); b.cq.(*completionQueue).count == 0; {
 				other.Poll(nil)
 				if time.Now().After(deadline) {
 					t.Fatal("polling the other queue does not take the message in")
@@ -167,7 +167,7 @@ func TestASleeperIsWokenByWhoMovesItsSocket(t *testing.T) {
 		a.sendSome()
 		a.poll()
 		c.while()
-		if !readable(t, cq.File(), 5*time.Second) {
+		if !readable(t, cq.File(), 20*time.Second) {
 			t.Fatalf("%s and the sleeper is not woken", c.name)
 		}
 		cq.Awake()
@@ -186,7 +186,7 @@ func TestCompletionsCarryThePeer(t *testing.T) {
 			t.Fatal(err)
 		}
 		peers[i] = newEnd(t, Config{})
-		if err := errors.Join(join(qps[i], peers[i].qp, 5*time.Second)); err != nil {
+		if err := errors.Join(join(qps[i], peers[i].qp, 20*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := qps[i].PostRecv([]rdma.RecvWR{{ID: uint64(i), Body: rdma.MemOf(make([]byte, 8))}, {ID: uint64(i), Body: rdma.MemOf(make([]byte, 8))}}); n != 2 || err != nil {

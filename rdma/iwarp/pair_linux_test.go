@@ -63,7 +63,7 @@ func join(a, b rdma.QP, patience time.Duration) (errA, errB error) {
 func newPair(t testing.TB, cfg Config) (a, b *end) {
 	t.Helper()
 	a, b = newEnd(t, cfg), newEnd(t, cfg)
-	if err := errors.Join(join(a.qp, b.qp, 5*time.Second)); err != nil {
+	if err := errors.Join(join(a.qp, b.qp, 20*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	return a, b
@@ -80,12 +80,12 @@ func (e *end) poll() {
 // pollUntil polls the ends until cond holds.
 func pollUntil(t testing.TB, what string, cond func() bool, ends ...*end) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !cond(); {
+	for deadline := time.Now().Add(20 * time.Second); !cond(); {
 		for _, e := range ends {
 			e.poll()
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after 5 s of polling, still not: %s", what)
+			t.Fatalf("after 20 s of polling, still not: %s", what)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func TestStrangersAtTheDoor(t *testing.T) {
 			}
 		}
 	}
-	if err := errors.Join(join(a.qp, b.qp, 5*time.Second)); err != nil {
+	if err := errors.Join(join(a.qp, b.qp, 20*time.Second)); err != nil {
 		t.Errorf("with strangers at the door: %v", err)
 	}
 }
@@ -233,7 +233,7 @@ func TestRanksThatConnectInARing(t *testing.T) {
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	var wg sync.WaitGroup
 	errs := make([]error, n)
@@ -316,7 +316,7 @@ func rawPeer(t *testing.T) (*end, net.Conn, *framer) {
 	if _, err := peer.Write(frame); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if err := e.qp.Connect(ctx, me); err != nil {
 		t.Fatal(err)
@@ -376,7 +376,7 @@ func TestPeersOfAnotherMake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	var wg sync.WaitGroup
 	var errA, errB error
@@ -443,7 +443,7 @@ func TestWaitingBesideOthers(t *testing.T) {
 	for round := range 20 {
 		pollUntil(t, "the queue is idle", cq.Arm, b)
 		woken := make(chan error, 1)
-		go func() { woken <- cq.WaitArmed(5 * time.Second) }()
+		go func() { woken <- cq.WaitArmed(20 * time.Second) }()
 		b.poll() // allowed meanwhile
 		if n, err := a.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 1}}); n != 1 || err != nil {
 			t.Fatal(n, err)

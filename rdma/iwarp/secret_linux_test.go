@@ -16,7 +16,7 @@ var encrypted = Config{Encrypt: true, Key: []byte("a key of the job"), NoThread:
 func (e *end) onTheWire(atLeast int) []byte {
 	e.t.Helper()
 	b := make([]byte, 1<<20)
-	for deadline := time.Now().Add(5 * time.Second); ; {
+	for deadline := time.Now().Add(20 * time.Second); ; {
 		n, _, err := unix.Recvfrom(e.qp.(*queuePair).fd, b, unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		if err == nil && n >= atLeast {
 			return b[:n]
@@ -145,7 +145,7 @@ func TestAHandshakeThatStopsKeepsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := e.qp.(*queuePair)
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		q.dev.mu.Lock()
 		q.dev.tend(time.Now())
 		greeted := q.greeted

@@ -76,8 +76,9 @@ type outbound struct {
 	sealed int // bytes of copied that are in pieces
 	pieces []unix.Iovec
 	at     int
-	bodies int // bytes of the pieces that were not copied
-	most   int // of them, in one system call
+	bodies int  // bytes of the pieces that were not copied
+	most   int  // of them, in one system call
+	borrow bool // some are of answers to Reads
 	msg    unix.Msghdr
 	sent   uint64 // work before this one is out when the pieces are
 	freed  uint64 // work before this one is out
@@ -182,6 +183,7 @@ func (q *queuePair) transmit() {
 				o.copied = q.dev.takeBuffer()
 			}
 			o.copied, o.sealed, o.pieces, o.at, o.bodies = o.copied[:0], 0, o.pieces[:0], 0, 0
+			o.borrow = false
 			if q.build(); len(o.pieces) == 0 {
 				q.dev.giveBuffer(o.copied)
 				o.copied, o.blocked = nil, false
@@ -191,6 +193,7 @@ func (q *queuePair) transmit() {
 		n, err := q.give(o.pieces[o.at:])
 		if err == unix.EAGAIN || err == unix.EINTR {
 			o.blocked = true
+			q.dev.borrowing = q.dev.borrowing || o.borrow
 			return
 		}
 		if err != nil {
@@ -290,8 +293,9 @@ func (o *outbound) room() bool {
 	return cap(o.copied)-len(o.copied) >= fpduMax && cap(o.pieces)-len(o.pieces) >= 4 && o.bodies < o.most
 }
 
-// respond frames a piece of the answer to a Read. It is copied: the peer's program and
-// ours share that memory, and a byte that changes under the CRC would end the stream.
+// respond frames a piece of the answer to a Read. With a CRC it is copied: the peer's
+// program and ours share that memory, and a byte that changes under the CRC would end the
+// stream. Without, it goes from where it is; see settle.
 func (q *queuePair) respond() {
 	o := &q.out
 	h, payload, f := q.stream.Respond(o.segment - ddp.TaggedLen)
@@ -300,7 +304,26 @@ func (q *queuePair) respond() {
 		return
 	}
 	var head [ddp.UntaggedLen]byte
+	if !o.mpa.crc && len(payload) >= zeroCopyAbove {
+		o.borrow = true
+		o.frame(head[:h.Put(head[:])], nil, payload)
+		return
+	}
 	o.frame(head[:h.Put(head[:])], payload, nil)
+}
+
+// settle copies what the socket has not taken, so that nothing leaves of a region that was
+// deregistered but what was in it before (RFC 5042 section 6.2.1).
+func (o *outbound) settle() {
+	if !o.borrow || o.at == len(o.pieces) {
+		return
+	}
+	var rest []byte
+	for i := range o.pieces[o.at:] {
+		rest = append(rest, bytesOf(&o.pieces[o.at+i])...)
+	}
+	clear(o.pieces)
+	o.pieces, o.at, o.borrow = append(o.pieces[:0], pieceOf(rest)), 0, false
 }
 
 // refuse ends the stream because of the Read whose answer is due.
