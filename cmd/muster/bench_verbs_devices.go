@@ -13,6 +13,7 @@ import (
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/dgram"
+	"github.com/muster-mpi/muster/rdma/hybrid"
 	"github.com/muster-mpi/muster/rdma/iwarp"
 	"github.com/muster-mpi/muster/rdma/ofi"
 	"github.com/muster-mpi/muster/rdma/shm"
@@ -29,9 +30,11 @@ func verbsDevices() []verbsDevice {
 	return []verbsDevice{
 		{"rc", "iWARP over TCP", rdma.RC, openIWARP(iwarp.Config{})},
 		{"rc-nocrc", "the same without a CRC", rdma.RC, openIWARP(iwarp.Config{NoCRC: true})},
+		{"rc-tls", "the same under TLS", rdma.RC, openIWARP(iwarp.Config{Encrypt: true})},
 		{"rd", "reliable datagrams over UDP", rdma.RD, openDgram(dgram.Config{})},
 		{"rd-aead", "the same, encrypted", rdma.RD, openDgram(dgram.Config{Encrypt: true})},
 		{"ud", "datagrams over UDP that may be lost", rdma.UD, openDgram(dgram.Config{})},
+		{"hybrid", "rd for everybody and rc for busy peers", rdma.RD, openHybrid},
 		{"shm", "shared memory", rdma.RD, func(at bench.VerbsPlace) (rdma.Device, error) {
 			return shm.Open(shm.Config{Index: at.Side, Peers: 2})
 		}},
@@ -92,4 +95,12 @@ func openDgram(cfg dgram.Config) func(bench.VerbsPlace) (rdma.Device, error) {
 		cfg.Bind, cfg.JobKey = netip.AddrPortFrom(ip, 0), at.Key
 		return dgram.Open(cfg)
 	}
+}
+
+func openHybrid(at bench.VerbsPlace) (rdma.Device, error) {
+	ip, err := netip.ParseAddr(at.Address)
+	if err != nil {
+		return nil, fmt.Errorf("--address %q: %w", at.Address, err)
+	}
+	return hybrid.Open(hybrid.Config{Name: uint32(at.Side), Address: ip, JobKey: at.Key})
 }

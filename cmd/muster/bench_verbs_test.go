@@ -56,7 +56,7 @@ func verbsResults(t *testing.T, out string) []bench.Result {
 
 func TestDevicesTakeTurnsBetweenTwoProcesses(t *testing.T) {
 	dir := t.TempDir()
-	got := muster(t, dir, "bench", "verbs-latency", "--device", "tcp,rc,rd,rd-aead,shm", "--rounds", "2", "--time", "2ms", "--sizes", "64,2K",
+	got := muster(t, dir, "bench", "verbs-latency", "--device", "tcp,rc,rc-tls,rd,rd-aead,hybrid,shm", "--rounds", "2", "--time", "2ms", "--sizes", "64,2K",
 		"--json", "--plot", "latency.svg")
 	if got.status != 0 {
 		t.Fatalf("%+v", got)
@@ -72,11 +72,11 @@ func TestDevicesTakeTurnsBetweenTwoProcesses(t *testing.T) {
 			t.Errorf("a figure is %+v", r)
 		}
 	}
-	if times != 10 || ratios != 8 {
-		t.Errorf("there are %d times and %d ratios, want 10 and 8:\n%s", times, ratios, got.out)
+	if times != 14 || ratios != 12 {
+		t.Errorf("there are %d times and %d ratios, want 14 and 12:\n%s", times, ratios, got.out)
 	}
 	svg, err := os.ReadFile(filepath.Join(dir, "latency.svg"))
-	if err != nil || strings.Count(string(svg), "<polyline") != 5 {
+	if err != nil || strings.Count(string(svg), "<polyline") != 7 {
 		t.Errorf("the picture is %v %s", err, svg)
 	}
 }
