@@ -19,12 +19,15 @@ import (
 // profileText is the value of --profile that prints, and of the flag without one.
 const profileText = "text"
 
+const noProfile = "muster: no profile: the job has failed"
+
 // profileShow is what is done with the profile after the job.
 type profileShow struct {
 	out    io.Writer
 	read   string // the file to read and show; "": none
 	wrote  string // the file that rank 0 writes for the user; "": none
 	remove string // a directory to remove; "": none
+	away   bool   // rank 0 may be on another host
 	quiet  bool
 }
 
@@ -48,6 +51,7 @@ func wantProfile(value string, cfg *launch.Config) (*profileShow, error) {
 	case here:
 		p.wrote = value
 	}
+	p.away = !here
 	cfg.ExtraEnv = append(cfg.ExtraEnv, "MUSTER_PROFILE="+value)
 	cfg.Env = append(cfg.Env, "MUSTER_PROFILE="+value)
 	return p, nil
@@ -60,12 +64,15 @@ func (p *profileShow) show(status int) {
 		file = p.wrote
 	}
 	if file == "" {
+		if p.away && status != 0 {
+			fmt.Fprintln(p.out, noProfile)
+		}
 		return
 	}
 	text, err := os.ReadFile(file)
 	switch {
 	case (err != nil || len(text) == 0) && status != 0:
-		fmt.Fprintln(p.out, "muster: no profile: the job has failed")
+		fmt.Fprintln(p.out, noProfile)
 	case err != nil || len(text) == 0:
 		fmt.Fprintln(p.out, "muster: no profile: rank 0 has written none. Programs that use Muster do, when they leave the job (Finalize, or the end of mpi.Main)")
 	case p.wrote != "":
