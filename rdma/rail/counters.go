@@ -1,66 +1,103 @@
 package rail
 
-// What the device and its rails hold and have done, for rdma.CountingDevice.
-
 import (
+	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/muster-mpi/muster/rdma"
 )
 
+// What the device holds and has done: Count for profiles, with the counters of the rails
+// themselves, and Paths for people who want to know how a peer is reached.
+
 var _ rdma.CountingDevice = (*Device)(nil)
 
-// Counters beside those that all devices have. CountBytes is followed by the name of a
-// rail.
-const (
-	CountBytes rdma.Counter = "rail-bytes."   // that a rail was given, with what stands before each piece
-	CountLeft  rdma.Counter = "rails.left"    // how often a rail was left for a peer
-	CountBack  rdma.Counter = "rails.back"    // how often one was used again
-	CountAgain rdma.Counter = "rails.again"   // pieces that went again over others
-	CountTwice rdma.Counter = "rails.doubles" // pieces that came twice, because of that
-)
-
-// Count tells the counters of the device and of its rails.
+// Count tells what the device and its rails hold and have done.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
+	known := uint64(0)
 	for _, r := range d.rails {
-		if below, ok := r.Device.(rdma.CountingDevice); ok {
-			below.Count(add)
+		if c, ok := r.Device.(rdma.CountingDevice); ok {
+			c.Count(func(name rdma.Counter, value uint64) {
+				if name == rdma.PeersKnown {
+					known = max(known, value) // each rail knows the same ones
+					return
+				}
+				add(name, value)
+			})
 		}
 	}
 	for i, c := range d.Counts() {
-		add(CountBytes+rdma.Counter(d.rails[i].Name), c.Octets)
-		add(CountLeft, c.Left)
-		add(CountBack, c.Back)
-		add(CountAgain, c.Again)
+		add(rdma.Counter("rail-bytes."+d.rails[i].Name), c.Octets)
+		add("rails.left", c.Left)
+		add("rails.back", c.Back)
+		add("rails.again", c.Again)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	add(CountTwice, d.drops.Doubles)
+	add("rails.doubles", d.drops.Doubles)
+	add(rdma.PeersKnown, max(known, uint64(len(d.peers))))
 	if d.closed {
 		return
 	}
-	buffers := uint64(0)
-	for _, list := range [][][]byte{d.small, d.large} {
-		for _, b := range list {
-			buffers += uint64(cap(b))
-		}
-	}
-	add(rdma.MemoryReceive, buffers)
-	peers := uint64(cap(d.peers)) * sizeOf[peer]()
+	add(rdma.MemoryPeers, d.peerMemory())
+	add(rdma.MemorySend, uint64(len(d.small))*smallBuffer+uint64(len(d.large))*uint64(d.attr.MaxSend+commonLen))
+	add(rdma.MemoryTables, uint64(cap(d.regions.list))*sizeOf[region]())
+}
+
+// peerMemory is what is kept of peers, and the memory of those that are busy or were.
+func (d *Device) peerMemory() uint64 {
+	n := uint64(cap(d.peers))*sizeOf[peer]() +
+		uint64(len(d.freePieces))*sizeOf[pieces]() + uint64(len(d.freeStashes))*sizeOf[stash]() +
+		uint64(len(d.freeTickets))*sizeOf[tickets]() + uint64(len(d.freeAsks))*sizeOf[asks]()
 	for _, q := range d.pairs {
 		for _, f := range q.flows {
 			if f == nil {
 				continue
 			}
-			peers += sizeOf[flow]() + uint64(cap(f.paths))*sizeOf[path]()
+			n += sizeOf[flow]() + uint64(len(f.paths))*sizeOf[path]()
+			if f.out.ring != nil {
+				n += sizeOf[pieces]()
+			}
+			if f.in.stash != nil {
+				n += sizeOf[stash]()
+			}
+			if f.asks != nil {
+				n += sizeOf[asks]()
+			}
 			for i := range f.paths {
 				if f.paths[i].tickets != nil {
-					peers += sizeOf[tickets]()
+					n += sizeOf[tickets]()
 				}
 			}
 		}
 	}
-	add(rdma.MemoryPeers, peers)
+	return n
 }
 
 func sizeOf[T any]() uint64 { return uint64(reflect.TypeFor[T]().Size()) }
+
+// Paths tells in one line how a peer is reached: each rail with what is known of it.
+func (d *Device) Paths(id rdma.PeerID) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if int(id) >= len(d.peers) {
+		return fmt.Sprintf("no peer has the handle %d", id)
+	}
+	var words []string
+	for i, r := range d.rails {
+		state := "not reached"
+		for _, q := range d.pairs {
+			if int(id) >= len(q.flows) || q.flows[id] == nil || !q.flows[id].paths[i].reached {
+				continue
+			}
+			p := &q.flows[id].paths[i]
+			state = p.state.String()
+			if p.measured {
+				state = fmt.Sprintf("%s, %.0f MB/s", state, p.speed*1000)
+			}
+		}
+		words = append(words, fmt.Sprintf("%s (%s)", r.Name, state))
+	}
+	return fmt.Sprintf("peer %d over %s", d.peers[id].name, strings.Join(words, ", "))
+}

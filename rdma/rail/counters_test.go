@@ -1,53 +1,44 @@
 package rail
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// counting is a rail that counts.
-type counting struct{ *port }
-
-func (counting) Count(add func(rdma.Counter, uint64)) { add(rdma.DatagramsSent, 5) }
-
-func TestCountOfRails(t *testing.T) {
-	var c Config
-	for _, name := range []string{"eth0", "eth1", "eth2"} {
-		p := &port{attr: rdma.Attr{Name: "virtual", Transports: rdma.RD, MaxSend: 60 << 10}}
-		r := Rail{Name: name, Device: counting{p}}
-		if name == "eth2" {
-			r.Device = p // one that does not count
-		}
-		c.Rails = append(c.Rails, r)
-	}
-	d, err := Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	cq, err := d.NewCQ(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	qp, err := d.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: cq, RecvCQ: cq})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer qp.Close()
-	q := qp.(*pair)
-	for i := range q.rails {
-		q.rails[i].RailCounts = RailCounts{Octets: uint64(100 * (i + 1)), Left: 2, Again: 7}
-	}
-	d.drops.Doubles = 3
+func TestCountersAndPaths(t *testing.T) {
+	wires := []*wire{{latency: 20 * time.Microsecond, speed: 1}, {latency: 20 * time.Microsecond, speed: 1}}
+	w := newWorld(t, 2, wires...)
+	a, b := newParty(t, w, 0, 5), newParty(t, w, 1, 5)
+	meet(t, a, b)
+	a.want = 200
+	run(t, w, wires, time.Second, "messages have come", func() bool { return b.came == a.want && len(a.ended) == int(a.asked) }, a, b)
+	wires[1].cut = true
+	a.want += 50
+	run(t, w, wires, time.Second, "more messages have come", func() bool { return b.came == a.want }, a, b)
 	got := map[rdma.Counter]uint64{}
-	d.Count(func(name rdma.Counter, value uint64) { got[name] += value })
-	for name, want := range map[rdma.Counter]uint64{
-		rdma.DatagramsSent: 10, CountLeft: 6, CountBack: 0, CountAgain: 21, CountTwice: 3,
-		CountBytes + "eth0": 100, CountBytes + "eth1": 200, CountBytes + "eth2": 300,
-	} {
-		if got[name] != want {
-			t.Errorf("%s is %d, want %d", name, got[name], want)
+	a.dev.Count(func(name rdma.Counter, value uint64) { got[name] += value })
+	for _, name := range []rdma.Counter{"rail-bytes.wire0", "rail-bytes.wire1", "rails.left", "rails.again", rdma.PeersKnown, rdma.MemoryPeers, rdma.MemorySend, rdma.MemoryTables} {
+		if got[name] == 0 {
+			t.Errorf("%s is 0", name)
 		}
+	}
+	if line := a.dev.Paths(a.peer); !strings.HasPrefix(line, "peer 1 over wire0 (good") || !strings.Contains(line, "wire1 (left") {
+		t.Errorf("the paths are told as %q", line)
+	}
+	if name, ok := a.dev.NameOf(a.peer); !ok || name != 1 {
+		t.Errorf("the peer is called %d, %v", name, ok)
+	}
+	if _, ok := a.dev.NameOf(99); ok {
+		t.Error("a peer that nobody has seen has a name")
+	}
+}
+
+// TestIdlePeersAreSmall: what a peer costs that is not being talked to.
+func TestIdlePeersAreSmall(t *testing.T) {
+	if n := sizeOf[flow]() + 2*sizeOf[path]() + sizeOf[peer](); n > 640 {
+		t.Errorf("an idle peer on two rails costs %d octets, expected at most 640", n)
 	}
 }
