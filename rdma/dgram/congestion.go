@@ -5,7 +5,8 @@ import "time"
 // Congestion control, for one peer. The delay is the signal: while the round
 // trip is near the least one seen, the window grows; when a queue stands in the
 // path longer than queueTarget, the window shrinks by the excess, once per round
-// trip. Loss shrinks it only when it is more than chance, because a link that
+// trip. Delay alone does not shrink it far: a peer that shares its processor with others
+// answers late over an idle network. Loss shrinks it only when it is more than chance, because a link that
 // drops one datagram in a hundred is no reason to leave it idle. Under heavy
 // incast the window falls below one datagram, and pacing spreads the datagrams
 // over several round trips (the idea is Swift's, Kumar et al., SIGCOMM 2020).
@@ -18,15 +19,16 @@ const (
 	// overhead is what a datagram costs on the way beside its octets.
 	overhead = 256
 
-	firstWindow  = 10       // datagrams (RFC 6928)
-	leastShare   = 1.0 / 32 // of a datagram: the smallest window
-	burst        = 8        // datagrams that may leave back to back
-	paceGain     = 1.25     // faster than the window asks for, so that it is used
-	chanceLoss   = 0.02     // a share of loss that says nothing of queues
-	heavyLoss    = 0.125    // one that says much
-	lossFloor    = 4        // datagrams: loss below half does not shrink the window further
-	delayedCut   = 0.8      // how strongly excess delay shrinks the window
-	deepestCut   = 0.5      // the most that one round trip can take away
+	firstWindow  = 10        // datagrams (RFC 6928)
+	leastShare   = 1.0 / 32  // of a datagram: the smallest window
+	burst        = 8         // datagrams that may leave back to back
+	paceGain     = 1.25      // faster than the window asks for, so that it is used
+	chanceLoss   = 0.02      // a share of loss that says nothing of queues
+	heavyLoss    = 0.125     // one that says much
+	lossFloor    = 4         // datagrams: loss below half does not shrink the window further
+	delayFloor   = 128 << 10 // octets: delay alone does not shrink the window further
+	delayedCut   = 0.8       // how strongly excess delay shrinks the window
+	deepestCut   = 0.5       // the most that one round trip can take away
 	firstTimeout = 20 * time.Millisecond
 	leastTimeout = 2 * time.Millisecond
 	leastProbe   = 400 * time.Microsecond
@@ -142,7 +144,8 @@ func (c *congestion) settled(now time.Duration, came, gone, before int) {
 	if float64(before)+c.unit >= c.window {
 		c.full = true
 	}
-	if c.full && c.lostCost == 0 && c.delayed <= 0 {
+	recovers := c.window < delayFloor
+	if c.full && c.lostCost == 0 && (c.delayed <= 0 || recovers) {
 		if c.window < c.threshold {
 			c.window += float64(came)
 		} else {
@@ -156,19 +159,25 @@ func (c *congestion) settled(now time.Duration, came, gone, before int) {
 
 // endRound judges a round trip and begins the next.
 func (c *congestion) endRound(now time.Duration) {
-	factor, floor := 1.0, c.unit*leastShare
+	factor, floor := 1.0, min(max(delayFloor, lossFloor*c.unit), c.window)
 	if c.delayed > 0 && c.delayed != never {
 		factor = max(1-delayedCut*float64(c.delayed)/float64(c.smoothed), deepestCut)
 	}
 	if c.lostCost > 0 {
 		cut, share := 1.0, c.lostCost/(c.lostCost+c.arrivedCost)
+		if c.lostCost <= c.unit && share < 0.5 {
+			share = 0 // a single one is chance, however few the others were
+		}
 		switch {
 		case share > heavyLoss:
 			cut = max(1-share, deepestCut)
 		case share > chanceLoss:
 			cut = 1 - share/2
 		}
-		if share < 0.5 && factor == 1 {
+		switch {
+		case share >= 0.5 || share > chanceLoss && factor < 1:
+			floor = c.unit * leastShare
+		case share > chanceLoss:
 			floor = min(lossFloor*c.unit, c.window)
 		}
 		factor = min(factor, cut)
@@ -176,9 +185,8 @@ func (c *congestion) endRound(now time.Duration) {
 			c.window += c.unit * min(1, c.arrivedCost/max(c.window, c.unit))
 		}
 	}
-	if factor < 1 {
-		c.window = max(c.window*factor, floor)
-		c.threshold = c.window
+	if less := max(c.window*factor, floor); less < c.window {
+		c.window, c.threshold = less, less
 	}
 	if c.thisRound != never {
 		c.lastRound, c.thisRound = c.thisRound, never
@@ -190,6 +198,6 @@ func (c *congestion) endRound(now time.Duration) {
 // silent is for a peer of whom nothing was heard for two timeouts in a row: what
 // was known of the path is no longer true.
 func (c *congestion) silent() {
-	c.threshold = max(c.window/2, 2*c.unit)
+	c.threshold = max(c.window/2, delayFloor)
 	c.window = c.unit
 }
