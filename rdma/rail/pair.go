@@ -14,6 +14,9 @@ import (
 const (
 	pairDepth = 512  // requests that may be under way by default
 	maxInline = 1024 // such a message is copied, so that it can go again
+	// idlePolls is after how many Polls without anything a rail is asked less often, and
+	// how often then.
+	idlePolls = 8
 )
 
 // railPair is a queue pair of one rail.
@@ -22,6 +25,7 @@ type railPair struct {
 	cq    rdma.CQ
 	srq   rdma.SRQ
 	known []*flow // by the handle that the rail has for the peer
+	idle  int     // Polls in a row in which it had nothing
 	RailCounts
 }
 
@@ -37,6 +41,8 @@ type pair struct {
 	depth   int
 	pending int  // operations of the user that have not ended
 	owing   int  // answers that peers wait for
+	latest  int  // the rail that had something last
+	turn    int  // counts Polls
 	copies  bool // messages are not shown where a rail has them
 	closed  bool
 	loose   []*arrival // kept in this Poll where a rail has them
@@ -251,14 +257,25 @@ func (q *pair) flow(id rdma.PeerID) *flow {
 
 // progress takes in what the rails have, but no more than room messages if it can be
 // avoided: a rail lends them until the next Poll, and what is not shown at once is copied.
-func (q *pair) progress(room int) {
+// A look at a rail costs a system call, so one that has had nothing for a while is asked
+// less often, unless all must be.
+func (q *pair) progress(room int, all bool) {
 	d := q.dev
+	q.turn++
 	for i := range q.rails {
+		r := &q.rails[i]
+		if r.idle > idlePolls && i != q.latest && (q.turn+i)%idlePolls != 0 && !all {
+			continue
+		}
 		batch := d.scratch[:]
 		if !q.copies {
 			batch = d.scratch[:max(min(len(batch), room-q.recvCQ.waiting()), 0)]
 		}
-		q.takeIn(i, batch[:q.rails[i].cq.Poll(batch)])
+		n := r.cq.Poll(batch)
+		if r.idle++; n > 0 {
+			r.idle, q.latest = 0, i
+		}
+		q.takeIn(i, batch[:n])
 	}
 	for i := 0; i < len(q.busy); {
 		f := q.busy[i]

@@ -25,6 +25,7 @@ type queue struct {
 	first  int      // of ready that was not given out
 	lent   [][]byte // memory shown by the last Poll
 	closed bool
+	all    bool // the next Poll asks all rails
 	rest   rest
 	ending sync.Once
 }
@@ -101,6 +102,8 @@ func (c *queue) Poll(out []rdma.Completion) (n int) {
 		return 0
 	}
 	c.awake()
+	all := c.all
+	c.all = false
 	for i := range c.lent {
 		d.giveBack(c.lent[i])
 		c.lent[i] = nil
@@ -109,7 +112,7 @@ func (c *queue) Poll(out []rdma.Completion) (n int) {
 	d.now = d.clock()
 	n = c.give(out)
 	for _, q := range c.pairs {
-		q.progress(len(out) - n)
+		q.progress(len(out)-n, all)
 	}
 	n += c.give(out[n:])
 	for i := c.first; i < len(c.ready); i++ {

@@ -63,7 +63,7 @@ func (c *queue) sleep(limit time.Duration) time.Duration {
 // awake ends the sleep.
 func (c *queue) awake() {
 	if c.rest.asleep {
-		c.rest.asleep = false
+		c.rest.asleep, c.all = false, true
 		c.rest.unsettle()
 	}
 }
