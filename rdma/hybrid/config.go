@@ -54,7 +54,7 @@ type Config struct {
 	// 100 KB and a socket. Connections knows no limit.
 	MaxConnections int
 	// BusyAfter is how many full datagrams a peer must exchange with us, of late, to earn a
-	// connection. What lies back by an Interval counts half. 0: 512. Messages that do not
+	// connection. What lies back by an Interval counts half. 0: 256. Messages that do not
 	// fill a datagram earn nothing: datagrams carry them as fast, and without a socket.
 	BusyAfter int
 	// CountMessages lets every message count as one datagram more, short ones too.
@@ -62,7 +62,7 @@ type Config struct {
 	// Margin is how many times as busy a peer must be as the least busy one that has a
 	// connection, to take its place. 0: 2.
 	Margin int
-	// Interval is the time after which what was counted is halved. 0: 100 ms.
+	// Interval is the time after which what was counted is halved. 0: 1 s.
 	Interval time.Duration
 
 	// ConnectionBuffers, if not 0, gives each connection so many receive buffers of its
@@ -84,9 +84,9 @@ type Config struct {
 
 const (
 	maxConnections   = 16
-	busyAfter        = 512
+	busyAfter        = 256
 	margin           = 2
-	interval         = 100 * time.Millisecond
+	interval         = time.Second
 	connectionBuffer = 16 << 10
 )
 
@@ -155,20 +155,19 @@ func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a := *rd
 	a.Name, a.Transports = c.Channel.String(), rdma.RD
 	a.Ops = rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead)
-	if rc == nil {
-		return a
+	if rc != nil {
+		a.MaxSend = min(rd.MaxSend, rc.MaxSend)
+		a.RemoteCPU = rd.RemoteCPU || rc.RemoteCPU
+		a.RegCost = rd.RegCost.Plus(rc.RegCost)
+		if c.ConnectionBuffers > 0 {
+			a.MaxSend = min(a.MaxSend, c.ConnectionBuffer)
+		}
 	}
-	a.MaxSend = min(rd.MaxSend, rc.MaxSend)
-	if c.ConnectionBuffers > 0 {
-		a.MaxSend = min(a.MaxSend, c.ConnectionBuffer)
-	}
-	a.MaxInline = min(rd.MaxInline, rc.MaxInline, a.MaxSend)
-	a.CopyAbove = a.MaxInline
+	a.MaxInline = min(mostInline, a.MaxSend-rdma.HeadMax) // copies.go
+	a.CopyAbove = 0                                       // a copy costs less than to wait for the peer's receipt
 	a.SegmentHint = min(rd.SegmentHint, a.MaxSend)
-	a.RemoteCPU = rd.RemoteCPU || rc.RemoteCPU
 	if c.Channel == Connections {
 		a.SendCost, a.ReadCost, a.PutCost = rc.SendCost, rc.ReadCost, rc.PutCost
 	}
-	a.RegCost = rd.RegCost.Plus(rc.RegCost)
 	return a
 }

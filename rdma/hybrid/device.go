@@ -40,6 +40,9 @@ type Device struct {
 	wordID    uint64
 	scratch   [1]rdma.RecvWR // so that posting a buffer allocates nothing
 
+	copies      copies
+	inlineBelow int // what the devices below copy by themselves
+
 	late   []fence // that found no room
 	unsent []letter
 	chores atomic.Int32 // late and unsent, for who waits
@@ -66,7 +69,7 @@ func Open(c Config) (*Device, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	var ids [16]byte
+	var ids [24]byte
 	if _, err := rand.Read(ids[:]); err != nil {
 		return nil, fmt.Errorf("hybrid: no random numbers for the names of own work: %w", err)
 	}
@@ -76,10 +79,13 @@ func Open(c Config) (*Device, error) {
 	}
 	d := &Device{cfg: c, rd: rd, rc: rc, policy: policy{rules: c.rules()}, start: time.Now(),
 		fenceID: binary.BigEndian.Uint64(ids[:8]), wordID: binary.BigEndian.Uint64(ids[8:])}
+	d.copies.base = binary.BigEndian.Uint64(ids[16:]) >> slotBits
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	var below *rdma.Attr
+	d.inlineBelow = rd.Attr().MaxInline
 	if rc != nil {
 		below = rc.Attr()
+		d.inlineBelow = min(d.inlineBelow, below.MaxInline)
 	}
 	d.attr = c.attr(rd.Attr(), below)
 	return d, nil
@@ -213,6 +219,7 @@ func (d *Device) Count(add func(rdma.Counter, uint64)) {
 	add(CountBroken, d.broken)
 	add(CountLost, d.lost)
 	add(rdma.MemoryPeers, d.peerMemory())
+	add(rdma.MemorySend, d.copies.memory())
 	if own := uint64(d.cfg.ConnectionBuffers) * uint64(d.cfg.ConnectionBuffer); own > 0 {
 		add(rdma.MemoryReceive, own*uint64(d.live))
 	}

@@ -167,11 +167,8 @@ func (q *pair) Pending() (n int) {
 // PostSend takes work.
 func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	d := q.dev
-	switch {
-	case q.closed:
+	if q.closed {
 		return 0, rdma.ErrClosed
-	case d.rc == nil:
-		return q.data.PostSend(wrs)
 	}
 	for n < len(wrs) {
 		m := d.known(wrs[n].Peer)
@@ -182,7 +179,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 			return n, err
 		}
 		run := 1
-		if wrs[n].Op == rdma.OpSend {
+		if q.plain(&wrs[n]) {
 			for n+run < len(wrs) && q.follows(m, &wrs[n+run]) {
 				run++
 			}
@@ -210,10 +207,16 @@ func (q *pair) check(wr *rdma.SendWR) error {
 	return nil
 }
 
+// plain tells whether a request can be handed on as it is, together with others. The key of
+// an access is changed, and so is a body that is to be copied.
+func (q *pair) plain(wr *rdma.SendWR) bool {
+	return wr.Op == rdma.OpSend && (wr.Flags&rdma.Inline == 0 || wr.Body.Len() <= q.dev.inlineBelow)
+}
+
 // follows tells whether a request goes the same way as a message for m, and can be handed
-// on together with it. An access goes alone, because its key is changed.
+// on together with it.
 func (q *pair) follows(m *mate, wr *rdma.SendWR) bool {
-	if wr.Op != rdma.OpSend || q.check(wr) != nil {
+	if !q.plain(wr) || q.check(wr) != nil {
 		return false
 	}
 	other := q.dev.known(wr.Peer)
@@ -227,12 +230,14 @@ func (q *pair) post(m *mate, wrs []rdma.SendWR) (n int, err error) {
 	if m != nil && m.path == byConnection {
 		qp, way = m.conn.qp, byConnection
 	}
-	key := wrs[0].RKey
-	if wrs[0].Op != rdma.OpSend {
-		wrs[0].RKey = uint64(splitKey(key)[way])
+	if q.plain(&wrs[0]) {
+		n, err = qp.PostSend(wrs)
+	} else {
+		n, err = q.postChanged(qp, way, wrs)
 	}
-	n, err = qp.PostSend(wrs)
-	wrs[0].RKey = key // the request is the caller's
+	if d.rc == nil {
+		return n, err
+	}
 	for i := range wrs[:n] {
 		wr, to := &wrs[i], m
 		if to == nil || wr.Peer != to.id {
@@ -246,6 +251,24 @@ func (q *pair) post(m *mate, wrs []rdma.SendWR) (n int, err error) {
 	if n > 0 {
 		q.recvCQ.turnTo(way)
 	}
+	return n, err
+}
+
+// postChanged hands on one request with the key or the copy that the device below needs.
+// The request is the caller's: it is as it was afterwards.
+func (q *pair) postChanged(qp rdma.QP, way path, wrs []rdma.SendWR) (n int, err error) {
+	d, wr := q.dev, &wrs[0]
+	id, body, key, flags := wr.ID, wr.Body, wr.RKey, wr.Flags
+	if wr.Op != rdma.OpSend && d.rc != nil {
+		wr.RKey = uint64(splitKey(key)[way])
+	}
+	copied := wr.Op != rdma.OpRead && flags&rdma.Inline != 0 && body.Len() > d.inlineBelow
+	if copied && !d.copies.take(wr) {
+		err = rdma.ErrAgain
+	} else if n, err = qp.PostSend(wrs); copied && n == 0 {
+		d.copies.end(wr.ID)
+	}
+	wr.ID, wr.Body, wr.RKey, wr.Flags = id, body, key, flags
 	return n, err
 }
 

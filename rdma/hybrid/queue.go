@@ -72,7 +72,11 @@ func (q *queue) Poll(out []rdma.Completion) (n int) {
 	case q.closed || d.closed:
 		return 0
 	case d.rc == nil:
-		return q.rd.Poll(out)
+		n = q.rd.Poll(out)
+		if d.copies.used > 0 {
+			n = d.copies.sift(out[:n])
+		}
+		return n
 	}
 	slept := q.slept.Load()
 	if slept {
@@ -149,6 +153,9 @@ func (q *queue) siftDatagrams(list []rdma.Completion) (kept int) {
 			}
 			continue
 		}
+		if !d.copies.finish(c) {
+			continue
+		}
 		if kept < i {
 			list[kept] = *c
 		}
@@ -198,6 +205,9 @@ func (q *queue) siftConnections(list []rdma.Completion) (kept int) {
 		case c.Status != rdma.StatusOK && m.conn == conn:
 			m.broke()
 			d.run(m)
+		}
+		if !d.copies.finish(c) {
+			continue
 		}
 		if kept < i {
 			list[kept] = *c

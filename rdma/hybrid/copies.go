@@ -1,0 +1,91 @@
+package hybrid
+
+import "github.com/muster-mpi/muster/rdma"
+
+// Copies of bodies that were sent inline and are longer than the device below copies by
+// itself. A message in one piece is better than many of that length, and its sender goes
+// on at once. The request goes on without Inline, under an ID of ours; its completion
+// gives the copy back, and is shown to the user only if it is a failure.
+
+const (
+	mostInline = 16 << 10
+	mostCopies = 128 // so 2 MB at most, made as they are needed
+	slotBits   = 16
+)
+
+type copies struct {
+	base uint64 // in the upper bits of our IDs: drawn at random, so nobody else's
+	list []copied
+	free []uint16
+	used int
+}
+
+type copied struct {
+	id   uint64 // the user's
+	buf  []byte
+	busy bool
+}
+
+// take copies the body of a request and changes it. It is false if all are in use.
+func (c *copies) take(wr *rdma.SendWR) bool {
+	n := len(c.free)
+	if n == 0 {
+		if len(c.list) == mostCopies {
+			return false
+		}
+		c.free = append(c.free, uint16(len(c.list)))
+		c.list = append(c.list, copied{buf: make([]byte, mostInline)})
+		n = 1
+	}
+	slot := c.free[n-1]
+	c.free = c.free[:n-1]
+	one := &c.list[slot]
+	one.id, one.busy = wr.ID, true
+	c.used++
+	wr.ID, wr.Flags = c.base<<slotBits|uint64(slot), wr.Flags&^rdma.Inline
+	wr.Body = rdma.MemOf(one.buf[:copy(one.buf, wr.Body.Bytes())])
+	return true
+}
+
+// end takes a copy back if an ID is one of ours, and gives the user's.
+func (c *copies) end(id uint64) (user uint64, ours bool) {
+	slot := id & (1<<slotBits - 1)
+	if c.used == 0 || id>>slotBits != c.base || slot >= uint64(len(c.list)) || !c.list[slot].busy {
+		return 0, false
+	}
+	one := &c.list[slot]
+	one.busy = false
+	c.used--
+	c.free = append(c.free, uint16(slot))
+	return one.id, true
+}
+
+// memory is what the copies take.
+func (c *copies) memory() uint64 { return uint64(len(c.list)) * mostInline }
+
+// finish ends the copy that a completion is about, if it is, and tells whether the user is
+// to see the completion.
+func (c *copies) finish(done *rdma.Completion) (show bool) {
+	if c.used == 0 || done.Op == rdma.OpRecv {
+		return true
+	}
+	id, ours := c.end(done.ID)
+	if !ours {
+		return true
+	}
+	done.ID = id
+	return done.Status != rdma.StatusOK
+}
+
+// sift leaves of a list what the user is to see.
+func (c *copies) sift(list []rdma.Completion) (kept int) {
+	for i := range list {
+		if c.finish(&list[i]) {
+			if kept < i {
+				list[kept] = list[i]
+			}
+			kept++
+		}
+	}
+	return kept
+}
