@@ -8,6 +8,9 @@
 // inside it; latency is half of a round trip; bandwidth counts a window of
 // non-blocking sends answered by one short message.
 //
+// Benchmarks of a second kind, [Verbs], run between two processes without MPI: they drive
+// devices of package rdma, and bare sockets to compare them with, in turns.
+//
 // Times are taken over batches, not single messages, because reading the clock
 // costs as much as a short message takes; min, p50 and p99 are over batches.
 package bench

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -157,6 +158,8 @@ func (f *verbsFlags) run(cmd *cobra.Command, b bench.Verbs) error {
 	case listen != "" || dial != "":
 	case f.inLab():
 		return f.startInLab(cmd)
+	case f.meet == "" && os.Getenv(pmi.EnvFD) != "":
+		return errors.New("this is a job already, and the benchmark starts its two processes itself: start it without muster run, or by hand with --listen and --dial")
 	case f.meet == "":
 		meet, err := freePort()
 		if err != nil {

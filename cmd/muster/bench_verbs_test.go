@@ -91,6 +91,17 @@ func TestALibraryThatIsNotBuiltInIsLeftOut(t *testing.T) {
 	}
 }
 
+func TestAVerbsBenchmarkIsNoRank(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := muster(t, t.TempDir(), "run", "-n", "2", self, "bench", "verbs-latency")
+	if got.status == 0 || !strings.Contains(got.err, "starts its two processes itself") {
+		t.Errorf("as ranks of a job it gives %+v", got)
+	}
+}
+
 func TestTwoProcessesStartedByHandFindEachOther(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
