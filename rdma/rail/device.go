@@ -20,9 +20,11 @@ type Rail struct {
 	// Network names the network it is on, such as 10.1.0.0/24. Rails with the same one
 	// talk to each other. Empty: rails talk to those with the same place in the list.
 	Network string
-	// Device offers RD. It belongs to the rails and is closed with them. It should be
-	// patient: a peer is gone when all devices say so, and a rail whose device has given
-	// it up can only be used again if the device can.
+	// Device offers RD, and its sends complete when the peer's device has the message:
+	// what was only handed to the kernel would be missed by nobody when a cable is cut.
+	// Package rdma/dgram does so. It should be patient, since a peer is gone when all
+	// devices say so, and a rail whose device has given it up is used again only if the
+	// device can. It belongs to the rails and is closed with them.
 	Device rdma.Device
 }
 
