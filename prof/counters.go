@@ -25,6 +25,7 @@ const (
 	BytesControl       Name = "bytes.control"       // sent in packets without data
 	PacketsHeld        Name = "packets.held"        // came before others that were sent first
 	PacketsDuplicate   Name = "packets.duplicate"   // came twice
+	PacketsByRing      Name = "packets.by-ring"     // sent by writing them into a ring at the receiver
 
 	CollectivesByMessages Name = "collectives.messages" // calls that sent messages, as far as they had any to send
 	// CollectivesShared is calls made in memory that the ranks of a host share. It is

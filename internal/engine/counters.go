@@ -74,6 +74,7 @@ func (e *Engine) countLinks(c *prof.Counters) {
 		s.Unexpected += t.Unexpected
 		s.NoCredit += t.NoCredit
 		s.ControlBytes += t.ControlBytes
+		s.RingSent, s.RingReceived = s.RingSent+t.RingSent, s.RingReceived+t.RingReceived
 		s.Held, s.Duplicates = s.Held+t.Held, s.Duplicates+t.Duplicates
 		s.RTRSent, s.RTRUsed, s.RTRWasted = s.RTRSent+t.RTRSent, s.RTRUsed+t.RTRUsed, s.RTRWasted+t.RTRWasted
 		s.RTRRevoked, s.RTRStopped, s.RTRStale = s.RTRRevoked+t.RTRRevoked, s.RTRStopped+t.RTRStopped, s.RTRStale+t.RTRStale
@@ -97,6 +98,7 @@ func (e *Engine) countLinks(c *prof.Counters) {
 	c.Add(prof.BytesControl, s.ControlBytes)
 	c.Add(prof.PacketsHeld, s.Held)
 	c.Add(prof.PacketsDuplicate, s.Duplicates)
+	c.Add(prof.PacketsByRing, s.RingSent)
 	c.Add(prof.OffersMade, s.RTRSent)
 	c.Add(prof.OffersUsed, s.RTRUsed)
 	c.Add(prof.OffersWasted, s.RTRWasted)
@@ -114,6 +116,7 @@ func (e *Engine) countMemory(c *prof.Counters) {
 		}
 	})
 	c.Add(prof.MemoryLinks, uint64(f.Links))
+	c.Add(prof.Name(rdma.MemoryRings), uint64(f.Rings))
 	c.Add(prof.MemoryOperations, uint64(f.Operations))
 	c.Add(prof.MemoryMatching, uint64(f.Matching))
 	c.Add(prof.MemoryUnexpected, uint64(f.UnexpectedPeak))
@@ -127,6 +130,7 @@ func (e *Engine) countMemory(c *prof.Counters) {
 // count adds what a lane's device and its registration cache have counted.
 func (d *lane) count(c *prof.Counters) {
 	c.Devices = append(c.Devices, d.attr.Name)
+	c.Add(prof.Name(rdma.PeersRinged), uint64(len(d.rings)))
 	if dev, ok := d.dev.(rdma.CountingDevice); ok {
 		dev.Count(func(name rdma.Counter, value uint64) { c.Add(prof.Name(name), value) })
 	}

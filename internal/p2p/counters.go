@@ -53,6 +53,7 @@ func (m *Machine) Waiting() (messages, bytes uint64) {
 // program does.
 type Footprint struct {
 	Links          int // what is known of peers, with packets that wait for the device
+	Rings          int // that peers write packets into
 	Operations     int // sends and receives, under way or to be used again
 	Matching       int // envelopes
 	UnexpectedPeak int // most data that waited for a receive at one time
@@ -72,7 +73,12 @@ func (m *Machine) Footprint(links func(visit func(*Link))) (f Footprint) {
 		f.Matching += sizeOf[entry]()
 	}
 	f.UnexpectedPeak = m.kept.peak
-	links(func(l *Link) { f.Links += l.footprint() })
+	links(func(l *Link) {
+		f.Links += l.footprint()
+		if l.in != nil {
+			f.Rings += len(l.in.mem)
+		}
+	})
 	return f
 }
 
@@ -81,6 +87,9 @@ func (l *Link) footprint() int {
 		cap(l.partial)*sizeOf[partial]() + cap(l.offers)*sizeOf[offer]() + cap(l.held)*sizeOf[heldPacket]()
 	for i := range l.held {
 		n += cap(l.held[i].pkt)
+	}
+	if l.out != nil {
+		n += sizeOf[ringOut]() + cap(l.out.stage)
 	}
 	return n
 }
