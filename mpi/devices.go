@@ -126,6 +126,17 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	if cfg.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
+	several := 0
+	for _, r := range candidates {
+		if r.Taken {
+			several++
+		}
+	}
+	if several > 1 {
+		// What TCP has taken would be missed by nobody when a cable is cut, so rails are
+		// made of datagrams. A cut cable may be mended: see dgram.Config.Patience.
+		c.Channel, c.Patience = hybrid.Datagrams, railPatience
+	}
 	var rails []rail.Rail
 	for _, r := range candidates {
 		if !r.Taken {
@@ -154,6 +165,10 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	return dev, nil
 }
 
+// railPatience is how long a rail goes on trying to reach a peer. Then it is given up on
+// that rail for good.
+const railPatience = 5 * time.Minute
+
 // chooseRails tells which interfaces software iWARP uses, and why. A job on one host
 // needs none of them.
 func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
@@ -169,6 +184,16 @@ func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
 		want = []string{"127.0.0.0/8"}
 	}
 	candidates, err := rail.Choose(list, want)
+	if cfg.Channel == "rc" {
+		first := true
+		for i := range candidates {
+			if c := &candidates[i]; c.Taken && !first {
+				c.Taken, c.Why = false, "MUSTER_CHANNEL is rc: connections have one interface"
+			} else if c.Taken {
+				first = false
+			}
+		}
+	}
 	if err == nil && !slices.ContainsFunc(candidates, func(c rail.Candidate) bool { return c.Taken }) {
 		err = fmt.Errorf("no interface leads to other hosts: %s", rail.Summary(candidates))
 	}

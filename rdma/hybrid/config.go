@@ -72,9 +72,10 @@ type Config struct {
 	// 0: 16 KB.
 	ConnectionBuffer int
 
-	// Datagram and SocketBuffer are those of package dgram.
+	// Datagram, SocketBuffer and Patience are those of package dgram.
 	Datagram     int
 	SocketBuffer int
+	Patience     time.Duration
 	// NoThread leaves the sockets alone while nobody polls: peers then reach this memory
 	// only while the program is in the library.
 	NoThread bool
@@ -138,7 +139,7 @@ func (c *Config) rules() rules {
 // openDevices opens the devices below.
 func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
 	rd, err = dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, Name: c.Name,
-		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread})
+		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread, Patience: c.Patience})
 	if err != nil || c.Channel == Datagrams {
 		return rd, nil, err
 	}
