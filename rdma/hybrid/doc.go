@@ -12,6 +12,7 @@
 //	pair.go     PostSend hands it to the device that carries its peer now
 //	queue.go    Poll asks the device that is likely to have something, the other one rarely
 //	mate.go     what is kept of a peer: its path, its counts, its connection
+//	copies.go   inline bodies that the devices below would not copy
 //
 // What moves a peer:
 //

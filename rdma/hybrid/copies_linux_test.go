@@ -1,0 +1,80 @@
+package hybrid
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// TestLongInlineBodies sends more bodies inline than there are copies for, to a peer that
+// does not poll: the rest is refused for the moment, what was taken arrives as it was, and
+// no success is told.
+func TestLongInlineBodies(t *testing.T) {
+	for _, c := range []Channel{Datagrams, Hybrid, Connections} {
+		t.Run(c.String(), func(t *testing.T) {
+			nodes := newNodes(t, 2, Config{Channel: c})
+			a, b := nodes[0], nodes[1]
+			body := make([]byte, a.dev.attr.MaxInline)
+			var wr [1]rdma.SendWR
+			taken := 0
+			for ; taken < 2*mostCopies; taken++ {
+				for i := range body {
+					body[i] = byte(taken)
+				}
+				wr[0] = rdma.SendWR{ID: uint64(1000 + taken), Op: rdma.OpSend, Flags: rdma.Inline, Peer: a.peers[1], Body: rdma.MemOf(body)}
+				k, err := a.qp.PostSend(wr[:])
+				if wr[0].ID != uint64(1000+taken) || wr[0].Body.Len() != len(body) || wr[0].Flags != rdma.Inline {
+					t.Fatalf("the request was changed: %+v", wr[0])
+				}
+				if k == 0 {
+					if !errors.Is(err, rdma.ErrAgain) {
+						t.Fatal(err)
+					}
+					break
+				}
+			}
+			if taken > mostCopies || taken < 2 {
+				t.Fatalf("%d bodies were taken, there are copies for %d", taken, mostCopies)
+			}
+			came := 0
+			until(t, "all that were taken have come", nil, func() bool {
+				for _, one := range b.out[:b.cq.Poll(b.out[:])] {
+					if !bytes.Equal(one.Data.Bytes(), bytes.Repeat([]byte{byte(came)}, len(body))) {
+						t.Fatalf("message %d is not what was sent", came)
+					}
+					came++
+				}
+				a.poll()
+				return came == taken && a.dev.copies.used == 0
+			})
+			if len(a.bad) > 0 {
+				t.Errorf("a success of an inline send is told: %+v", a.bad[0])
+			}
+		})
+	}
+}
+
+// TestFailedInlineBodyIsTold closes a queue pair that has copies under way: each failure
+// carries the ID of the user.
+func TestFailedInlineBodyIsTold(t *testing.T) {
+	nodes := newNodes(t, 2, Config{})
+	a := nodes[0]
+	body := make([]byte, a.dev.attr.MaxInline)
+	for i := range 3 {
+		wr := [1]rdma.SendWR{{ID: uint64(70 + i), Op: rdma.OpSend, Flags: rdma.Inline, Peer: a.peers[1], Body: rdma.MemOf(body)}}
+		if k, err := a.qp.PostSend(wr[:]); k != 1 {
+			t.Fatal(err)
+		}
+	}
+	if err := a.qp.Close(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "all copies are back", nodes[:1], func() bool { return a.dev.copies.used == 0 })
+	for i, c := range a.bad {
+		if c.Status != rdma.StatusFlushed || c.ID < 70 || c.ID > 72 {
+			t.Errorf("completion %d is %+v", i, c)
+		}
+	}
+}
