@@ -25,7 +25,32 @@ func leadStream(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	}
 	out := buffer(t.Size)
 	rate, err := windowsFor(t, t.Window*t.Size, func() error { return window(s, w, t, out) })
-	return []figure{{"bandwidth", "MB/s", rate, way}}, err
+	return append([]figure{{"bandwidth", "MB/s", rate, way}}, resent(w)...), err
+}
+
+// resent is the share of datagrams that were sent again, of a device that counts them.
+func resent(w wire) []figure {
+	r, ok := w.(remoteWire)
+	if !ok {
+		return nil
+	}
+	d, ok := r.device().(rdma.CountingDevice)
+	if !ok {
+		return nil
+	}
+	var sent, again uint64
+	d.Count(func(name rdma.Counter, n uint64) {
+		switch name {
+		case rdma.DatagramsSent:
+			sent += n
+		case rdma.DatagramsRetransmitted:
+			again += n
+		}
+	})
+	if sent == 0 {
+		return nil
+	}
+	return []figure{{"resent", "%", 100 * float64(again) / float64(sent), "datagram"}}
 }
 
 // windowsFor runs windows for the time of the turn, after some that do not count. All of
