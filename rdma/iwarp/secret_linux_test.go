@@ -164,7 +164,7 @@ func TestAHandshakeThatStopsKeepsNobody(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(callerPatience - time.Second):
+	case <-time.After(callerPatience / 2):
 		t.Error("a handshake that stops keeps the device from closing")
 	}
 }
