@@ -351,3 +351,29 @@ func TestMoveEveryOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestUnreachable gives a peer up whom no word reaches, if messages depend on it.
+func TestUnreachable(t *testing.T) {
+	for _, v := range []struct {
+		name string
+		end  end
+		want phase
+	}{
+		{"nothing is under way", end{}, apart},
+		{"an offer", end{phase: offering}, apart},
+		{"before the move", end{phase: awaiting}, apart},
+		{"in the move", end{phase: joined, moving: true}, bereft},
+		{"on the connection", end{phase: joined, path: byConnection}, bereft},
+		{"broken", end{phase: broken, path: byConnection}, bereft},
+		{"broken, on datagrams", end{phase: broken}, apart},
+		{"given up", end{phase: bereft}, bereft},
+	} {
+		e := v.end
+		if e.unreachable(); e.phase != v.want {
+			t.Errorf("%s: the phase is %d, want %d", v.name, e.phase, v.want)
+		}
+		if shuts := slices.Contains(e.steps, step{do: shut}); shuts != (v.end.phase != apart && v.end.phase != bereft) {
+			t.Errorf("%s: steps %v", v.name, e.steps)
+		}
+	}
+}

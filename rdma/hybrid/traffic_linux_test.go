@@ -269,6 +269,34 @@ func TestLostMessagesAreTold(t *testing.T) {
 	}
 }
 
+// TestPeerThatDies closes the device of a peer that has a connection: who sends to it is told,
+// and does not wait for ever.
+func TestPeerThatDies(t *testing.T) {
+	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10})
+	a, b := nodes[0], nodes[1]
+	exchange(t, "both are moved", nodes, 0, 1, func() bool {
+		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
+	})
+	until(t, "all messages have come", nodes, arrived(nodes))
+	if err := b.dev.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	until(t, "a send fails", nodes[:1], func() bool {
+		a.wr[0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: a.peers[1], HeadLen: 8}
+		_, err = a.qp.PostSend(a.wr[:])
+		return err != nil && !errors.Is(err, rdma.ErrAgain)
+	})
+	if want := "peer 1"; !strings.Contains(err.Error(), want) {
+		t.Errorf("the error does not name %s: %v", want, err)
+	}
+	for _, c := range a.bad {
+		if c.Status == rdma.StatusOK || c.Peer != a.peers[1] {
+			t.Errorf("a completion after its end: %+v", c)
+		}
+	}
+}
+
 // TestSteadyStateAllocatesNothing sends over a connection.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10})
