@@ -1,6 +1,6 @@
 // Package hybrid makes one reliable-datagram device of two: datagrams for everybody
 // (package rdma/dgram) and connections for the few peers that are worth one (package
-// rdma/iwarp). It is the hybrid channel of T1 6.6: a rank begins with one socket for all
+// rdma/iwarp). It is the hybrid channel of T1 6.4.2: a rank begins with one socket for all
 // peers, those that exchange much are moved to a connection of their own, at most
 // Config.MaxConnections of them, and the least used are moved back.
 //
@@ -21,6 +21,6 @@
 //	control.go  what they tell each other about it
 //	steps.go    does what move.go decides
 //	connect.go  brings a connection up, beside the program
-//	wait.go     sleeps on both devices at once
+//	wait_linux  sleeps on both devices at once
 //	key.go      one key for a region that both devices know
 package hybrid
