@@ -25,6 +25,8 @@ import (
 //     the whole header and that of DDP have room, and the CRC, which binds the rest.
 //     Nobody outside the job can make a datagram or send one elsewhere. Who can change
 //     datagrams on their way can change octets of the user, because a CRC is no secret.
+//     With Config.NoCRC the CRC covers those first octets alone: that is for hosts that
+//     talk to themselves.
 //   - An encrypted one (Config.Encrypt) is readable as far as the nonce goes. All behind
 //     is encrypted, receipts too, and everything is authenticated. The CRC is over what
 //     is on the wire.
@@ -55,6 +57,7 @@ type keyring struct {
 	aead    cipher.AEAD
 	encrypt bool
 	crc     *crc32.Table
+	flags   byte // of every datagram: flagPartial, or none
 	life    life
 	serial  uint64 // of the last datagram
 
@@ -114,25 +117,30 @@ func (k *keyring) stampHeader(h *header) bool {
 // them. An encrypted one is encrypted where it is.
 func (k *keyring) seal(d []byte) []byte {
 	if !k.encrypt {
-		d = binary.LittleEndian.AppendUint32(d, crc32.Checksum(d, k.crc))
+		d[1] |= k.flags
+		d = binary.LittleEndian.AppendUint32(d, k.sum(d))
 		return k.aead.Seal(d, nonceOf(d), nil, covered(d, &k.leaving))
 	}
-	d[1] |= flagEncrypted
+	d[1] |= flagEncrypted | k.flags
 	n := len(d)
 	d = k.aead.Seal(d[:headerLen], nonceOf(d), d[headerLen:], d[:headerLen])
 	d = append(d, 0, 0, 0, 0)
 	copy(d[n+crcLen:], d[n:n+tagLen]) // the tag stands behind the CRC in both
-	binary.LittleEndian.PutUint32(d[n:], crc32.Checksum(d[:n], k.crc))
+	binary.LittleEndian.PutUint32(d[n:], k.sum(d[:n]))
 	return d
 }
 
 // sealGathered makes CRC and tag of a plain datagram that is in two pieces. The second is
 // longer than what the tag covers.
 func (k *keyring) sealGathered(front, octets []byte, seal *[sealLen]byte) {
-	crc := crc32.Update(crc32.Checksum(front, k.crc), k.crc, octets)
-	binary.LittleEndian.PutUint32(seal[:], crc)
+	front[1] |= k.flags
 	n := copy(k.leaving[:coveredLen], front)
 	copy(k.leaving[n:coveredLen], octets)
+	crc := k.sum(k.leaving[:coveredLen])
+	if k.flags&flagPartial == 0 {
+		crc = crc32.Update(crc32.Update(crc, k.crc, front[n:]), k.crc, octets[coveredLen-n:])
+	}
+	binary.LittleEndian.PutUint32(seal[:], crc)
 	copy(k.leaving[coveredLen:], seal[:crcLen])
 	k.aead.Seal(seal[:crcLen], nonceOf(front), nil, k.leaving[:])
 }
@@ -144,7 +152,7 @@ func (k *keyring) check(d []byte) ([]byte, error) {
 		return nil, errShort
 	}
 	n := len(d) - sealLen
-	if binary.LittleEndian.Uint32(d[n:]) != crc32.Checksum(d[:n], k.crc) {
+	if binary.LittleEndian.Uint32(d[n:]) != k.sum(d[:n]) {
 		return nil, errCorrupt
 	}
 	if k.encrypt != (d[1]&flagEncrypted != 0) {
@@ -161,6 +169,14 @@ func (k *keyring) check(d []byte) ([]byte, error) {
 		return nil, errStranger
 	}
 	return d[:n], nil
+}
+
+// sum is the CRC of header and segment, or of their front alone.
+func (k *keyring) sum(d []byte) uint32 {
+	if d[1]&flagPartial != 0 {
+		d = d[:min(len(d), coveredLen)]
+	}
+	return crc32.Checksum(d, k.crc)
 }
 
 func nonceOf(d []byte) []byte { return d[nonceAt : nonceAt+nonceLen] }

@@ -40,6 +40,8 @@ func BenchmarkHalfRoundTrip(b *testing.B) {
 		bare, tcp := newBareUDP(b), newDevicePlayer(b, rdma.RC)
 		for name, one := range map[string]player{
 			"UD": newDevicePlayer(b, rdma.UD), "RD": newDevicePlayer(b, rdma.RD), "RC": tcp,
+			"UD-bare": newDevicePlayerOf(b, rdma.UD, Config{NoCRC: true}),
+			"RD-bare": newDevicePlayerOf(b, rdma.RD, Config{NoCRC: true}),
 		} {
 			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
 				var mine, theirs []time.Duration
@@ -258,6 +260,7 @@ func BenchmarkWrite(b *testing.B) {
 		c    Config
 	}{
 		{"loopback", Config{}},
+		{"loopback-bare", Config{NoCRC: true}},
 		{"jumbo", Config{Datagram: 8972}},
 		{"ethernet", Config{Datagram: ethernetDatagram}},
 	} {

@@ -10,7 +10,8 @@ import (
 //
 //	off len
 //	  0   1  version (high four bits: 1) and kind (low four)
-//	  1   1  0x01 a receipt is wanted now, 0x02 a receipt is here, 0x1C words in it, 0x20 encrypted
+//	  1   1  0x01 a receipt is wanted now, 0x02 a receipt is here, 0x1C words in it, 0x20 encrypted,
+//	         0x40 the CRC covers the front alone (seal.go)
 //	  2   2  queue pair at the destination
 //	  4   2  queue pair at the source
 //	  6   6  life of the destination
@@ -67,6 +68,7 @@ const (
 	flagReceipt = 0x02
 	// flagEncrypted is set and read by the seal.
 	flagEncrypted = 0x20
+	flagPartial   = 0x40
 	wordsShift    = 2
 	wordsMask     = 0x1C
 

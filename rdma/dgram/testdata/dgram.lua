@@ -18,6 +18,7 @@ local f = {
   from_life = ProtoField.bytes("muster_dgram.from_life", "Life of the source"),
   serial = ProtoField.bytes("muster_dgram.serial", "Serial number"),
   name = ProtoField.uint32("muster_dgram.name", "Name of the source"),
+  partial = ProtoField.uint8("muster_dgram.partial", "The CRC covers the front alone", base.DEC, nil, 0x40),
   encrypted = ProtoField.uint8("muster_dgram.encrypted", "Encrypted", base.DEC, nil, 0x20),
   record_number = ProtoField.uint32("muster_dgram.record_number", "Number of the Write-Record"),
   record_total = ProtoField.uint32("muster_dgram.record_total", "Octets of it"),
@@ -81,6 +82,7 @@ function dgram.dissector(tvb, pinfo, tree)
   t:add(f.to_life, tvb(6, 6)); t:add(f.from_life, tvb(12, 6)); t:add(f.serial, tvb(18, 6)); t:add(f.name, tvb(24, 4))
   local at = head
   local encrypted = bit32.band(flags, 0x20) ~= 0
+  t:add(f.partial, tvb(1, 1))
   if kind == 4 and not encrypted then
     t:add(f.record_number, tvb(at, 4)); t:add(f.record_total, tvb(at + 4, 4)); t:add(f.record_cut, tvb(at + 8, 2))
     t:add(f.record_index, tvb(at + 10, 2)); t:add(f.record_id, tvb(at + 12, 8))
@@ -96,7 +98,9 @@ function dgram.dissector(tvb, pinfo, tree)
   end
   local stop = tvb:len() - tail
   t:add_le(f.crc, tvb(stop, 4))
-  t:add(f.good, crc32c(tvb(0, stop):bytes()) == tvb(stop, 4):le_uint())
+  local summed = stop
+  if bit32.band(flags, 0x40) ~= 0 then summed = math.min(stop, 108) end
+  t:add(f.good, crc32c(tvb(0, summed):bytes()) == tvb(stop, 4):le_uint())
   t:add(f.tag, tvb(stop + 4, tag_len))
   pinfo.cols.protocol = "MUSTER"
   if kind ~= 3 and not encrypted then ddp:call(tvb(n, stop - n):tvb(), pinfo, tree) end
