@@ -30,6 +30,9 @@
 //	            segments become messages, messages become completions            arrive.go, queues.go
 //	            UD: a message, a piece of a Write-Record, an error message       catch.go, record.go, refuse.go
 //
+// All of that happens in Poll and PostSend of the program, under one lock. While it
+// computes, a goroutine does it instead (attend.go); while it waits, nobody (wait.go).
+//
 // Sender, receiver and wire know no socket and no clock: time comes in as the octets
 // do. Their tests run them over a simulated network that loses, doubles, reorders and
 // corrupts, simulated minutes in real milliseconds.
