@@ -50,6 +50,7 @@ bench               mpi prof rdma internal/regcache
 bench/peers         bench internal/lab
 apps/*              mpi
 tests/*             mpi
+tests/channels/storm mpi
 examples/*          mpi
 cmd/muster          anything
 `

@@ -2,7 +2,6 @@ package p2p
 
 import (
 	"bytes"
-	"fmt"
 	"testing"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -245,7 +244,7 @@ func FuzzRing(f *testing.F) {
 		copy(p.mem, content)
 		p.to.PollRing(p.in)
 		if p.in.Err != nil && p.in.Err.Error() == "" {
-			t.Error(fmt.Sprintf("an error without words: %#v", p.in.Err))
+			t.Errorf("an error without words: %#v", p.in.Err)
 		}
 	})
 }

@@ -1,3 +1,5 @@
+//go:build channels
+
 package dgram
 
 import (
