@@ -117,14 +117,24 @@ func (d *Device) flush() {
 	o.n -= done
 }
 
-// newMessage takes a message from those that are done with, or makes one.
+const (
+	messageBlock = 64  // messages that are made at a time
+	shortBody    = 128 // octets of an inline body that need no memory of their own
+)
+
+// newMessage takes a message from those that are done with, or makes some.
 func (d *Device) newMessage() *message {
-	if n := len(d.spare); n > 0 {
-		m := d.spare[n-1]
-		d.spare = d.spare[:n-1]
-		return m
+	if len(d.spare) == 0 {
+		block, bodies := make([]message, messageBlock), make([]byte, messageBlock*shortBody)
+		for i := range block {
+			block[i].kept = bodies[i*shortBody : i*shortBody : (i+1)*shortBody]
+			d.spare = append(d.spare, &block[i])
+		}
 	}
-	return new(message)
+	last := len(d.spare) - 1
+	m := d.spare[last]
+	d.spare = d.spare[:last]
+	return m
 }
 
 // forget keeps a message for the next one, without the user's memory.
