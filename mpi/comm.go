@@ -165,7 +165,7 @@ func (c *Comm) agree(op string) (uint32, error) {
 // agreeBy is agree among those over whom combine combines a number.
 func (c *Comm) agreeBy(op string, combine func(v []uint32, by Op[uint32]) error) (uint32, error) {
 	floor := uint32(0)
-	for range 1000 {
+	for attempt := range uint32(1000) {
 		in := []uint32{max(c.w.ids.propose(), floor)}
 		if err := combine(in, Max[uint32]()); err != nil {
 			return 0, err
@@ -185,7 +185,9 @@ func (c *Comm) agreeBy(op string, combine func(v []uint32, by Op[uint32]) error)
 		if mine {
 			c.w.ids.release(id)
 		}
-		floor = id + 2
+		// Those who lost to each other must not meet again: how far they go on depends
+		// on the communicator, and all ranks of it go equally far.
+		floor = id + 2 + 2*((c.ctx^attempt)*0x9E3779B1>>29)
 	}
 	return 0, c.refuse(ErrIntern, op, "no context could be agreed on")
 }
