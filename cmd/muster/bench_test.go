@@ -30,7 +30,9 @@ func TestBenchRefusesNonsense(t *testing.T) {
 		{[]string{"allgather", "--algorithm", "bruck:ports=0"}, "ports cannot be 0"},
 		{[]string{"allreduce", "--protocol", "get"}, "unknown flag: --protocol"},
 		{[]string{"latency", "--protocol", "get"}, "unknown flag: --protocol"},
-		{[]string{"latency", "--plot", "x.svg"}, "unknown flag: --plot"},
+		{[]string{"latency", "--device", "pigeon"}, "there are shm, rd, rc"},
+		{[]string{"latency", "--device", "rd,rd"}, "given twice"},
+		{[]string{"idle", "--plot", "x.svg"}, "unknown flag: --plot"},
 	} {
 		got := muster(t, t.TempDir(), append([]string{"bench"}, c.args...)...)
 		if got.status == 0 || !strings.Contains(got.err, c.want) || got.out != "" {
