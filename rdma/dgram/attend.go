@@ -94,6 +94,7 @@ func (d *Device) attendOnce(seen uint) {
 		d.mu.Unlock()
 		return
 	}
+	d.lull = 0
 	d.progress()
 	starved := len(d.batch) == 0
 	d.mu.Unlock()

@@ -79,6 +79,7 @@ type Device struct {
 	name     uint32
 	datagram int // size of those that RD sends
 	start    time.Time
+	lull     int // calls that may find nothing before timers are looked at
 	now      time.Duration
 	ticked   bool // now is that of the call under way
 	closed   bool
@@ -251,29 +252,42 @@ func (d *Device) tick() {
 
 // progress takes in what has come and sends what may go. It takes no more than a few
 // batches, so that a flood does not keep the caller from its own work.
+//
+// Timers are looked at only now and then while nothing comes: who spins calls several
+// times a microsecond, and reading the clock and asking each peer takes as long as the
+// call of the kernel.
 func (d *Device) progress() {
 	d.ticked = false
-	d.hearken()
-	d.socket.refusals(d.reject)
-	d.tend()
-	d.flush()
+	if came := d.hearken(); came || d.lull == 0 {
+		d.lull = tendEvery
+		d.socket.refusals(d.reject)
+		d.tend()
+		d.flush()
+	}
+	d.lull--
 }
+
+// tendEvery is how many calls that find nothing go by between two looks at the timers.
+const tendEvery = 4
 
 // hearken takes in what has come: one datagram, or batches of them if they come so fast
 // that the call before found one too.
-func (d *Device) hearken() {
+func (d *Device) hearken() (came bool) {
 	if !d.crowded {
 		one := d.receiveOne()
 		d.crowded, d.cameLast = one && d.cameLast, one
-		return
+		return one
 	}
 	n := 0
 	for range 4 {
-		if n = d.receive(); n < batchSize {
+		n = d.receive()
+		came = came || n > 0
+		if n < batchSize {
 			break
 		}
 	}
 	d.crowded = n > 1
+	return came
 }
 
 // reject notes that the network says nobody is at an address. It may be a forgery, so

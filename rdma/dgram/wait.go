@@ -105,6 +105,7 @@ func (c *queue) unpark() {
 	}
 	c.parked--
 	c.dev.parked--
+	c.dev.lull = 0 // a timer may have ended the sleep
 	c.dev.called()
 }
 
