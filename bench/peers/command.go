@@ -65,12 +65,15 @@ func (g *group) mpich(bin binaries) command {
 func (g *group) muster(bin binaries, at place) command {
 	var cmd command
 	program := bin.musterOFI
-	switch g.over {
-	case sharedMemory:
+	switch {
+	case g.over == sharedMemory:
 		program = bin.muster
-	case network:
+	case g.channel != "":
+		program = bin.muster
+		cmd.env = []string{"MUSTER_NETWORK=iwarp", "MUSTER_CHANNEL=" + g.channel, "MUSTER_INTERFACE=lo", "MUSTER_NO_SHARED_MEMORY=1"}
+	case g.over == network:
 		cmd.env = []string{"MUSTER_NETWORK=ofi:net", "MUSTER_INTERFACE=lo", "MUSTER_NO_SHARED_MEMORY=1"}
-	case hosts:
+	case g.over == hosts:
 		cmd.env = []string{"MUSTER_NETWORK=ofi:net"}
 	}
 	cmd.argv = []string{program, "run", "-n", strconv.Itoa(g.ranks)}

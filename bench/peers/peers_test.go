@@ -127,6 +127,8 @@ func TestContendersOnTheNetworkDoNotMeetInSharedMemory(t *testing.T) {
 		{"tcp", openMPI, []string{"btl tcp,self", "btl_tcp_if_include lo"}},
 		{"tcp", mpich, []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=self,tcp", "UCX_NET_DEVICES=lo"}},
 		{"tcp", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=ofi:net", "MUSTER_INTERFACE=lo", "muster-ofi run"}},
+		{"iwarp-rd", openMPI, []string{"btl tcp,self", "btl_tcp_if_include lo"}},
+		{"iwarp-rd", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=iwarp", "MUSTER_CHANNEL=rd", "muster run"}},
 		{"ofi-latency", bare, []string{"ofi_bare latency -s 8,8192"}},
 		{"ofi-bw", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=ofi:net"}},
 		{"hosts-start", muster, []string{"MUSTER_NETWORK=ofi:net", "--hosts a:16,b:16,c:16,d:16 --rsh run-on {host}", "--since 1"}},

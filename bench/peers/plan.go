@@ -23,7 +23,7 @@ type medium int
 const (
 	sharedMemory medium = iota
 	// network is TCP on this machine's loopback. Ours goes there through
-	// libfabric's provider net.
+	// libfabric's provider net, or by software iWARP where a channel is named.
 	network
 	// hosts is the network between hosts that are made for the purpose: network
 	// namespaces, see internal/lab.
@@ -38,6 +38,8 @@ type group struct {
 	ranks int
 	over  medium
 	hosts int // that the ranks are spread over, where over is hosts
+	// channel of software iWARP, in place of libfabric, where over is network.
+	channel string
 	// peers are the contenders that ours is compared with: the better of them.
 	// None: ours is compared with the bound itself.
 	peers []contender
@@ -159,6 +161,9 @@ func networkPlan() []*group {
 			metric: "latency", unit: "us", scale: 1, shown: "µs",
 			lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "8 KB", size: 8192, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
 		},
+		overIWARP("rd", "reliable datagrams over UDP", 0.65),
+		overIWARP("rc", "RDMA over TCP", 1),
+		overIWARP("hybrid", "datagrams, and connections to busy peers: the default", 1),
 		{
 			name: "hosts-start", title: "From the start of the launcher to the first message of the last of 64 ranks, 4 hosts", ranks: 64,
 			over: hosts, hosts: 4, note: onHosts,
@@ -171,6 +176,17 @@ func networkPlan() []*group {
 			ours: "first-message --since {now}", metric: "cards", unit: "cards", scale: 1, shown: "cards",
 			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
 		},
+	}
+}
+
+// overIWARP is the latency of a channel of software iWARP; short is the bound up to 8 KB.
+func overIWARP(channel, what string, short float64) *group {
+	return &group{
+		name: "iwarp-" + channel, title: "Half round trip over software iWARP on loopback (channel " + channel + "), two ranks", ranks: 2,
+		over: network, channel: channel, peers: []contender{openMPI, mpich}, note: "Ours is " + what + "; the others use TCP.",
+		args: "latency -s 8,8192,65536,1048576", ours: "latency --sizes 8,8192,65536,1048576",
+		metric: "latency", unit: "us", scale: 1, shown: "µs",
+		lines: []line{{title: "8 B", size: 8, bound: short}, {title: "8 KB", size: 8192, bound: short}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
 	}
 }
 
