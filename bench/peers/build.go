@@ -37,7 +37,7 @@ func (g *group) programs(peersOnly bool) []program {
 	switch {
 	case peersOnly:
 		return list
-	case g.over == sharedMemory:
+	case g.over == sharedMemory || g.channel != "":
 		return append(list, musterProgram)
 	}
 	return append(list, musterOFIProgram)
