@@ -53,8 +53,9 @@ func TestWiresAllocateNothing(t *testing.T) {
 				defer wires[side].close()
 			}
 			connected := make(chan error)
-			go func() { connected <- wires[1].connect(wires[0].card()) }()
-			if err := errors.Join(wires[0].connect(wires[1].card()), <-connected); err != nil {
+			cards := [2]*card{wires[0].card(), wires[1].card()}
+			go func() { connected <- wires[1].connect(cards[0]) }()
+			if err := errors.Join(wires[0].connect(cards[1]), <-connected); err != nil {
 				t.Fatal(err)
 			}
 			out := buffer(100)
