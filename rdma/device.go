@@ -58,6 +58,15 @@ type DrainQP interface {
 	Pending() int
 }
 
+// KeepingQP is a QP that can let go of the memory of requests which it has taken and
+// which are not complete.
+type KeepingQP interface {
+	QP
+	// Keep copies what is under way to a peer, so that the memory may be used again
+	// before the completions come. It is for who has sent the same by another way.
+	Keep(PeerID)
+}
+
 // SRQ is a shared receive queue: receive buffers for many peers.
 type SRQ interface {
 	// PostRecv gives buffers to the queue. It fails on a lending queue, which

@@ -33,7 +33,10 @@ type pair struct {
 	unreliable
 }
 
-var _ rdma.DrainQP = (*pair)(nil)
+var (
+	_ rdma.DrainQP   = (*pair)(nil)
+	_ rdma.KeepingQP = (*pair)(nil)
+)
 
 // NewQP makes a queue pair of kind RD or UD.
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
@@ -88,6 +91,21 @@ func (q *pair) Pending() int {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
 	return q.pending
+}
+
+// Keep copies what is under way to a peer.
+func (q *pair) Keep(id rdma.PeerID) {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	if int(id) >= len(q.peers) || q.peers[id] == nil {
+		return
+	}
+	for m := q.peers[id].sender.oldest; m != nil; m = m.following {
+		if m.role == roleSend && !m.inline && m.body.Len() > 0 {
+			m.kept = append(m.kept[:0], m.body.Bytes()...)
+			m.body = rdma.MemOf(m.kept)
+		}
+	}
 }
 
 // PostRecv gives buffers to a queue pair without a shared receive queue.

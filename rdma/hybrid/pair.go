@@ -23,7 +23,10 @@ type pair struct {
 	closed  bool
 }
 
-var _ rdma.DrainQP = (*pair)(nil)
+var (
+	_ rdma.DrainQP   = (*pair)(nil)
+	_ rdma.KeepingQP = (*pair)(nil)
+)
 
 // sharedQueue is a shared receive queue of both devices.
 type sharedQueue struct {
@@ -143,6 +146,14 @@ func (q *pair) Addr() rdma.Addr {
 // Connect is not for RD.
 func (q *pair) Connect(context.Context, rdma.Addr) error {
 	return fmt.Errorf("hybrid: an RD queue pair makes its connections itself; Resolve the address and name the peer in each request: %w", rdma.ErrUnsupported)
+}
+
+// Keep copies what is under way to a peer by datagrams. A connection gives memory back as
+// soon as its socket has the bytes.
+func (q *pair) Keep(id rdma.PeerID) {
+	if qp, ok := q.data.(rdma.KeepingQP); ok {
+		qp.Keep(id)
+	}
 }
 
 // PostRecv gives buffers to a queue pair without a shared receive queue.

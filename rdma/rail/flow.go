@@ -300,6 +300,10 @@ func (f *flow) lose(rail int, to pathState) {
 		return
 	}
 	p.state, p.doubt = to, 0
+	if qp, ok := f.q.rails[rail].qp.(rdma.KeepingQP); ok && p.reached {
+		// The rail goes on trying, and the user has the memory back before it ends.
+		qp.Keep(f.q.dev.peers[f.peer].inner[rail])
+	}
 	p.hailed = p.hailed && to != gone
 	c := &f.q.rails[rail].RailCounts
 	c.Left++

@@ -1,0 +1,39 @@
+package dgram
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// TestKeepLetsGoOfTheMemory sends to a peer over a network that drops everything, keeps,
+// overwrites the memory, mends the network: what arrives is what was sent.
+func TestKeepLetsGoOfTheMemory(t *testing.T) {
+	a, b := newStation(t, Config{NoThread: true}), newStation(t, Config{NoThread: true})
+	to := a.meet(t, b)
+	a.disturb = func(o *outbox) { o.n = 0 }
+	body := bytes.Repeat([]byte{7}, 5000)
+	if n, err := a.qp.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpSend, Peer: to, Body: rdma.MemOf(body)}}); n != 1 {
+		t.Fatal(err)
+	}
+	a.qp.(rdma.KeepingQP).Keep(to)
+	a.qp.(rdma.KeepingQP).Keep(to + 1) // nobody: nothing happens
+	clear(body)
+	a.disturb = nil
+	var out [4]rdma.Completion
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		a.cq.Poll(out[:])
+		for _, c := range out[:b.cq.Poll(out[:])] {
+			if c.Op != rdma.OpRecv {
+				continue
+			}
+			if !bytes.Equal(c.Data.Bytes(), bytes.Repeat([]byte{7}, 5000)) {
+				t.Error("the message has what was written after Keep")
+			}
+			return
+		}
+	}
+	t.Fatal("the message never came")
+}
