@@ -32,8 +32,10 @@ func verbsDevices() []verbsDevice {
 		{"rc-nocrc", "the same without a CRC", rdma.RC, openIWARP(iwarp.Config{NoCRC: true})},
 		{"rc-tls", "the same under TLS", rdma.RC, openIWARP(iwarp.Config{Encrypt: true})},
 		{"rd", "reliable datagrams over UDP", rdma.RD, openDgram(dgram.Config{})},
-		{"rd-aead", "the same, encrypted", rdma.RD, openDgram(dgram.Config{Encrypt: true})},
+		{"rd-nocrc", "the same with a CRC of the headers alone", rdma.RD, openDgram(dgram.Config{NoCRC: true})},
+		{"rd-aead", "rd, encrypted", rdma.RD, openDgram(dgram.Config{Encrypt: true})},
 		{"ud", "datagrams over UDP that may be lost", rdma.UD, openDgram(dgram.Config{})},
+		{"ud-nocrc", "the same with a CRC of the headers alone", rdma.UD, openDgram(dgram.Config{NoCRC: true})},
 		{"hybrid", "rd for everybody and rc for busy peers", rdma.RD, openHybrid},
 		{"shm", "shared memory", rdma.RD, func(at bench.VerbsPlace) (rdma.Device, error) {
 			return shm.Open(shm.Config{Index: at.Side, Peers: 2})
