@@ -2,6 +2,7 @@ package dgram
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,12 +12,16 @@ import (
 //
 // A goroutine sleeps on the socket and on the timers of the device. While the program
 // polls or waits, it does all that itself, faster than any goroutine could be woken, so
-// this one stays out of its way: it looks once a millisecond whether the program has
-// called since, and only when it has not does it go to the socket. Somebody who sleeps in
+// this one stays out of its way: it looks once a millisecond whether the program keeps
+// calling, and only when it does not does it go to the socket. Somebody who sleeps in
 // Wait needs no attendant, and it then sleeps too.
 
-// attendPause is how long the program may be away before its socket is attended to.
-const attendPause = time.Millisecond
+const (
+	// attendPause is how long the program may be away before its socket is attended to.
+	attendPause = time.Millisecond
+	// attendLook is between two looks at whether it polls.
+	attendLook = 20 * time.Microsecond
+)
 
 type attendant struct {
 	banned  bool // Config.NoThread
@@ -24,7 +29,10 @@ type attendant struct {
 	ended   chan struct{} // closed when the goroutine is gone
 	bell    bell
 	asleep  bool // it does not look at calls by itself
-	calls   uint // of the program so far that may have begun a timer
+	// The goroutine looks at these without the lock: who polls has it most of the time,
+	// and one who waits for a lock makes giving it back dear.
+	calls     atomic.Uint32 // of the program so far that may have begun a timer
+	dismissed atomic.Bool
 }
 
 // attend starts the goroutine, with the first queue pair. The device's lock is held.
@@ -46,7 +54,7 @@ func (d *Device) attend() error {
 // after a pause and nothing while the program keeps calling.
 func (d *Device) called() {
 	a := &d.attendant
-	a.calls++
+	a.calls.Store(a.calls.Load() + 1)
 	if a.asleep {
 		a.asleep = false
 		a.bell.ring()
@@ -58,49 +66,57 @@ func (d *Device) attendSocket() {
 	a := &d.attendant
 	defer close(a.ended)
 	defer a.bell.close()
-	seen := ^uint(0)
 	for {
-		d.mu.Lock()
+		before := a.calls.Load()
+		pause(attendLook)
+		seen := a.calls.Load()
 		switch {
-		case d.closed:
-			d.mu.Unlock()
+		case a.dismissed.Load():
 			return
-		case a.calls != seen:
-			seen = a.calls
-			d.mu.Unlock()
-			time.Sleep(attendPause)
-		case d.parked > 0:
-			a.asleep = true
-			d.mu.Unlock()
-			_ = a.bell.wait(nil, never) // it fails only by a signal
+		case seen != before: // it keeps calling
+			pause(attendPause)
 		default:
-			d.attendOnce(seen)
+			asThread(func() {
+				for d.attendOnce(seen) {
+				}
+			})
 		}
 	}
 }
 
-// attendOnce sleeps until there is something to do and does it, unless the program has
-// come back meanwhile. It is called with the lock and gives it back.
-func (d *Device) attendOnce(seen uint) {
+// attendOnce sleeps until there is something to do and does it. It is false if the
+// program has come back, or the device is closed.
+func (d *Device) attendOnce(seen uint32) (away bool) {
 	a := &d.attendant
-	if at := d.due(); at > d.clock() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	back := func() bool { return d.closed || a.calls.Load() != seen }
+	if back() {
+		return false
+	}
+	if at := d.due(); d.parked > 0 || at > d.clock() {
 		a.asleep = true
-		d.mu.Unlock()
-		_ = a.bell.wait(d.socket, until(at, d.clock())) // it fails only by a signal
+		if d.parked > 0 {
+			d.mu.Unlock()
+			_ = a.bell.wait(nil, never) // it fails only by a signal
+		} else {
+			d.mu.Unlock()
+			_ = a.bell.wait(d.socket, until(at, d.clock())) // the same
+		}
 		d.mu.Lock()
 		a.asleep = false
 	}
-	if d.closed || a.calls != seen || d.parked > 0 {
-		d.mu.Unlock()
-		return
+	if back() || d.parked > 0 {
+		return false
 	}
 	d.lull = 0
 	d.progress()
-	starved := len(d.batch) == 0
-	d.mu.Unlock()
-	if starved {
-		time.Sleep(attendPause) // until the program gives buffers back
+	if len(d.batch) == 0 { // until the program gives buffers back
+		d.mu.Unlock()
+		pause(attendPause)
+		d.mu.Lock()
 	}
+	return true
 }
 
 // until is the time from now to at.
@@ -113,6 +129,7 @@ func until(at, now time.Duration) time.Duration {
 
 // dismiss ends the goroutine of a device that is closed and waits for it.
 func (a *attendant) dismiss() {
+	a.dismissed.Store(true)
 	if a.started {
 		a.bell.ring()
 		<-a.ended

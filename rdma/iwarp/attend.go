@@ -4,6 +4,7 @@ package iwarp
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,9 +33,15 @@ type attendant struct {
 	started bool
 	ended   chan struct{} // closed when the goroutine has let go of what it had
 	epoll   int
-	wake    int  // an event that ends the sleep
-	polls   uint // calls of Poll and Wait so far
+	wake    int // an event that ends the sleep
+	// The goroutine looks at these without the lock: who polls has it most of the time,
+	// and one who waits for a lock makes giving it back dear.
+	polls     atomic.Uint32 // calls of Poll and Wait so far
+	dismissed atomic.Bool
 }
+
+// present notes that the program polls. The device's lock is held.
+func (a *attendant) present() { a.polls.Store(a.polls.Load() + 1) }
 
 // attend starts the goroutine, with the first connection. The device's lock is held.
 func (d *device) attend() error {
@@ -57,47 +64,42 @@ func (d *device) attendSockets() {
 	a := &d.attendant
 	var ready [16]unix.EpollEvent
 	for {
-		before, _ := d.pollsSoFar()
-		time.Sleep(attendLook)
-		seen, open := d.pollsSoFar()
-		if !open {
+		before := a.polls.Load()
+		pause(attendLook)
+		seen := a.polls.Load()
+		if a.dismissed.Load() {
 			_, _ = unix.Close(a.epoll), unix.Close(a.wake)
 			return
 		}
 		away := seen == before
 		if !away {
-			time.Sleep(attendPause)
+			pause(attendPause)
 			continue
 		}
-		for n := 0; away; {
-			for more := true; more && away; {
-				away, more = d.moveFor(ready[:max(n, 0)], seen)
+		asThread(func() {
+			for n := 0; away; {
+				for more := true; more && away; {
+					away, more = d.moveFor(ready[:max(n, 0)], seen)
+				}
+				if away {
+					n, _ = unix.EpollWait(a.epoll, ready[:], -1) // it fails only by a signal
+				}
 			}
-			if away {
-				n, _ = unix.EpollWait(a.epoll, ready[:], -1) // it fails only by a signal
-			}
-		}
+		})
 		// Who has polled meanwhile may have gone again already; who sleeps on the socket
 		// that woke us will move it.
-		if now, _ := d.pollsSoFar(); now == seen {
-			time.Sleep(attendPause)
+		if a.polls.Load() == seen {
+			pause(attendPause)
 		}
 	}
 }
 
-// pollsSoFar is by what the program is seen to poll, and whether the device is open.
-func (d *device) pollsSoFar() (polls uint, open bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.attendant.polls, !d.closed
-}
-
 // moveFor moves the sockets that have something, unless the program does it, or sleeps
 // on them: then it is not away. There may be more of which the sockets do not tell.
-func (d *device) moveFor(ready []unix.EpollEvent, seen uint) (away, more bool) {
+func (d *device) moveFor(ready []unix.EpollEvent, seen uint32) (away, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || d.attendant.polls != seen {
+	if d.closed || d.attendant.polls.Load() != seen {
 		return false, false
 	}
 	away = true

@@ -166,6 +166,7 @@ func (d *device) shut() {
 	}
 	d.door.close()
 	d.closed = true
+	d.attendant.dismissed.Store(true)
 	if d.attendant.started {
 		stir(d.attendant.wake)
 	}
