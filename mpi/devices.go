@@ -236,6 +236,13 @@ const (
 	softwareNetwork = "iwarp"
 )
 
+// goesBySoftware tells whether software iWARP carries messages, whose threads work
+// while the program computes.
+func goesBySoftware(cfg *Config, client pmi.Client) bool {
+	return (cfg.Network == softwareNetwork || cfg.Network == "" && !ofi.Built) &&
+		(cfg.NoSharedMemory || client.LocalSize() < client.Size())
+}
+
 // networkConfig is what Config says of the network.
 func networkConfig(cfg *Config) ofi.Config {
 	_, provider, _ := strings.Cut(cfg.Network, ":")

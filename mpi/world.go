@@ -86,7 +86,7 @@ func Init(ctx context.Context, cfg *Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	setProcs(client.LocalSize(), cfg.Progress == progressAsync)
+	setProcs(client.LocalSize(), cfg.Progress == progressAsync || goesBySoftware(cfg, client))
 	return join(ctx, *cfg, client, nil)
 }
 
@@ -188,14 +188,15 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 
 // setProcs gives the scheduler of this process its share of the cores, unless
 // the user or the launcher has said so. Without it every rank would run as many
-// threads as the machine has cores. The thread of asynchronous progress needs a
-// place beside the one that computes, even if there is only one core for both:
-// with one place it would be let in every ten milliseconds.
-func setProcs(ranks int, async bool) {
+// threads as the machine has cores. A thread beside the one that computes, of
+// asynchronous progress or of a device that is its own adapter, needs a place, even if
+// there is only one core for both: with one place it would be let in every ten
+// milliseconds.
+func setProcs(ranks int, beside bool) {
 	if _, set := os.LookupEnv("GOMAXPROCS"); !set && ranks >= 2 {
 		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/ranks))
 	}
-	if async && runtime.GOMAXPROCS(0) < 2 {
+	if beside && runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)
 	}
 }

@@ -65,16 +65,16 @@ func (d *Device) sendMemory() uint64 {
 	for _, m := range d.spare {
 		count(m)
 	}
-	flights := uint64(len(d.hangar.free))
+	flights := len(d.hangar.short)*shortFlight + len(d.hangar.long)*window
 	d.eachPeer(func(p *peer) {
 		for m := p.oldest; m != nil; m = m.following {
 			count(m)
 		}
 		if p.flight != nil {
-			flights++
+			flights += len(p.flight.ring)
 		}
 	})
-	return n + flights*sizeOf[flight]()
+	return n + uint64(flights)*sizeOf[sent]()
 }
 
 // peerMemory is what is kept of peers.

@@ -95,6 +95,7 @@ type Device struct {
 	joins   [][]byte // memory in which messages of several datagrams are joined
 	joined  []*joining
 	spare   []*message
+	roomy   int // of those, with memory for a long body
 
 	table *ddp.Table
 	pairs []*pair

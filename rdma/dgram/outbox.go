@@ -120,6 +120,7 @@ func (d *Device) flush() {
 const (
 	messageBlock = 64  // messages that are made at a time
 	shortBody    = 128 // octets of an inline body that need no memory of their own
+	mostRoomy    = 64  // spare messages with room for a longer one
 )
 
 // newMessage takes a message from those that are done with, or makes some.
@@ -134,12 +135,22 @@ func (d *Device) newMessage() *message {
 	last := len(d.spare) - 1
 	m := d.spare[last]
 	d.spare = d.spare[:last]
+	if cap(m.kept) > shortBody {
+		d.roomy--
+	}
 	return m
 }
 
 // forget keeps a message for the next one, without the user's memory.
 func (d *Device) forget(m *message) {
 	m.body, m.following = rdma.Mem{}, nil
+	if cap(m.kept) > shortBody {
+		if d.roomy == mostRoomy {
+			m.kept = nil
+		} else {
+			d.roomy++
+		}
+	}
 	d.spare = append(d.spare, m)
 }
 

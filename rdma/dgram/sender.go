@@ -84,25 +84,43 @@ type sent struct {
 	again   bool // went more than once
 }
 
-// flight is the memory for everything under way to one peer. An idle peer has none.
-type flight [window]sent
+// flight is the memory for what is under way to one peer, by number. An idle peer has
+// none, most busy ones a short one: all ranks of a job may be busy at a time, a little.
+type flight struct{ ring []sent }
+
+const (
+	shortFlight = 16
+	// The most that are kept for later; a burst to thousands of peers leaves no more.
+	mostShort, mostLong = 256, 32
+)
 
 // hangar keeps flights for the peers of a device that need one.
 type hangar struct {
-	free     []*flight
-	repeated uint64 // segments that were sent again
+	short, long []*flight
+	repeated    uint64 // datagrams that went again
 }
 
-func (h *hangar) take() *flight {
-	if n := len(h.free); n > 0 {
-		f := h.free[n-1]
-		h.free = h.free[:n-1]
+func (h *hangar) take(size int) *flight {
+	free := &h.short
+	if size > shortFlight {
+		free = &h.long
+	}
+	if n := len(*free); n > 0 {
+		f := (*free)[n-1]
+		*free = (*free)[:n-1]
 		return f
 	}
-	return new(flight)
+	return &flight{make([]sent, size)}
 }
 
-func (h *hangar) giveBack(f *flight) { h.free = append(h.free, f) }
+func (h *hangar) giveBack(f *flight) {
+	switch {
+	case len(f.ring) == shortFlight && len(h.short) < mostShort:
+		h.short = append(h.short, f)
+	case len(f.ring) > shortFlight && len(h.long) < mostLong:
+		h.long = append(h.long, f)
+	}
+}
 
 // sender is the sending half of RD for one peer.
 type sender struct {
@@ -159,7 +177,7 @@ func (s *sender) next(now time.Duration) (segment, bool) {
 		return segment{}, false
 	}
 	if s.flight == nil {
-		s.flight = s.hangar.take()
+		s.flight = s.hangar.take(shortFlight)
 	}
 	number := s.fresh
 	if s.lost > 0 {
@@ -185,7 +203,9 @@ func (s *sender) next(now time.Duration) (segment, bool) {
 }
 
 // at is the entry of a number that is under way.
-func (s *sender) at(p psn) *sent { return &s.flight[p%window] }
+func (s *sender) at(p psn) *sent { return s.flight.at(p) }
+
+func (f *flight) at(p psn) *sent { return &f.ring[int(p)&(len(f.ring)-1)] }
 
 func (s *sender) firstLost() psn {
 	p := s.first
@@ -197,6 +217,9 @@ func (s *sender) firstLost() psn {
 
 // cutOne makes the next segment of the message being cut.
 func (s *sender) cutOne() {
+	if int(s.fresh-s.first) == len(s.flight.ring) {
+		s.lengthen()
+	}
 	m := s.cutting
 	n := min(m.length-m.cut, s.mss)
 	*s.at(s.fresh) = sent{message: m, offset: uint32(m.cut), length: uint32(n), last: m.cut+n == m.length}
@@ -204,6 +227,17 @@ func (s *sender) cutOne() {
 	if m.cut += n; m.cut == m.length {
 		s.cutting = m.following
 	}
+}
+
+// lengthen gives a sender with much under way a long flight.
+func (s *sender) lengthen() {
+	short := s.flight
+	s.flight = s.hangar.take(window)
+	for p := s.first; p != s.fresh; p++ {
+		*s.at(p) = *short.at(p)
+	}
+	clear(short.ring)
+	s.hangar.giveBack(short)
 }
 
 // wantsReceipt tells whether to ask for a receipt at once. A long message that
