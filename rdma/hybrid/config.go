@@ -47,6 +47,9 @@ type Config struct {
 	// Encrypt makes what is sent unreadable to others, by datagram and by connection. Peers
 	// must have the same setting.
 	Encrypt bool
+	// NoCRC leaves the user's octets out of the checksums. It is for hosts that talk to
+	// themselves: nothing lies between but the memory of the kernel.
+	NoCRC bool
 	// Channel says what carries messages. The zero value is Hybrid.
 	Channel Channel
 
@@ -138,12 +141,12 @@ func (c *Config) rules() rules {
 
 // openDevices opens the devices below.
 func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
-	rd, err = dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, Name: c.Name,
+	rd, err = dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
 		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread, Patience: c.Patience})
 	if err != nil || c.Channel == Datagrams {
 		return rd, nil, err
 	}
-	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoThread: c.NoThread})
+	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago
 		return nil, nil, err
