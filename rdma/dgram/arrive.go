@@ -5,9 +5,37 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// The way in: arrive looks at a datagram and finds its queue pair, hear takes an RD
-// one in, unstash delivers what waited, deliver brings a segment into its message and
-// the message to the user.
+// The way in: takeIn divides what the kernel joined, arrive looks at a datagram and finds
+// its queue pair, hear takes an RD one in, unstash delivers what waited, deliver brings a
+// segment into its message and the message to the user.
+
+// takeIn takes in what came into a slot. It is true if the slot is kept.
+func (d *Device) takeIn(s *slot) (kept bool) {
+	if s.each == 0 || s.n <= s.each {
+		return d.arrive(s)
+	}
+	d.divide(s)
+	return false
+}
+
+// divide takes in datagrams that the kernel joined, in their order. Each gets a slot of its
+// own, as it may be kept when the others are not. All are of one length but the last.
+func (d *Device) divide(s *slot) {
+	d.store.fill(s)
+	for rest := s.data[:s.n]; len(rest) > 0; {
+		one := d.store.take()
+		if one == nil {
+			d.drops.NoRoom += uint64((len(rest) + s.each - 1) / s.each)
+			return
+		}
+		one.n = copy(one.data, rest[:min(s.each, len(rest))])
+		one.from, one.each = s.from, 0
+		rest = rest[one.n:]
+		if !d.arrive(one) {
+			d.store.giveBack(one)
+		}
+	}
+}
 
 // arrive takes in a datagram. Nothing is kept of one that does not come from a process
 // of the job. It is true if the slot is kept.

@@ -7,23 +7,28 @@ import (
 	"net/netip"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
 // TestConformance runs the suite over the loopback interface: with large datagrams as
 // there, with those of an Ethernet, which cut every longer message, and with a tenth of
-// those lost, doubled, reordered and corrupted each.
+// those lost, doubled, reordered and corrupted each; and on a kernel that turns out not to
+// take runs.
 func TestConformance(t *testing.T) {
 	for _, v := range []struct {
 		name  string
 		cfg   Config
 		share float64 // of datagrams that suffer each of the four fates
+		runs  unix.Errno
 	}{
-		{"loopback", Config{}, 0},
-		{"ethernet", Config{Datagram: ethernetDatagram}, 0},
-		{"storm", Config{Datagram: ethernetDatagram}, 0.1},
-		{"encrypted", Config{Datagram: ethernetDatagram, Encrypt: true}, 0},
+		{"loopback", Config{}, 0, 0},
+		{"ethernet", Config{Datagram: ethernetDatagram}, 0, 0},
+		{"storm", Config{Datagram: ethernetDatagram}, 0.1, 0},
+		{"encrypted", Config{Datagram: ethernetDatagram, Encrypt: true}, 0, 0},
+		{"no-runs", Config{Datagram: ethernetDatagram}, 0, unix.EIO},
 	} {
 		if v.share > 0 && testing.Short() {
 			continue // losses cost time
@@ -36,6 +41,7 @@ func TestConformance(t *testing.T) {
 			var list []rdma.Device
 			for i := range n {
 				d := openTest(t, v.cfg)
+				d.socket.refuses = v.runs
 				if v.share > 0 {
 					d.disturb = storm(v.share, uint64(i))
 				}

@@ -42,6 +42,9 @@ type Config struct {
 	// headers are summed all the same. It is for hosts that talk to themselves, where
 	// nothing can happen to octets between two processes, and costs the half of a copy less.
 	NoCRC bool
+	// NoRuns lets every datagram go through the kernel by itself. Otherwise those of an
+	// Ethernet go in runs, and a capture on this host may show a run as one long datagram.
+	NoRuns bool
 	// NoThread leaves the socket alone while nobody polls (attend.go). Reads and Writes of
 	// peers then wait until this process polls again.
 	NoThread bool
@@ -150,6 +153,9 @@ func Open(c Config) (*Device, error) {
 	s, err := openSocket(c.Bind, c.SocketBuffer)
 	if err != nil {
 		return nil, fmt.Errorf("dgram: open a UDP socket on %v: %w", c.Bind, err)
+	}
+	if !c.NoRuns {
+		s.allowRuns(c.Datagram)
 	}
 	d := &Device{
 		attr: rdma.Attr{
@@ -283,7 +289,7 @@ func (d *Device) hearken() (came bool) {
 	for range 4 {
 		n = d.receive()
 		came = came || n > 0
-		if n < batchSize {
+		if n < d.socket.mostMessages() {
 			break
 		}
 	}
@@ -321,7 +327,7 @@ func (d *Device) receiveOne() bool {
 		return false
 	}
 	d.orderAfterReceiving()
-	if d.arrive(s) {
+	if d.takeIn(s) {
 		d.batch[last] = nil // the slot is kept
 		d.batch = d.batch[:last]
 	}
@@ -340,15 +346,16 @@ func (d *Device) fillBatch(n int) bool {
 	return len(d.batch) > 0
 }
 
-// receive takes in one batch of datagrams.
+// receive takes in one batch of datagrams, and says how many messages of the kernel it was.
 func (d *Device) receive() int {
-	d.fillBatch(batchSize)
-	n := d.socket.receive(d.batch)
+	most := d.socket.mostMessages()
+	d.fillBatch(most)
+	n := d.socket.receive(d.batch[:min(most, len(d.batch))])
 	if n > 0 {
 		d.orderAfterReceiving()
 	}
 	for i, s := range d.batch[:n] {
-		if !d.arrive(s) {
+		if !d.takeIn(s) {
 			continue
 		}
 		d.batch[i] = nil // the slot is kept

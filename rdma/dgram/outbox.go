@@ -18,6 +18,14 @@ type letter struct {
 	to   rawAddress
 }
 
+// length is that of the datagram.
+func (l *letter) length() int {
+	if l.body == nil {
+		return len(l.data)
+	}
+	return len(l.data) + len(l.body) + len(l.seal)
+}
+
 // gatherAbove is the length from which octets are gathered instead of copied.
 const gatherAbove = 2 << 10
 

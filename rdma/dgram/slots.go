@@ -1,6 +1,7 @@
 package dgram
 
-// Memory for datagrams that came. A slot holds one. It goes from the store to the
+// Memory for datagrams that came. A slot holds one, or for a moment those that the kernel
+// joined. It goes from the store to the
 // socket, and back at once if the datagram is done with; one that came too early
 // waits in its peer's stash, and one that is lent comes back with the next Poll.
 
@@ -19,6 +20,7 @@ type slot struct {
 	lo   int // where the DDP segment begins and ends
 	hi   int
 	most int // octets that were ever in it
+	each int // length of each of the datagrams in it, if the kernel joined several
 }
 
 // store keeps the slots of a device. They are made when they are needed first, and

@@ -15,7 +15,8 @@ import (
 // The socket: one UDP socket that does not block. Datagrams go through it in batches
 // (recvmmsg, sendmmsg), whose headers are filled in once and of which only lengths and
 // pointers change; and one by one (recvfrom, sendto), which is quicker for a single one:
-// a batch looks for a second one before it gives the first.
+// a batch looks for a second one before it gives the first. A message of a batch may be a
+// run of several datagrams (runs_linux_unsafe.go).
 
 // rawAddress is an address as the kernel has it.
 type rawAddress struct {
@@ -64,9 +65,17 @@ type socket struct {
 	local    netip.AddrPort
 	in, out  [batchSize]batchHeader
 	inVec    [batchSize]unix.Iovec
-	outVec   [batchSize][pieces]unix.Iovec
+	outVec   [batchSize * pieces]unix.Iovec
 	nameLen  uint32      // of the address that recvfrom gave
 	troubled atomic.Bool // the kernel has errors to tell
+
+	runUpTo    int  // the longest datagram that leaves in a run; 0: none does
+	joins      bool // the kernel joins datagrams that come
+	inControl  [batchSize]control
+	outControl [batchSize]control
+	taken      [batchSize]int // letters in each message
+	messages   uint64         // handed to the kernel
+	refuses    unix.Errno     // what the kernel says of every run, in tests
 }
 
 func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
@@ -88,7 +97,6 @@ func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
 	}
 	for i := range batchSize {
 		s.in[i].header.Iov, s.in[i].header.Iovlen = &s.inVec[i], 1
-		s.out[i].header.Iov = &s.outVec[i][0]
 	}
 	return s, nil
 }
@@ -134,6 +142,9 @@ func (s *socket) reaches(a netip.AddrPort) bool {
 
 // receiveOne fills a slot with a datagram that has come.
 func (s *socket) receiveOne(t *slot) bool {
+	if s.joins {
+		return s.receiveJoined(t)
+	}
 	s.nameLen = uint32(len(t.from.octets))
 	// Raw: the call does not block, and telling the scheduler costs more than it.
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&t.data[0])), uintptr(len(t.data)), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&t.from.octets[0])), uintptr(unsafe.Pointer(&s.nameLen)))
@@ -153,15 +164,26 @@ func (s *socket) noteTrouble(errno unix.Errno) {
 	}
 }
 
-// receive fills slots with datagrams that have come and says how many.
+// receiveJoined fills a slot with a datagram that has come, or with a run of them.
+func (s *socket) receiveJoined(t *slot) bool {
+	s.aim(0, t)
+	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.in[0].header)), unix.MSG_DONTWAIT)
+	if errno != 0 {
+		s.noteTrouble(errno)
+		return false
+	}
+	s.in[0].n = uint32(n)
+	s.landed(0, t)
+	return true
+}
+
+// receive fills slots with what has come and says how many.
 func (s *socket) receive(slots []*slot) int {
 	if len(slots) == 0 {
 		return 0
 	}
 	for i, t := range slots {
-		s.inVec[i].Base = &t.data[0]
-		s.inVec[i].SetLen(len(t.data))
-		s.in[i].header.Name, s.in[i].header.Namelen = &t.from.octets[0], uint32(len(t.from.octets))
+		s.aim(i, t)
 	}
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.in[0])), uintptr(len(slots)), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
@@ -169,10 +191,28 @@ func (s *socket) receive(slots []*slot) int {
 		return 0
 	}
 	for i, t := range slots[:n] {
-		t.n = int(s.in[i].n)
-		t.from.length = uint8(s.in[i].header.Namelen)
+		s.landed(i, t)
 	}
 	return int(n)
+}
+
+// aim tells the kernel to put a message into a slot.
+func (s *socket) aim(i int, t *slot) {
+	s.inVec[i].Base = &t.data[0]
+	s.inVec[i].SetLen(len(t.data))
+	s.in[i].header.Name, s.in[i].header.Namelen = &t.from.octets[0], uint32(len(t.from.octets))
+	if s.joins {
+		s.expectJoined(i)
+	}
+}
+
+// landed notes what came into a slot.
+func (s *socket) landed(i int, t *slot) {
+	t.n = int(s.in[i].n)
+	t.from.length = uint8(s.in[i].header.Namelen)
+	if s.joins {
+		t.each = s.joinedAt(i)
+	}
 }
 
 // send sends datagrams and says how many the kernel took. full means that it takes no
@@ -181,15 +221,31 @@ func (s *socket) send(letters []letter) (n int, full bool) {
 	if len(letters) == 1 && letters[0].body == nil {
 		l := &letters[0]
 		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(&l.data[0])), uintptr(len(l.data)), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&l.to.octets[0])), uintptr(l.to.length))
+		s.messages++
 		return s.sendEnded(1, errno)
 	}
-	for i := range letters {
-		l := &letters[i]
-		s.out[i].header.SetIovlen(gather(&s.outVec[i], l))
-		s.out[i].header.Name, s.out[i].header.Namelen = &l.to.octets[0], uint32(l.to.length)
+	messages := s.compose(letters)
+	took, errno := s.sendMessages(messages)
+	if s.taken[0] > 1 && refusesRun(errno) {
+		return s.withdraw(letters)
 	}
-	r, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out[0])), uintptr(len(letters)), unix.MSG_DONTWAIT, 0, 0)
-	return s.sendEnded(int(r), errno)
+	s.messages += uint64(took)
+	for _, of := range s.taken[:took] {
+		n += of
+	}
+	return s.sendEnded(n, errno)
+}
+
+// sendMessages hands over what was composed. The kernel takes some of it or has an error.
+func (s *socket) sendMessages(n int) (took int, errno unix.Errno) {
+	if s.refuses != 0 && s.taken[0] > 1 {
+		return 0, s.refuses
+	}
+	r, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out[0])), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(r), 0
 }
 
 // gather names the pieces of a datagram to the kernel and says how many they are.

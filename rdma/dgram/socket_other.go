@@ -27,6 +27,8 @@ func openSocket(netip.AddrPort, int) (*socket, error) {
 }
 
 func (*socket) reaches(netip.AddrPort) bool         { return false }
+func (*socket) allowRuns(int)                       {}
+func (*socket) mostMessages() int                   { return batchSize }
 func (*socket) receiveOne(*slot) bool               { return false }
 func (*socket) receive([]*slot) int                 { return 0 }
 func (*socket) send([]letter) (n int, full bool)    { return 0, true }

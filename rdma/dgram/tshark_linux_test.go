@@ -121,7 +121,7 @@ func talk(t *testing.T, host netip.Addr, kind rdma.Transport, size int) {
 	var qps [2]rdma.QP
 	var devices [2]rdma.Device
 	for i := range devices {
-		d, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(host, 0), JobKey: []byte("of the job"), Datagram: 1472})
+		d, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(host, 0), JobKey: []byte("of the job"), Datagram: 1472, NoRuns: true})
 		if err != nil {
 			t.Fatal(err)
 		}

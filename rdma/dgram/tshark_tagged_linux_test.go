@@ -46,6 +46,7 @@ func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, regi
 		t.Fatal(err)
 	}
 	c.Bind, c.JobKey, c.Datagram = netip.AddrPortFrom(host, 0), []byte("of the job"), 1472
+	c.NoRuns = true // a capture shows what the kernel is given
 	var ends [2]speaker
 	for i := range ends {
 		s := &ends[i]

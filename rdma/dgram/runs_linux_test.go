@@ -1,0 +1,214 @@
+package dgram
+
+import (
+	"bytes"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Runs of datagrams: what goes together, what the kernel makes of it, and what happens when
+// it does not want them.
+
+// TestRunsCarryAWrite writes a megabyte in datagrams of an Ethernet, and looks at how many
+// messages of the kernel they were.
+func TestRunsCarryAWrite(t *testing.T) {
+	for _, v := range []struct {
+		name    string
+		config  Config
+		refuses unix.Errno
+		share   float64 // of datagrams that a storm takes
+		runs    bool    // they go in runs to the end
+	}{
+		{"taken", Config{}, 0, 0, true},
+		{"taken-encrypted", Config{Encrypt: true}, 0, 0, true},
+		{"taken-jumbo", Config{Datagram: 8972}, 0, 0, true},
+		{"storm", Config{}, 0, 0.05, true},
+		{"no-checksums", Config{}, unix.EIO, 0, false},
+		{"not-known", Config{}, unix.EINVAL, 0, false},
+		{"too-long", Config{}, unix.EMSGSIZE, 0, false},
+		{"not-wanted", Config{NoRuns: true}, 0, 0, false},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			if v.config.Datagram == 0 {
+				v.config.Datagram = ethernetDatagram
+			}
+			a, b := newStation(t, v.config), newStation(t, v.config)
+			if a.socket.runUpTo == 0 && v.runs {
+				t.Skip("this kernel has no UDP_SEGMENT")
+			}
+			to := a.meet(t, b)
+			a.mu.Lock()
+			a.socket.refuses = v.refuses
+			if v.share > 0 {
+				a.disturb = storm(v.share, 1)
+			}
+			a.mu.Unlock()
+			source, target := make([]byte, 1<<20), make([]byte, 1<<20)
+			for i := range source {
+				source[i] = byte(i ^ i>>8 ^ i>>16)
+			}
+			mr, err := b.Register(target, rdma.RemoteWrite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wr := rdma.SendWR{ID: 1, Op: rdma.OpWrite, Peer: to, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}
+			if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+				t.Fatal(err)
+			}
+			pollBoth(t, a, b, func(onA bool, c *rdma.Completion) bool {
+				if c.Status != rdma.StatusOK {
+					t.Fatalf("the write ends with %v", c.Status.Err())
+				}
+				return onA && c.ID == 1
+			})
+			b.mu.Lock() // what the attendant wrote is ours after it
+			defer b.mu.Unlock()
+			if !bytes.Equal(source, target) {
+				t.Error("what has come is not what was written")
+			}
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			sent, messages := a.traffic.sent, a.socket.messages
+			t.Logf("%d datagrams in %d messages; %d came", sent, messages, b.traffic.received)
+			if still := a.socket.runUpTo > 0; still != v.runs {
+				t.Errorf("runs are in use at the end: %v, and should be: %v", still, v.runs)
+			}
+			if v.runs && messages >= sent { // how long they are, load and losses decide
+				t.Errorf("%d datagrams left in %d messages; there were no runs", sent, messages)
+			}
+			if !v.runs && messages != sent {
+				t.Errorf("%d datagrams left in %d messages without runs", sent, messages)
+			}
+			if u := a.drops.Unsendable; u != 0 {
+				t.Errorf("%d datagrams were given up because their run was refused", u)
+			}
+		})
+	}
+}
+
+// TestRunOf: what may go together.
+func TestRunOf(t *testing.T) {
+	here, there := rawOf(netip.MustParseAddrPort("127.0.0.1:1000")), rawOf(netip.MustParseAddrPort("127.0.0.1:1001"))
+	letters := func(to rawAddress, lengths ...int) (list []letter) {
+		for _, n := range lengths {
+			list = append(list, letter{data: make([]byte, n), to: to})
+		}
+		return list
+	}
+	gathered := []letter{
+		{data: make([]byte, 80), body: make([]byte, 8800), to: here},
+		{data: make([]byte, 8880+sealLen), to: here}, // copied, and of the same length
+		{data: make([]byte, 80), body: make([]byte, 8801), to: here},
+	}
+	for _, v := range []struct {
+		name    string
+		upTo    int
+		letters []letter
+		want    []int
+	}{
+		{"one", 1472, letters(here, 1400), []int{1}},
+		{"equal", 1472, letters(here, 1400, 1400, 1400), []int{3}},
+		{"the-last-is-shorter", 1472, letters(here, 1400, 1400, 100), []int{3}},
+		{"a-short-one-ends-it", 1472, letters(here, 1400, 100, 100, 1400), []int{2, 1, 1}},
+		{"a-longer-one-begins-another", 1472, letters(here, 100, 100, 1400), []int{2, 1}},
+		{"to-two-peers", 1472, append(letters(here, 700, 700), letters(there, 700, 700)...), []int{2, 2}},
+		{"long-ones-go-alone", 1472, letters(here, 1473, 1473), []int{1, 1}},
+		{"none-are-taken", 0, letters(here, 1400, 1400), []int{1, 1}},
+		{"a-packet-has-an-end", 9000, letters(here, 9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000), []int{7, 1}},
+		{"gathered", 9000, gathered, []int{2, 1}},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			s := &socket{runUpTo: v.upTo}
+			if n := s.compose(v.letters); !slices.Equal(s.taken[:n], v.want) {
+				t.Errorf("the letters become messages of %v, want %v", s.taken[:n], v.want)
+			}
+		})
+	}
+}
+
+// TestABadAddressEndsNoRuns: the kernel takes no port 0, alone or in a run. That says
+// nothing of runs to others.
+func TestABadAddressEndsNoRuns(t *testing.T) {
+	s, _ := twoSockets(t)
+	list := []letter{{data: make([]byte, 100)}, {data: make([]byte, 100)}}
+	for i := range list {
+		list[i].to = rawOf(netip.MustParseAddrPort("127.0.0.1:0"))
+	}
+	if n, full := s.send(list); n != 0 || full {
+		t.Errorf("letters to port 0: %d are taken, and the kernel is full: %v", n, full)
+	}
+	if s.runUpTo == 0 {
+		t.Error("no runs are sent any more")
+	}
+}
+
+// TestRunsAllocateNothing sends and receives a run over two bare sockets.
+func TestRunsAllocateNothing(t *testing.T) {
+	a, b := twoSockets(t)
+	const length = 1000
+	var list [batchSize]letter
+	for i := range list {
+		list[i].data, list[i].to = bytes.Repeat([]byte{byte(i)}, length), rawOf(b.local)
+	}
+	into := &slot{data: make([]byte, mostDatagram)}
+	deadline := time.Now().Add(patience)
+	allocated := testing.AllocsPerRun(20, func() {
+		if n, _ := a.send(list[:]); n != len(list) {
+			t.Fatalf("%d of %d letters are taken", n, len(list))
+		}
+		for got := 0; got < len(list)*length; {
+			if b.receiveOne(into) {
+				if into.n > length && into.each != length {
+					t.Fatalf("%d octets came, to be cut at %d", into.n, into.each)
+				}
+				if into.data[0] != byte(got/length) {
+					t.Fatalf("datagram %d comes at the place of %d", into.data[0], got/length)
+				}
+				got += into.n
+			} else if time.Now().After(deadline) {
+				t.Fatalf("%d octets have come", got)
+			}
+		}
+	})
+	if allocated != 0 {
+		t.Errorf("a run allocates %v times", allocated)
+	}
+}
+
+// twoSockets are sockets on which runs are allowed.
+func twoSockets(t *testing.T) (a, b *socket) {
+	t.Helper()
+	for _, s := range []**socket{&a, &b} {
+		var err error
+		if *s, err = openSocket(netip.MustParseAddrPort("127.0.0.1:0"), 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := (*s).close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		})
+		if (*s).allowRuns(ethernetDatagram); (*s).runUpTo == 0 || !(*s).joins {
+			t.Skip("this kernel has no UDP_SEGMENT or no UDP_GRO")
+		}
+	}
+	return a, b
+}
+
+// TestNoRoomForARun: what finds no slot is dropped and counted, and the slot of the run
+// stays with the socket.
+func TestNoRoomForARun(t *testing.T) {
+	d := openTest(t, Config{Datagram: ethernetDatagram, NoThread: true})
+	s := d.store.take()
+	s.n, s.each = 2*1000+1, 1000
+	d.store.free, d.store.made = nil, mostSlots
+	if d.takeIn(s) || d.drops.NoRoom != 3 {
+		t.Errorf("three datagrams find no slot, and %d are counted", d.drops.NoRoom)
+	}
+}
