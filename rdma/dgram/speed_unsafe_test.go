@@ -263,6 +263,7 @@ func BenchmarkWrite(b *testing.B) {
 		{"loopback-bare", Config{NoCRC: true}},
 		{"jumbo", Config{Datagram: 8972}},
 		{"ethernet", Config{Datagram: ethernetDatagram}},
+		{"ethernet-apart", Config{Datagram: ethernetDatagram, NoRuns: true}},
 	} {
 		b.Run(v.name, func(b *testing.B) {
 			p, tcp := newDevicePlayerOf(b, rdma.RD, v.c), newBareTCP(b)
