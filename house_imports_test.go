@@ -28,8 +28,9 @@ rdma/ofi/internal/leap
 rdma/rail           rdma
 rdma/rdmatest       rdma
 internal/regcache   rdma
-rdma/iwarp          rdma rdma/internal/ddp
-rdma/dgram          rdma rdma/internal/ddp
+rdma/internal/prompt
+rdma/iwarp          rdma rdma/internal/ddp rdma/internal/prompt
+rdma/dgram          rdma rdma/internal/ddp rdma/internal/prompt
 rdma/hybrid         rdma rdma/dgram rdma/iwarp
 
 internal/p2p        rdma internal/dtype

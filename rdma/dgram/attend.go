@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/muster-mpi/muster/rdma/internal/prompt"
 )
 
 // Who attends to the socket while the program computes. The device is its own adapter:
@@ -68,15 +70,15 @@ func (d *Device) attendSocket() {
 	defer a.bell.close()
 	for {
 		before := a.calls.Load()
-		pause(attendLook)
+		prompt.Pause(attendLook)
 		seen := a.calls.Load()
 		switch {
 		case a.dismissed.Load():
 			return
 		case seen != before: // it keeps calling
-			pause(attendPause)
+			prompt.Pause(attendPause)
 		default:
-			asThread(func() {
+			prompt.AsThread(func() {
 				for d.attendOnce(seen) {
 				}
 			})
@@ -113,7 +115,7 @@ func (d *Device) attendOnce(seen uint32) (away bool) {
 	d.progress()
 	if len(d.batch) == 0 { // until the program gives buffers back
 		d.mu.Unlock()
-		pause(attendPause)
+		prompt.Pause(attendPause)
 		d.mu.Lock()
 	}
 	return true

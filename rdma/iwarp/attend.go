@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma/internal/prompt"
 )
 
 // Who attends to the sockets while the program computes. The device is its own
@@ -65,7 +67,7 @@ func (d *device) attendSockets() {
 	var ready [16]unix.EpollEvent
 	for {
 		before := a.polls.Load()
-		pause(attendLook)
+		prompt.Pause(attendLook)
 		seen := a.polls.Load()
 		if a.dismissed.Load() {
 			_, _ = unix.Close(a.epoll), unix.Close(a.wake)
@@ -73,10 +75,10 @@ func (d *device) attendSockets() {
 		}
 		away := seen == before
 		if !away {
-			pause(attendPause)
+			prompt.Pause(attendPause)
 			continue
 		}
-		asThread(func() {
+		prompt.AsThread(func() {
 			for n := 0; away; {
 				for more := true; more && away; {
 					away, more = d.moveFor(ready[:max(n, 0)], seen)
@@ -89,7 +91,7 @@ func (d *device) attendSockets() {
 		// Who has polled meanwhile may have gone again already; who sleeps on the socket
 		// that woke us will move it.
 		if a.polls.Load() == seen {
-			pause(attendPause)
+			prompt.Pause(attendPause)
 		}
 	}
 }
