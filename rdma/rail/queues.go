@@ -115,6 +115,9 @@ func (c *queue) Poll(out []rdma.Completion) (n int) {
 		q.progress(len(out)-n, all)
 	}
 	n += c.give(out[n:])
+	if n > 0 {
+		c.rest.nap = 0 // more may follow soon
+	}
 	for i := c.first; i < len(c.ready); i++ {
 		if e := &c.ready[i]; e.loose {
 			a := arrival{message: e.completion.Data}

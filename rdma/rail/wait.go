@@ -20,8 +20,10 @@ const (
 )
 
 const (
-	// unwatched bounds a sleep when a rail cannot be slept on.
-	unwatched = time.Millisecond
+	// shortNap bounds a sleep when a rail cannot be slept on. While nothing comes, the
+	// naps become longer, up to longNap.
+	shortNap = time.Millisecond
+	longNap  = 8 * time.Millisecond
 	// standByDelay is the longest sleep of who stands by: timers that begin meanwhile do
 	// not wake it, or every send would.
 	standByDelay = 50 * time.Millisecond
@@ -58,6 +60,15 @@ func (c *queue) sleep(limit time.Duration) time.Duration {
 	}
 	c.rest.asleep = true
 	return c.rest.settle(limit)
+}
+
+// nap is how long to sleep where a rail cannot be slept on.
+type nap time.Duration
+
+// next is the next nap, which is longer than the one before.
+func (n *nap) next() time.Duration {
+	*n = min(max(2**n, nap(shortNap)), nap(longNap))
+	return time.Duration(*n)
 }
 
 // awake ends the sleep.

@@ -19,6 +19,7 @@ var _ rdma.FileCQ = (*queue)(nil)
 
 // rest is how a completion queue is waited for.
 type rest struct {
+	nap     nap
 	files   []rdma.FileCQ
 	patchy  int // rails that have no file
 	sets    [waiters]int
@@ -95,7 +96,7 @@ func (r *rest) forget(below rdma.CQ) {
 // settle gets all rails ready for a sleep.
 func (r *rest) settle(limit time.Duration) time.Duration {
 	if r.patchy > 0 {
-		limit = min(limit, unwatched)
+		limit = min(limit, r.nap.next())
 	}
 	for _, f := range r.files {
 		if limit <= 0 {

@@ -12,6 +12,7 @@ import (
 
 // rest is how a completion queue is waited for.
 type rest struct {
+	nap    nap
 	bells  [waiters]chan struct{}
 	asleep bool
 	armed  time.Duration
@@ -26,7 +27,7 @@ func (r *rest) open() error {
 
 func (r *rest) watch(rdma.CQ) error                      { return nil }
 func (r *rest) forget(rdma.CQ)                           {}
-func (r *rest) settle(limit time.Duration) time.Duration { return min(limit, unwatched) }
+func (r *rest) settle(limit time.Duration) time.Duration { return min(limit, r.nap.next()) }
 func (r *rest) unsettle()                                {}
 func (r *rest) hush(waiter)                              {}
 func (r *rest) close() error                             { return nil }
