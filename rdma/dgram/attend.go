@@ -30,6 +30,7 @@ type attendant struct {
 	started bool
 	ended   chan struct{} // closed when the goroutine is gone
 	bell    bell
+	thread  prompt.Thread
 	asleep  bool // it does not look at calls by itself
 	// The goroutine looks at these without the lock: who polls has it most of the time,
 	// and one who waits for a lock makes giving it back dear.
@@ -70,18 +71,18 @@ func (d *Device) attendSocket() {
 	defer a.bell.close()
 	for {
 		before := a.calls.Load()
-		prompt.Pause(attendLook)
+		a.thread.Pause(attendLook)
 		seen := a.calls.Load()
 		switch {
 		case a.dismissed.Load():
 			return
 		case seen != before: // it keeps calling
-			prompt.Pause(attendPause)
+			a.thread.Pause(attendPause)
 		default:
-			prompt.AsThread(func() {
-				for d.attendOnce(seen) {
-				}
-			})
+			a.thread.Enter()
+			for d.attendOnce(seen) {
+			}
+			a.thread.Leave()
 		}
 	}
 }
@@ -92,8 +93,7 @@ func (d *Device) attendOnce(seen uint32) (away bool) {
 	a := &d.attendant
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	back := func() bool { return d.closed || a.calls.Load() != seen }
-	if back() {
+	if d.gone(seen) {
 		return false
 	}
 	if at := d.due(); d.parked > 0 || at > d.clock() {
@@ -108,18 +108,21 @@ func (d *Device) attendOnce(seen uint32) (away bool) {
 		d.mu.Lock()
 		a.asleep = false
 	}
-	if back() || d.parked > 0 {
+	if d.gone(seen) || d.parked > 0 {
 		return false
 	}
 	d.lull = 0
 	d.progress()
 	if len(d.batch) == 0 { // until the program gives buffers back
 		d.mu.Unlock()
-		prompt.Pause(attendPause)
+		a.thread.Pause(attendPause)
 		d.mu.Lock()
 	}
 	return true
 }
+
+// gone tells whether there is no need to attend: the program is back, or the device closed.
+func (d *Device) gone(seen uint32) bool { return d.closed || d.attendant.calls.Load() != seen }
 
 // until is the time from now to at.
 func until(at, now time.Duration) time.Duration {

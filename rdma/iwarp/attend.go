@@ -34,6 +34,7 @@ const (
 type attendant struct {
 	started bool
 	ended   chan struct{} // closed when the goroutine has let go of what it had
+	thread  prompt.Thread
 	epoll   int
 	wake    int // an event that ends the sleep
 	// The goroutine looks at these without the lock: who polls has it most of the time,
@@ -67,7 +68,7 @@ func (d *device) attendSockets() {
 	var ready [16]unix.EpollEvent
 	for {
 		before := a.polls.Load()
-		prompt.Pause(attendLook)
+		a.thread.Pause(attendLook)
 		seen := a.polls.Load()
 		if a.dismissed.Load() {
 			_, _ = unix.Close(a.epoll), unix.Close(a.wake)
@@ -75,23 +76,23 @@ func (d *device) attendSockets() {
 		}
 		away := seen == before
 		if !away {
-			prompt.Pause(attendPause)
+			a.thread.Pause(attendPause)
 			continue
 		}
-		prompt.AsThread(func() {
-			for n := 0; away; {
-				for more := true; more && away; {
-					away, more = d.moveFor(ready[:max(n, 0)], seen)
-				}
-				if away {
-					n, _ = unix.EpollWait(a.epoll, ready[:], -1) // it fails only by a signal
-				}
+		a.thread.Enter()
+		for n := 0; away; {
+			for more := true; more && away; {
+				away, more = d.moveFor(ready[:max(n, 0)], seen)
 			}
-		})
+			if away {
+				n, _ = unix.EpollWait(a.epoll, ready[:], -1) // it fails only by a signal
+			}
+		}
+		a.thread.Leave()
 		// Who has polled meanwhile may have gone again already; who sleeps on the socket
 		// that woke us will move it.
 		if a.polls.Load() == seen {
-			prompt.Pause(attendPause)
+			a.thread.Pause(attendPause)
 		}
 	}
 }

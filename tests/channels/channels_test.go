@@ -145,11 +145,13 @@ func TestAReceiverThatIsStoppedForFiveSecondsGoesOn(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	time.Sleep(time.Second)
-	victims := j.processes(t, j.hosts.Hosts()[1])
-	if len(victims) == 0 {
-		t.Fatalf("no rank runs on the second host:\n%s", out.String())
+	var victims []int
+	for deadline := time.Now().Add(20 * time.Second); len(victims) == 0; time.Sleep(10 * time.Millisecond) {
+		if victims = j.processes(t, j.hosts.Hosts()[1]); len(victims) == 0 && time.Now().After(deadline) {
+			t.Fatalf("no rank runs on the second host:\n%s", out.String())
+		}
 	}
+	time.Sleep(100 * time.Millisecond) // let it begin
 	for _, pid := range victims {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)

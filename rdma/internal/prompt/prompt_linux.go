@@ -13,31 +13,49 @@ import (
 // notice.
 const slice = 100_000 // ns
 
-// AsThread does something on a thread of its own that is woken promptly. Only while the
-// program is away: beside one that spins, such a thread costs more than it brings.
-func AsThread(do func()) {
+// Thread is the thread of a goroutine, which has it to itself while the program is away:
+// beside one that spins, such a thread costs more than it brings.
+type Thread struct {
+	attr  unix.SchedAttr
+	asked bool
+	usual bool // nobody else has decided how it is scheduled
+	limit unix.Timespec
+}
+
+// Enter gives the calling goroutine a thread of its own that is woken promptly, until
+// Leave.
+func (t *Thread) Enter() {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if attr, err := unix.SchedGetAttr(0, 0); err == nil && attr.Policy == unix.SCHED_NORMAL { // else somebody has decided
-		usual := attr.Runtime
-		attr.Runtime = slice
-		_ = unix.SchedSetAttr(0, attr, 0) // without it the goroutine is only later
-		defer func() {
-			attr.Runtime = usual
-			_ = unix.SchedSetAttr(0, attr, 0)
-		}()
+	if !t.asked {
+		t.asked = true
+		if attr, err := unix.SchedGetAttr(0, 0); err == nil {
+			t.attr, t.usual = *attr, attr.Policy == unix.SCHED_NORMAL
+		}
 	}
-	do()
+	t.set(slice)
+}
+
+// Leave ends it.
+func (t *Thread) Leave() {
+	t.set(0) // as the system has it
+	runtime.UnlockOSThread()
+}
+
+func (t *Thread) set(slice uint64) {
+	if t.usual {
+		t.attr.Runtime = slice
+		_ = unix.SchedSetAttr(0, &t.attr, 0) // without it the goroutine is only later
+	}
 }
 
 // Pause sleeps in the kernel. A timer of the runtime would wake another thread first,
 // which would have to wake this one: two waits for a core that computes. Where all
 // goroutines share one processor, they must have it meanwhile.
-func Pause(d time.Duration) {
+func (t *Thread) Pause(d time.Duration) {
 	if runtime.GOMAXPROCS(0) == 1 {
 		time.Sleep(d)
 		return
 	}
-	limit := unix.NsecToTimespec(d.Nanoseconds())
-	_ = unix.Nanosleep(&limit, nil) // a signal may end it early
+	t.limit = unix.NsecToTimespec(d.Nanoseconds())
+	_ = unix.Nanosleep(&t.limit, nil) // a signal may end it early
 }

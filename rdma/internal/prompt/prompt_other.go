@@ -4,8 +4,14 @@ package prompt
 
 import "time"
 
-// AsThread does something.
-func AsThread(do func()) { do() }
+// Thread is nothing here.
+type Thread struct{}
+
+// Enter does nothing here.
+func (t *Thread) Enter() {}
+
+// Leave does nothing here.
+func (t *Thread) Leave() {}
 
 // Pause sleeps.
-func Pause(d time.Duration) { time.Sleep(d) }
+func (t *Thread) Pause(d time.Duration) { time.Sleep(d) }

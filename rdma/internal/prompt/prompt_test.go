@@ -8,20 +8,22 @@ import (
 func TestPauseLasts(t *testing.T) {
 	for _, d := range []time.Duration{20 * time.Microsecond, 2 * time.Millisecond} {
 		begin := time.Now()
-		Pause(d)
+		new(Thread).Pause(d)
 		if took := time.Since(begin); took < d {
 			t.Errorf("a pause of %v ended after %v", d, took)
 		}
 	}
 }
 
-// What was set for the work is taken back, and the work is done once.
-func TestAsThreadDoesItOnce(t *testing.T) {
-	done := 0
-	for range 3 {
-		AsThread(func() { done++ })
-	}
-	if done != 3 {
-		t.Errorf("it was done %d times in 3 calls", done)
+func TestComingAndGoingAllocatesNothing(t *testing.T) {
+	var thread Thread
+	thread.Enter()
+	thread.Leave()
+	if n := testing.AllocsPerRun(20, func() {
+		thread.Enter()
+		thread.Pause(time.Microsecond)
+		thread.Leave()
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
