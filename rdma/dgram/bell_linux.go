@@ -20,6 +20,12 @@ type bell struct {
 	mu           sync.Mutex
 	closed       bool
 	watches      bool // the socket is in epoll too
+
+	// For the calls of the one who waits, and of hush: what the kernel is shown would
+	// otherwise be allocated each time.
+	fds   [2]unix.PollFd
+	limit unix.Timespec
+	count [8]byte
 }
 
 func (b *bell) open() (err error) {
@@ -56,12 +62,13 @@ func (b *bell) file(s *socket) (fd int, watches bool) {
 // a socket it waits for the bell alone. It uses the clock of ppoll because timers of the
 // device are finer than the milliseconds of epoll.
 func (b *bell) wait(s *socket, timeout time.Duration) error {
-	fds := [2]unix.PollFd{{Fd: int32(b.event), Events: unix.POLLIN}, {Fd: -1}}
+	fds := &b.fds
+	*fds = [2]unix.PollFd{{Fd: int32(b.event), Events: unix.POLLIN}, {Fd: -1}}
 	if s != nil {
 		fds[1] = unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN}
 	}
-	limit := unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
-	_, err := unix.Ppoll(fds[:], &limit, nil)
+	b.limit = unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
+	_, err := unix.Ppoll(fds[:], &b.limit, nil)
 	if fds[1].Revents&unix.POLLERR != 0 {
 		s.troubled.Store(true)
 	}
@@ -76,8 +83,11 @@ func (b *bell) wait(s *socket, timeout time.Duration) error {
 
 // hush takes back what ring has done.
 func (b *bell) hush() {
-	var count [8]byte
-	_, _ = unix.Read(b.event, count[:]) // it does not block, and only its end counts
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		_, _ = unix.Read(b.event, b.count[:]) // it does not block, and only its end counts
+	}
 }
 
 // ring ends a wait, this one or the next.

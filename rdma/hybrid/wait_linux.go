@@ -29,6 +29,11 @@ type sleep struct {
 	mu    sync.Mutex // Wake may be called at any time
 	rung  bool
 	ended bool
+
+	// What the kernel is shown; it would otherwise be allocated each time.
+	look  [1]unix.PollFd
+	limit unix.Timespec
+	count [8]byte
 }
 
 // files are the descriptors of the queues below.
@@ -117,8 +122,7 @@ func (q *queue) Awake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rung && !s.ended {
-		var count [8]byte
-		_, _ = unix.Read(s.bell, count[:]) // it only has to be 0 again
+		_, _ = unix.Read(s.bell, s.count[:]) // it only has to be 0 again
 		s.rung = false
 	}
 }
@@ -133,9 +137,10 @@ func (q *queue) Wait(timeout time.Duration) error {
 	if timeout <= 0 {
 		return nil
 	}
-	look := [1]unix.PollFd{{Fd: int32(q.sleeper.epoll), Events: unix.POLLIN}}
-	ts := unix.NsecToTimespec(int64(timeout))
-	if _, err := unix.Ppoll(look[:], &ts, nil); err != nil && err != unix.EINTR {
+	s := &q.sleeper
+	s.look[0] = unix.PollFd{Fd: int32(s.epoll), Events: unix.POLLIN}
+	s.limit = unix.NsecToTimespec(int64(timeout))
+	if _, err := unix.Ppoll(s.look[:], &s.limit, nil); err != nil && err != unix.EINTR {
 		return fmt.Errorf("hybrid: wait for datagrams and connections: %w", err)
 	}
 	return nil
