@@ -315,6 +315,9 @@ func (q *pair) write(l *letter, p *peer, seg *segment) {
 		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, QN: queueOf(m.opcode), MSN: m.number, MO: uint32(seg.offset)})
 		b, octets = m.appendTo(b, seg.offset, seg.length)
 	}
+	if seg.again {
+		octets = toRepeat(octets)
+	}
 	d.seal(l, b, octets)
 }
 

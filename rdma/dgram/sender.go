@@ -61,6 +61,7 @@ type segment struct {
 	number  psn
 	last    bool // of its message
 	urgent  bool // the sender waits for a receipt
+	again   bool // it went before, so the peer may have it
 }
 
 // state of a segment that was cut and is not yet known to have arrived with all
@@ -198,7 +199,7 @@ func (s *sender) next(now time.Duration) (segment, bool) {
 	}
 	return segment{
 		message: e.message, offset: int(e.offset), length: int(e.length),
-		number: number, last: e.last, urgent: s.wantsReceipt(e),
+		number: number, last: e.last, urgent: s.wantsReceipt(e), again: e.again,
 	}, true
 }
 

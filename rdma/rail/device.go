@@ -189,6 +189,7 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	if d.closed {
 		return rdma.ErrClosed
 	}
+	d.keepResults(mr.RKey)
 	return d.regions.deregister(mr)
 }
 

@@ -1,6 +1,7 @@
 package rail
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,6 +52,16 @@ func (q *flakyQP) PostSend(wrs []rdma.SendWR) (int, error) {
 		return len(wrs), nil
 	}
 	return q.QP.PostSend(wrs)
+}
+
+// Keep copies what is held back, as RD does with what is under way.
+func (q *flakyQP) Keep(id rdma.PeerID) {
+	for i := range q.wait {
+		if wr := &q.wait[i]; wr.Peer == id {
+			wr.Body = rdma.MemOf(slices.Clone(wr.Body.Bytes()))
+		}
+	}
+	q.QP.(rdma.KeepingQP).Keep(id)
 }
 
 func (c *flakyCQ) Poll(out []rdma.Completion) int {

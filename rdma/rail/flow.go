@@ -300,10 +300,7 @@ func (f *flow) lose(rail int, to pathState) {
 		return
 	}
 	p.state, p.doubt = to, 0
-	if qp, ok := f.q.rails[rail].qp.(rdma.KeepingQP); ok && p.reached {
-		// The rail goes on trying, and the user has the memory back before it ends.
-		qp.Keep(f.q.dev.peers[f.peer].inner[rail])
-	}
+	f.keep(rail) // it goes on trying, and the user has the memory back before it ends
 	p.hailed = p.hailed && to != gone
 	c := &f.q.rails[rail].RailCounts
 	c.Left++
@@ -316,6 +313,13 @@ func (f *flow) lose(rail int, to pathState) {
 		}
 	}
 	f.fail(rdma.StatusPeerGone)
+}
+
+// keep lets a rail copy what is under way on it.
+func (f *flow) keep(rail int) {
+	if qp, ok := f.q.rails[rail].qp.(rdma.KeepingQP); ok && f.paths[rail].reached {
+		qp.Keep(f.q.dev.peers[f.peer].inner[rail])
+	}
 }
 
 // fail ends everything that is under way to the peer. Whatever comes after it begins a

@@ -110,6 +110,20 @@ func (q *pair) header(f *flow, number uint32, p *piece) (h header, body rdma.Mem
 	return h, body
 }
 
+// keepResults lets the rails copy what is being read from a region that is given up: they
+// may have to repeat it, and its memory may be gone by then.
+func (d *Device) keepResults(key uint64) {
+	for _, q := range d.pairs {
+		for _, f := range q.busy {
+			for n := f.out.first; n != f.out.next; n++ {
+				if p := f.out.at(n); p.state == pieceSent && p.op.kind == kindResult && p.op.key == key {
+					f.keep(int(p.rail))
+				}
+			}
+		}
+	}
+}
+
 // size is the number of octets to make pieces of.
 func (op *operation) size() int {
 	switch op.kind {
