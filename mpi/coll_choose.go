@@ -25,12 +25,12 @@ const (
 // chooser is what a communicator knows for its choices.
 type chooser struct {
 	ready bool
-	nodes []int // of each rank, numbered in the order of their first rank; nil: all on one
+	nodes *coll.Topology // nil: all ranks are on one node
 	model coll.Model
 }
 
-// nodesOf gives the node of each rank, nil if there is only one.
-func (h *chooser) nodesOf(c *Comm) []int {
+// nodesOf tells which ranks share a node, nil if all do.
+func (h *chooser) nodesOf(c *Comm) *coll.Topology {
 	h.prepare(c)
 	return h.nodes
 }
@@ -42,17 +42,12 @@ func (h *chooser) prepare(c *Comm) {
 	}
 	h.ready = true
 	here, far, near := c.w.client.Node(c.world(c.rank)), -1, -1
-	numbers := map[int]int{}
 	nodes := make([]int, c.size)
 	for r := range nodes {
-		node := c.w.client.Node(c.world(r))
-		if _, seen := numbers[node]; !seen {
-			numbers[node] = len(numbers)
-		}
-		nodes[r] = numbers[node]
+		nodes[r] = c.w.client.Node(c.world(r))
 		switch {
 		case r == c.rank:
-		case node == here:
+		case nodes[r] == here:
 			near = r
 		default:
 			far = r
@@ -61,8 +56,8 @@ func (h *chooser) prepare(c *Comm) {
 	// A message between nodes is what algorithms spend their time with, if there
 	// are several.
 	peer := near
-	if len(numbers) > 1 {
-		h.nodes, peer = nodes, far
+	if h.nodes = coll.NewTopology(nodes, 1); h.nodes != nil {
+		peer = far
 	}
 	cost := c.e.Attr(c.worldOrAnyone(peer)).SendCost
 	h.model = coll.Model{Startup: cost.Fixed * 1e-9, PerByte: cost.PerByte * 1e-9, Copy: copyByte, Reduce: reduceByte, Ports: 1}

@@ -147,11 +147,3 @@ func sum(list []int) (total int) {
 	}
 	return total
 }
-
-// nodeCount is on how many nodes the ranks are.
-func (s *Shape) nodeCount() int {
-	if len(s.Nodes) == 0 {
-		return 1
-	}
-	return 1 + slices.Max(s.Nodes)
-}

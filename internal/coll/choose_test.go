@@ -137,7 +137,7 @@ func TestChooseByTable(t *testing.T) {
 		return Shape{Kind: kind, Size: ranks, Send: Blocks{Each: bytes}, Recv: Blocks{Each: bytes}}
 	}
 	twoNodes := each(Allgather, 16, 101)
-	twoNodes.Nodes = []int{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}
+	twoNodes.Nodes = Consecutive(1, 8, 8)
 	vForm := each(Alltoall, 4, 64)
 	vForm.Send.Irregular, vForm.Recv.Irregular = true, true
 	for _, c := range []struct {

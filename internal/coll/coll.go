@@ -84,9 +84,8 @@ type Shape struct {
 	Send, Recv Blocks
 	// Sources and Dests are the neighbours of Neighbours, in their order.
 	Sources, Dests []int
-	// Nodes gives the node of each rank, numbered from 0 in the order of their
-	// first rank; nil: all on one.
-	Nodes []int
+	// Nodes says which ranks share a node; nil: all are on one.
+	Nodes *Topology
 }
 
 // Param is a number that an algorithm can be given, with the values worth trying.
