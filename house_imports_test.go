@@ -29,22 +29,25 @@ rdma/rail           rdma
 rdma/rdmatest       rdma
 internal/regcache   rdma
 rdma/internal/prompt
-rdma/iwarp          rdma rdma/internal/ddp rdma/internal/prompt
-rdma/dgram          rdma rdma/internal/ddp rdma/internal/prompt
+rdma/internal/pin   rdma
+rdma/iwarp          rdma rdma/internal/ddp rdma/internal/prompt rdma/internal/pin
+rdma/dgram          rdma rdma/internal/ddp rdma/internal/prompt rdma/internal/pin
 rdma/hybrid         rdma rdma/dgram rdma/iwarp
+rdma/udrel          rdma internal/recvpool
+internal/recvpool   rdma
 
 internal/p2p        rdma internal/dtype
 internal/sched      internal/dtype
 internal/coll       internal/sched internal/dtype
 internal/nodecoll   internal/coll
-internal/engine     rdma prof internal/p2p internal/regcache internal/pmi internal/sched
+internal/engine     rdma prof internal/p2p internal/regcache internal/recvpool internal/pmi internal/sched
 internal/rma        rdma internal/engine internal/dtype
 internal/launch     internal/pmi
 internal/doctor     internal/launch rdma/ofi
 sim                 rdma internal/sched
 
 mpi                 rdma prof internal/dtype internal/pmi internal/regcache internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma internal/launch sim
-mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/hybrid rdma/iwarp rdma/dgram rdma/hybrid
+mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/hybrid rdma/iwarp rdma/dgram rdma/hybrid rdma/udrel
 
 mpitest             mpi sim rdma
 bench               mpi prof rdma internal/regcache
@@ -60,7 +63,7 @@ cmd/muster          anything
 // they can be scripted, fuzzed, explored and simulated. They have no use for
 // these packages and functions; time comes in as an argument.
 var (
-	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "rdma/internal/ddp"}
+	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/recvpool", "rdma/internal/ddp"}
 	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
 	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )

@@ -1,0 +1,189 @@
+package recvpool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// queue is a receive queue of a device: it takes what is posted, gives it out in order,
+// and says once when fewer than its low watermark are left.
+type queue struct {
+	posted   []rdma.RecvWR
+	depth    int
+	low      int
+	warned   bool
+	open     map[uint32]bool // registrations
+	lastKey  uint32
+	refuses  bool
+	messages int
+}
+
+func (q *queue) post(wrs []rdma.RecvWR) (int, error) {
+	n := min(len(wrs), q.depth-len(q.posted))
+	q.posted = append(q.posted, wrs[:n]...)
+	if len(q.posted) >= q.low {
+		q.warned = false
+	}
+	if n < len(wrs) {
+		return n, rdma.ErrAgain
+	}
+	return n, nil
+}
+
+func (q *queue) register([]byte) (rdma.MR, error) {
+	if q.refuses {
+		return rdma.MR{}, rdma.ErrNoResources
+	}
+	q.lastKey++
+	q.open[q.lastKey] = true
+	return rdma.MR{LKey: q.lastKey}, nil
+}
+
+func (q *queue) deregister(mr rdma.MR) error {
+	delete(q.open, mr.LKey)
+	return nil
+}
+
+// take gives a message a buffer, and tells whether the queue runs low.
+func (q *queue) take(t *testing.T) (id uint64, low bool) {
+	t.Helper()
+	if len(q.posted) == 0 {
+		t.Fatal("a message finds no buffer")
+	}
+	wr := q.posted[0]
+	q.posted = q.posted[1:]
+	if !q.open[wr.LKey] {
+		t.Fatalf("buffer %d is posted with the key %d, which is not registered", wr.ID, wr.LKey)
+	}
+	if low = len(q.posted) < q.low && !q.warned; low {
+		q.warned = true
+	}
+	return wr.ID, low
+}
+
+func newTest(t *testing.T, least, most int) (*Pool, *queue) {
+	t.Helper()
+	q := &queue{open: map[uint32]bool{}}
+	c := Config{Size: 100, Least: least, Most: most, Quiet: time.Second, Post: q.post, Register: q.register, Deregister: q.deregister}
+	q.low, q.depth = c.Watermark(), c.Depth()
+	p, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return p, q
+}
+
+// burst lets messages come before anybody reads them. It reads them all in the end.
+func burst(t *testing.T, p *Pool, q *queue, messages int, now time.Duration) {
+	t.Helper()
+	var ids []uint64
+	for range messages {
+		id, low := q.take(t)
+		p.Took()
+		ids = append(ids, id)
+		if low {
+			p.RanLow(now)
+		}
+	}
+	for _, id := range ids {
+		p.Return(id)
+	}
+	p.Drained(now)
+}
+
+// TestFollowsWhatComes lets bursts grow and cease, and looks at the buffers.
+func TestFollowsWhatComes(t *testing.T) {
+	p, q := newTest(t, 16, 128)
+	at := time.Duration(0)
+	for _, step := range []struct {
+		name     string
+		messages int
+		now      int    // buffers afterwards
+		events   uint64 // in all
+	}{
+		{"few messages need no more buffers", 10, 16, 0},
+		{"a burst runs low once", 14, 32, 1},
+		{"and twice the burst needs nothing more", 25, 32, 1},
+		{"a large one grows as long as it lasts", 100, 128, 3},
+		{"the bound holds", 126, 128, 4},
+	} {
+		burst(t, p, q, step.messages, at)
+		if s := p.Stats(); s.Now != step.now || s.LowWater != step.events {
+			t.Errorf("%s: %d buffers and %d events, want %d and %d", step.name, s.Now, s.LowWater, step.now, step.events)
+		}
+		if len(q.posted) != p.Stats().Now {
+			t.Errorf("%s: %d of %d buffers are posted when all were read", step.name, len(q.posted), p.Stats().Now)
+		}
+	}
+	for range 20 { // quiet seconds, with a few messages each
+		at += 1100 * time.Millisecond
+		for range 40 {
+			burst(t, p, q, 3, at)
+		}
+	}
+	s := p.Stats()
+	if s.Now != 16 || s.Bytes != 16*100 || s.Peak != 128 || s.Shrunk != 3 {
+		t.Errorf("after a quiet time there are %d buffers of %d bytes, %d at the most, given up %d times; want 16, 1600, 128 and 3", s.Now, s.Bytes, s.Peak, s.Shrunk)
+	}
+	if len(q.open) != 1 {
+		t.Errorf("%d slabs are registered, want the first alone", len(q.open))
+	}
+	if err := p.Close(); err != nil || len(q.open) != 0 {
+		t.Errorf("Close leaves %d registrations and says %v", len(q.open), err)
+	}
+}
+
+// TestTakesBackWhatRetires grows again before the buffers that were given up have gone.
+func TestTakesBackWhatRetires(t *testing.T) {
+	p, q := newTest(t, 16, 32)
+	burst(t, p, q, 14, 0)
+	burst(t, p, q, 1, 2*time.Second) // 14 came at once, of late
+	burst(t, p, q, 1, 4*time.Second)
+	if s := p.Stats(); s.Now != 16 || s.Bytes != 3200 {
+		t.Fatalf("%d buffers and %d bytes, want 16 and the memory of 32", s.Now, s.Bytes)
+	}
+	burst(t, p, q, 31, 5*time.Second)
+	if s := p.Stats(); s.Now != 32 || s.Bytes != 3200 || len(q.open) != 2 {
+		t.Errorf("%d buffers and %d bytes in %d slabs, want 32 and 3200 in 2", s.Now, s.Bytes, len(q.open))
+	}
+}
+
+// TestLivesWithoutMemory lets the device refuse to register more.
+func TestLivesWithoutMemory(t *testing.T) {
+	p, q := newTest(t, 16, 128)
+	q.refuses = true
+	burst(t, p, q, 14, 0)
+	if s := p.Stats(); s.Now != 16 || s.LowWater != 1 || p.Err() == nil {
+		t.Errorf("%d buffers, %d events, error %v; want 16, 1 and the refusal", s.Now, s.LowWater, p.Err())
+	}
+	burst(t, p, q, 14, 0) // what is there serves
+}
+
+// TestAllocatesNothing takes and gives back.
+func TestAllocatesNothing(t *testing.T) {
+	p, q := newTest(t, 32, 32)
+	if n := testing.AllocsPerRun(100, func() {
+		for range 20 {
+			wr := q.posted[0]
+			q.posted = append(q.posted[:0], q.posted[1:]...)
+			p.Took()
+			p.Return(wr.ID)
+		}
+		p.Drained(0)
+	}); n != 0 {
+		t.Errorf("20 messages allocate %v times", n)
+	}
+}
+
+func TestRefusesNonsense(t *testing.T) {
+	for _, c := range []Config{{}, {Size: 10}, {Size: 10, Least: 8, Most: 4, Post: (&queue{}).post}} {
+		if _, err := New(c); err == nil {
+			t.Errorf("New(%+v) gives a pool", c)
+		}
+	}
+}
