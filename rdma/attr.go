@@ -22,6 +22,10 @@ type Attr struct {
 	// Pins says that registering locks pages and is dear, so that registrations
 	// are worth keeping.
 	Pins bool
+	// SentAtOnce says that a Send without Inline completes when the bytes have left this
+	// memory, without the peer's help. Otherwise it completes when the peer's side has
+	// told that they came.
+	SentAtOnce bool
 	// RemoteCPU says that an OpRead or OpWrite moves only while the target polls.
 	RemoteCPU bool
 	// Crowded says that peers share cores, so a copy that keeps two of them

@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/pin"
 )
 
 // The device: Open makes it with its socket, progress is what every Poll does, Close
@@ -48,6 +49,10 @@ type Config struct {
 	// NoThread leaves the socket alone while nobody polls (attend.go). Reads and Writes of
 	// peers then wait until this process polls again.
 	NoThread bool
+	// Strict is for tests and benchmarks of what adapters need: registering memory locks its
+	// pages, and what is sent or received into must be registered (Attr.LocalKeys), except
+	// what is sent inline. It needs Linux.
+	Strict bool
 	// Patience is how long a peer may be silent on RD, while something is under way to it,
 	// before it counts as gone. 0: 30 s, and a second if the network says that its host
 	// is out of reach. A device that is one rail of several is given more: a peer that
@@ -101,6 +106,7 @@ type Device struct {
 	roomy   int // of those, with memory for a long body
 
 	table *ddp.Table
+	pins  pin.Pages // in strict mode
 	pairs []*pair
 	peers []address              // by PeerID
 	known map[uint64]rdma.PeerID // by life and queue pair
@@ -161,6 +167,7 @@ func Open(c Config) (*Device, error) {
 		attr: rdma.Attr{
 			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
 			MaxSend: maxSend, MaxInline: maxInline, CopyAbove: maxInline, RemoteCPU: c.NoThread,
+			LocalKeys: c.Strict, Pins: c.Strict,
 		},
 		socket: s, keys: keys, name: c.Name, patience: c.Patience, start: time.Now(),
 		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
@@ -410,6 +417,7 @@ func (d *Device) Close() error {
 	for len(d.queues) > 0 {
 		d.queues[0].shut()
 	}
+	d.unlockAll()
 	d.closed = true
 	d.mu.Unlock()
 	d.attendant.dismiss()

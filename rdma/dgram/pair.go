@@ -167,6 +167,8 @@ func (q *pair) check(wr *rdma.SendWR) error {
 		return fmt.Errorf("dgram: a message of %d octets for %v is longer than Attr.MaxSend, %d; cut it", length, &q.dev.peers[wr.Peer], maxSend)
 	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > maxInline:
 		return fmt.Errorf("dgram: an inline body of %d octets for %v is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), &q.dev.peers[wr.Peer], maxInline)
+	case q.dev.attr.LocalKeys && wr.Flags&rdma.Inline == 0:
+		return q.dev.checkLocal(wr.Op.String(), wr.Body, wr.LKey)
 	}
 	return nil
 }

@@ -185,6 +185,9 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 		return 0, rdma.ErrUnsupported
 	}
 	for ; n < len(wrs) && r.n < r.depth; n++ {
+		if err := r.dev.checkLocal("receive buffer", wrs[n].Body, wrs[n].LKey); err != nil {
+			return n, err
+		}
 		r.posted[(r.first+r.n)%r.depth] = wrs[n]
 		r.n++
 	}

@@ -1,9 +1,14 @@
 package dgram
 
 import (
+	"fmt"
+
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
+
+// Registration of memory. In strict mode it locks the pages, and memory that is sent, or
+// received into, must be registered too.
 
 // domain is the protection domain of a device: it has only one.
 const domain ddp.Domain = 1
@@ -15,7 +20,16 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	if d.closed {
 		return rdma.MR{}, rdma.ErrClosed
 	}
-	return d.table.RegisterMemory(mem, acc, domain)
+	if d.attr.LocalKeys {
+		if err := d.pins.Lock(mem, rdma.MemOf(mem).Addr()); err != nil {
+			return rdma.MR{}, fmt.Errorf("dgram: register %d octets: %w", len(mem), err)
+		}
+	}
+	mr, err := d.table.RegisterMemory(mem, acc, domain)
+	if err != nil && d.attr.LocalKeys {
+		d.pins.Unlock(mem, rdma.MemOf(mem).Addr())
+	}
+	return mr, err
 }
 
 // Deregister ends the registration.
@@ -25,5 +39,28 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	if d.closed {
 		return rdma.ErrClosed
 	}
-	return d.table.DeregisterMemory(mr)
+	if !d.attr.LocalKeys {
+		return d.table.DeregisterMemory(mr)
+	}
+	mem := d.table.MemoryOf(ddp.Tag(mr.RKey))
+	if err := d.table.DeregisterMemory(mr); err != nil {
+		return err
+	}
+	d.pins.Unlock(mem.Bytes(), mem.Addr())
+	return nil
+}
+
+// checkLocal refuses memory that is not registered, in strict mode.
+func (d *Device) checkLocal(what string, body rdma.Mem, lkey uint32) error {
+	if !d.attr.LocalKeys || body.Len() == 0 || d.table.Holds(ddp.Tag(lkey), body) {
+		return nil
+	}
+	return fmt.Errorf("dgram: the %d octets of a %s lie in no region with the local key %#x; strict mode wants them registered, or sent inline", body.Len(), what, lkey)
+}
+
+// unlockAll unlocks what was registered, for Close.
+func (d *Device) unlockAll() {
+	if d.attr.LocalKeys {
+		d.table.EachMemory(func(m rdma.Mem) { d.pins.Unlock(m.Bytes(), m.Addr()) })
+	}
 }

@@ -29,6 +29,10 @@ type Config struct {
 	// NoThread leaves the sockets alone while nobody polls: peers then reach this
 	// memory only while the program is in the library.
 	NoThread bool
+	// Strict is for tests and benchmarks of what adapters need: registering memory locks its
+	// pages, and what is sent or received into must be registered (Attr.LocalKeys), except
+	// what is sent inline.
+	Strict bool
 	// Segment is the longest DDP segment to send. 0: as much as fits a TCP segment,
 	// so that a frame begins where a TCP segment does.
 	Segment int

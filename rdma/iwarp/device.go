@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/pin"
 )
 
 // The device: a protection domain, a door at which peers knock, and what was made
@@ -36,6 +37,7 @@ type device struct {
 	cfg       Config
 	attr      rdma.Attr
 	table     *ddp.Table
+	pins      pin.Pages // in strict mode
 	door      door
 	attendant attendant
 	queues    []*queuePair
@@ -89,7 +91,7 @@ func Open(cfg Config) (rdma.Device, error) {
 	d.attr = rdma.Attr{
 		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		MaxSend: maxSend, MaxInline: maxInline,
-		RemoteCPU: cfg.NoThread,
+		RemoteCPU: cfg.NoThread, LocalKeys: cfg.Strict, Pins: cfg.Strict, SentAtOnce: true,
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = cfg.costs()
 	if err := d.door.open(netip.AddrPortFrom(ip, uint16(cfg.Port))); err != nil {
@@ -113,30 +115,6 @@ func (cfg *Config) costs() (send, get, put, register rdma.Cost) {
 }
 
 func (d *device) Attr() *rdma.Attr { return &d.attr }
-
-func (d *device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return rdma.MR{}, rdma.ErrClosed
-	}
-	return d.table.RegisterMemory(mem, acc, domain)
-}
-
-func (d *device) Deregister(mr rdma.MR) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return rdma.ErrClosed
-	}
-	if d.borrowing {
-		d.borrowing = false
-		for _, q := range d.queues {
-			q.out.settle()
-		}
-	}
-	return d.table.DeregisterMemory(mr)
-}
 
 // Resolve is for datagrams.
 func (d *device) Resolve(rdma.Addr) (rdma.PeerID, error) { return 0, rdma.ErrUnsupported }
@@ -165,6 +143,7 @@ func (d *device) shut() {
 		d.cqs[0].close()
 	}
 	d.door.close()
+	d.unlockAll()
 	d.closed = true
 	d.attendant.dismissed.Store(true)
 	if d.attendant.started {

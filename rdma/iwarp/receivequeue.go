@@ -88,6 +88,9 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	}
 	n := min(len(wrs), r.depth-r.count)
 	for i := range wrs[:n] {
+		if err := r.dev.checkLocal("receive buffer", wrs[i].Body, wrs[i].LKey); err != nil {
+			return i, err
+		}
 		r.posted[(r.head+r.count)%r.depth] = wrs[i]
 		r.count++
 	}

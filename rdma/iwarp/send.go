@@ -145,6 +145,10 @@ func (q *queuePair) post(wr *rdma.SendWR) error {
 		return fmt.Errorf("iwarp: a %v of %d bytes is longer than a message can be: cut it at %d", wr.Op, wr.Body.Len(), uint32(ddp.MaxMessage))
 	case q.works.count == q.works.depth:
 		return rdma.ErrAgain
+	case q.dev.attr.LocalKeys && wr.Flags&rdma.Inline == 0:
+		if err := q.dev.checkLocal(wr.Op.String(), wr.Body, wr.LKey); err != nil {
+			return err
+		}
 	}
 	if q.works.list == nil {
 		q.works.list = make([]work, q.works.depth)
