@@ -79,6 +79,8 @@ type Config struct {
 	Datagram     int
 	SocketBuffer int
 	Patience     time.Duration
+	// Strict is for tests and benchmarks of what adapters need: see package dgram.
+	Strict bool
 	// NoThread leaves the sockets alone while nobody polls: peers then reach this memory
 	// only while the program is in the library.
 	NoThread bool
@@ -142,11 +144,11 @@ func (c *Config) rules() rules {
 // openDevices opens the devices below.
 func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
 	rd, err = dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
-		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread, Patience: c.Patience})
+		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread, Patience: c.Patience, Strict: c.Strict})
 	if err != nil || c.Channel == Datagrams {
 		return rd, nil, err
 	}
-	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread})
+	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago
 		return nil, nil, err
@@ -171,6 +173,7 @@ func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a.CopyAbove = 0                                       // a copy costs less than to wait for the peer's receipt
 	a.SegmentHint = min(rd.SegmentHint, a.MaxSend)
 	if c.Channel == Connections {
+		a.SentAtOnce = rc.SentAtOnce
 		a.SendCost, a.ReadCost, a.PutCost = rc.SendCost, rc.ReadCost, rc.PutCost
 	}
 	return a

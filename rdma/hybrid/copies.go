@@ -23,18 +23,25 @@ type copies struct {
 type copied struct {
 	id   uint64 // the user's
 	buf  []byte
+	keys [paths]uint32 // of buf, in strict mode
 	busy bool
 }
 
-// take copies the body of a request and changes it. It is false if all are in use.
-func (c *copies) take(wr *rdma.SendWR) bool {
+// takeCopy copies the body of a request and changes it. It is false if all are in use.
+func (d *Device) takeCopy(wr *rdma.SendWR, way path) bool {
+	c := &d.copies
 	n := len(c.free)
 	if n == 0 {
 		if len(c.list) == mostCopies {
 			return false
 		}
+		one := copied{buf: make([]byte, mostInline)}
+		var err error
+		if one.keys, err = d.own(one.buf); err != nil {
+			return false // no more may be locked: those that there are must do
+		}
 		c.free = append(c.free, uint16(len(c.list)))
-		c.list = append(c.list, copied{buf: make([]byte, mostInline)})
+		c.list = append(c.list, one)
 		n = 1
 	}
 	slot := c.free[n-1]
@@ -42,7 +49,7 @@ func (c *copies) take(wr *rdma.SendWR) bool {
 	one := &c.list[slot]
 	one.id, one.busy = wr.ID, true
 	c.used++
-	wr.ID, wr.Flags = c.base<<slotBits|uint64(slot), wr.Flags&^rdma.Inline
+	wr.ID, wr.Flags, wr.LKey = c.base<<slotBits|uint64(slot), wr.Flags&^rdma.Inline, one.keys[way]
 	wr.Body = rdma.MemOf(one.buf[:copy(one.buf, wr.Body.Bytes())])
 	return true
 }

@@ -41,7 +41,8 @@ type Device struct {
 	scratch   [1]rdma.RecvWR // so that posting a buffer allocates nothing
 
 	copies      copies
-	inlineBelow int // what the devices below copy by themselves
+	locals      locals // in strict mode
+	inlineBelow int    // what the devices below copy by themselves
 
 	late   []fence // that found no room
 	unsent []letter

@@ -41,7 +41,11 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 		return rdma.MR{}, err
 	}
 	mr.RKey = joinKey([paths]uint32{byDatagram: uint32(mr.RKey), byConnection: uint32(other.RKey)})
-	mr.LKey = 0
+	if keys := [paths]uint32{mr.LKey, other.LKey}; d.attr.LocalKeys {
+		mr.LKey = d.locals.add(keys)
+	} else {
+		mr.LKey = 0
+	}
 	return mr, nil
 }
 
@@ -50,12 +54,15 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	if d.rc == nil {
 		return d.rd.Deregister(mr)
 	}
-	tags := splitKey(mr.RKey)
+	tags, local := splitKey(mr.RKey), mr.LKey
 	mr.RKey, mr.LKey = uint64(tags[byDatagram]), tags[byDatagram]
 	err := d.rd.Deregister(mr)
 	mr.RKey, mr.LKey = uint64(tags[byConnection]), tags[byConnection]
 	if other := d.rc.Deregister(mr); err == nil {
 		err = other
+	}
+	if err == nil && d.attr.LocalKeys {
+		d.locals.remove(local)
 	}
 	return err
 }

@@ -28,7 +28,8 @@ type connection struct {
 	mate    *mate
 	qp      rdma.QP
 	slot    rdma.PeerID
-	buffers []byte // its own receive buffers, if it has any
+	keys    [paths]uint32 // of buffers, in strict mode
+	buffers []byte        // its own receive buffers, if it has any
 
 	draining  bool // it broke: what has come is taken before it is closed
 	closed    bool
@@ -119,6 +120,10 @@ func (d *Device) newConnection(m *mate) error {
 	c := &connection{mate: m, qp: qp, slot: rdma.PeerID(slot)}
 	if n := d.cfg.ConnectionBuffers; n > 0 {
 		c.buffers = make([]byte, n*d.cfg.ConnectionBuffer)
+		if c.keys, err = d.own(c.buffers); err != nil {
+			_ = qp.Close() // it was made a moment ago
+			return err
+		}
 		for i := range n {
 			if err := d.postBuffer(c, i); err != nil {
 				_ = qp.Close() // it was made a moment ago
@@ -142,7 +147,7 @@ const connectionDepth = 128
 // postBuffer gives a connection one of its buffers.
 func (d *Device) postBuffer(c *connection, i int) error {
 	size := d.cfg.ConnectionBuffer
-	d.scratch[0] = rdma.RecvWR{ID: uint64(i), Body: rdma.MemOf(c.buffers[i*size : (i+1)*size])}
+	d.scratch[0] = rdma.RecvWR{ID: uint64(i), Body: rdma.MemOf(c.buffers[i*size : (i+1)*size]), LKey: c.keys[byConnection]}
 	_, err := c.qp.PostRecv(d.scratch[:])
 	return err
 }

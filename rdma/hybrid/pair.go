@@ -17,6 +17,7 @@ type pair struct {
 	control rdma.QP // nil: datagrams alone
 	words   rdma.SRQ
 	text    []byte // buffers of words
+	textKey uint32 // in strict mode
 	sendCQ  *queue
 	recvCQ  *queue
 	srq     *sharedQueue
@@ -122,6 +123,11 @@ func (q *pair) openControl(below rdma.QPConfig) (err error) {
 		return err
 	}
 	q.text = make([]byte, mostNotices*noticeMax)
+	keys, err := q.dev.own(q.text)
+	if err != nil {
+		return err
+	}
+	q.textKey = keys[byDatagram]
 	for i := range mostNotices {
 		q.postWords(uint64(i + 1))
 	}
@@ -131,7 +137,7 @@ func (q *pair) openControl(below rdma.QPConfig) (err error) {
 // postWords gives the queue pair for words a buffer.
 func (q *pair) postWords(id uint64) {
 	at := int(id-1) * noticeMax
-	wrs := [1]rdma.RecvWR{{ID: id, Body: rdma.MemOf(q.text[at : at+noticeMax])}}
+	wrs := [1]rdma.RecvWR{{ID: id, Body: rdma.MemOf(q.text[at : at+noticeMax]), LKey: q.textKey}}
 	_, _ = q.words.PostRecv(wrs[:]) // there is room for each, and a closed one needs none
 }
 
@@ -221,7 +227,7 @@ func (q *pair) check(wr *rdma.SendWR) error {
 // plain tells whether a request can be handed on as it is, together with others. The key of
 // an access is changed, and so is a body that is to be copied.
 func (q *pair) plain(wr *rdma.SendWR) bool {
-	return wr.Op == rdma.OpSend && (wr.Flags&rdma.Inline == 0 || wr.Body.Len() <= q.dev.inlineBelow)
+	return wr.Op == rdma.OpSend && (wr.Flags&rdma.Inline == 0 || wr.Body.Len() <= q.dev.inlineBelow) && !q.dev.keyed(wr)
 }
 
 // follows tells whether a request goes the same way as a message for m, and can be handed
@@ -269,17 +275,20 @@ func (q *pair) post(m *mate, wrs []rdma.SendWR) (n int, err error) {
 // The request is the caller's: it is as it was afterwards.
 func (q *pair) postChanged(qp rdma.QP, way path, wrs []rdma.SendWR) (n int, err error) {
 	d, wr := q.dev, &wrs[0]
-	id, body, key, flags := wr.ID, wr.Body, wr.RKey, wr.Flags
+	id, body, key, local, flags := wr.ID, wr.Body, wr.RKey, wr.LKey, wr.Flags
+	if d.keyed(wr) {
+		wr.LKey = d.locals.key(local, way)
+	}
 	if wr.Op != rdma.OpSend && d.rc != nil {
 		wr.RKey = uint64(splitKey(key)[way])
 	}
 	copied := wr.Op != rdma.OpRead && flags&rdma.Inline != 0 && body.Len() > d.inlineBelow
-	if copied && !d.copies.take(wr) {
+	if copied && !d.takeCopy(wr, way) {
 		err = rdma.ErrAgain
 	} else if n, err = qp.PostSend(wrs); copied && n == 0 {
 		d.copies.end(wr.ID)
 	}
-	wr.ID, wr.Body, wr.RKey, wr.Flags = id, body, key, flags
+	wr.ID, wr.Body, wr.RKey, wr.LKey, wr.Flags = id, body, key, local, flags
 	return n, err
 }
 

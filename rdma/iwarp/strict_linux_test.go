@@ -11,7 +11,11 @@ import (
 // TestConformanceStrict runs the suite where memory must be registered to be sent.
 func TestConformanceStrict(t *testing.T) {
 	rdmatest.NeedLocking(t)
-	rdmatest.Run(t, rdmatest.Fixture{Name: "strict", Open: func(t testing.TB, n int) []rdma.Device {
+	if raceDetector {
+		t.Skip("it is the code of TestConformance, and the detector is slow")
+	}
+	exclude := map[string]string{"lend-without-end": "it is long, and sends inline alone", "close-ends-access": "it is long, and about the sockets"}
+	rdmatest.Run(t, rdmatest.Fixture{Name: "strict", Exclude: exclude, Open: func(t testing.TB, n int) []rdma.Device {
 		var list []rdma.Device
 		for range n {
 			list = append(list, open(t, Config{NoCRC: true, Strict: true}))
