@@ -39,9 +39,16 @@ func (k Kind) String() string { return [...]string{"send", "recv", "copy", "redu
 
 // Op is one operation. Sends to one peer are posted in the order in which they
 // stand in the graph, receives from one peer too, so the n-th send from a to b
-// meets the n-th receive of b from a, and a collective needs one tag.
+// meets the n-th receive of b from a, and a collective needs one tag. Messages
+// that may overtake each other are in different streams: then the n-th of a
+// stream meets the n-th of the same stream, and each stream needs a tag.
+//
+// A Send that is Loose may go before or after others that are, as peers arrive
+// (run_loose.go).
 type Op struct {
 	Kind     Kind
+	Loose    bool
+	Stream   uint16
 	Peer     int32 // of Send and Recv
 	Step     int32 // the algorithm's own count of rounds, for pictures and costs; no meaning when run
 	Src, Dst Span  // of equal length; Send has no Dst, Recv no Src
@@ -52,11 +59,12 @@ type Op struct {
 type Graph struct {
 	Rank, Size int
 	Tmp        int // bytes of scratch
+	Ports      int // loose sends that are under way at a time; 0: there are none
 	Ops        []Op
 
 	// after[first[i]:first[i+1]] are the operations that wait for operation i to
-	// end; turn[i] is the next one with the same peer and kind, which waits for i
-	// to be posted, or -1. need[i] counts what i waits for, both together.
+	// end; turn[i] is the next one with the same peer, stream and kind, which
+	// waits for i to be posted, or -1. need[i] counts what i waits for, both together.
 	first, after []int32
 	turn         []int32
 	need         []int32

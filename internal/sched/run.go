@@ -7,7 +7,8 @@ package sched
 
 // Port carries the messages of a Run. Post starts a send of b to op.Peer or a
 // receive of b from it; it may end inside Post (ended is true then, and Ended must
-// not be called for it) or later, by Run.Ended(id, err).
+// not be called for it) or later, by Run.Ended(id, err). Messages of different
+// streams need tags of their own.
 type Port interface {
 	Post(r *Run, id int, op *Op, b []byte) (ended bool, err error)
 	Reduce(r *Run, inout, in []byte) // inout = in ∘ inout
@@ -18,12 +19,14 @@ type Run struct {
 	Graph *Graph
 	Mem   [3][]byte // In, Out, Tmp
 	Port  Port
+	Who   Attendance // who has arrived; nil: nobody knows
 
 	left  int // operations that have not ended
 	out   int // posted, not ended
 	need  []int32
 	ready []int32 // stack of operations that can begin
 	err   error
+	loose loose
 }
 
 // Start begins the work. The Run must not be active. Memory of the last run of a
@@ -37,6 +40,7 @@ func (r *Run) Start() {
 	}
 	r.ready = r.ready[:0]
 	r.left, r.out, r.err = n, 0, nil
+	r.loose.reset()
 	for i := n - 1; i >= 0; i-- {
 		if r.need[i] == 0 {
 			r.ready = append(r.ready, int32(i))
@@ -49,6 +53,9 @@ func (r *Run) Start() {
 // posted; what is under way must still end.
 func (r *Run) Ended(id int, err error) {
 	r.out--
+	if r.Graph.Ops[id].Loose {
+		r.loose.ended(int32(id))
+	}
 	r.end(id, err)
 	r.advance()
 }
@@ -62,27 +69,31 @@ func (r *Run) Err() error { return r.err }
 func (r *Run) bytes(s Span) []byte { return r.Mem[s.Buf][s.Off : s.Off+s.Len : s.Off+s.Len] }
 
 // advance begins everything that can begin, the smallest numbers first as far as
-// they are ready together.
+// they are ready together. Loose sends have their turn when nothing but local work
+// is left: what was received until then says who has arrived.
 func (r *Run) advance() {
-	for len(r.ready) > 0 && r.err == nil {
+	for r.err == nil {
+		if len(r.ready) == 0 {
+			if !r.loose.fresh {
+				return
+			}
+			r.serve()
+			continue
+		}
 		i := r.ready[len(r.ready)-1]
-		r.ready = r.ready[:len(r.ready)-1]
 		op := &r.Graph.Ops[i]
+		if r.loose.fresh && op.Kind >= Copy {
+			r.serve()
+			continue
+		}
+		r.ready = r.ready[:len(r.ready)-1]
 		switch op.Kind {
 		case Send, Recv:
-			s := op.Src
-			if op.Kind == Recv {
-				s = op.Dst
+			if op.Loose {
+				r.loose.hold(i)
+				continue
 			}
-			ended, err := r.Port.Post(r, int(i), op, r.bytes(s))
-			if t := r.Graph.turn[i]; t >= 0 {
-				r.satisfy(t)
-			}
-			if ended || err != nil {
-				r.end(int(i), err)
-			} else {
-				r.out++
-			}
+			r.post(i, op)
 		case Copy:
 			copy(r.bytes(op.Dst), r.bytes(op.Src))
 			r.end(int(i), nil)
@@ -91,6 +102,24 @@ func (r *Run) advance() {
 			r.end(int(i), nil)
 		}
 	}
+}
+
+// post posts a message and tells whether it is under way then.
+func (r *Run) post(i int32, op *Op) bool {
+	s := op.Src
+	if op.Kind == Recv {
+		s = op.Dst
+	}
+	ended, err := r.Port.Post(r, int(i), op, r.bytes(s))
+	if t := r.Graph.turn[i]; t >= 0 {
+		r.satisfy(t)
+	}
+	if ended || err != nil {
+		r.end(int(i), err)
+		return false
+	}
+	r.out++
+	return true
 }
 
 func (r *Run) end(i int, err error) {

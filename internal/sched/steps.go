@@ -64,7 +64,10 @@ type fitted struct {
 func fit(graphs []*Graph) (*fitted, error) {
 	n := len(graphs)
 	f := &fitted{graphs: graphs, before: make([][][]int32, n), partner: make([][]int32, n), step: make([][]int32, n)}
-	type lane struct{ from, to int }
+	type lane struct {
+		from, to int
+		stream   uint16
+	}
 	sends := map[lane][]int32{}
 	for r, g := range graphs {
 		if g.Rank != r || g.Size != n {
@@ -73,7 +76,8 @@ func fit(graphs []*Graph) (*fitted, error) {
 		f.before[r], f.partner[r], f.step[r] = g.before(), make([]int32, len(g.Ops)), make([]int32, len(g.Ops))
 		for i, op := range g.Ops {
 			if f.partner[r][i] = -1; op.Kind == Send {
-				sends[lane{r, int(op.Peer)}] = append(sends[lane{r, int(op.Peer)}], int32(i))
+				l := lane{r, int(op.Peer), op.Stream}
+				sends[l] = append(sends[l], int32(i))
 			}
 		}
 	}
@@ -82,7 +86,7 @@ func fit(graphs []*Graph) (*fitted, error) {
 			if op.Kind != Recv {
 				continue
 			}
-			l := lane{int(op.Peer), r}
+			l := lane{int(op.Peer), r, op.Stream}
 			if len(sends[l]) == 0 {
 				return nil, fmt.Errorf("operation %d of rank %d waits for a message that rank %d does not send", i, r, op.Peer)
 			}

@@ -9,6 +9,13 @@ package sched
 //	2 step 1: recv tmp[0:8] from 2
 //	3 step 1: reduce tmp[0:8] into out[8:16] after 1 2
 //
+// A graph with loose sends says in its head how many of them are under way at a
+// time, and messages in streams beyond the first name theirs:
+//
+//	rank 0 of 3, scratch 0, ports 4
+//	0 step 0: send loose in[0:8] to 1
+//	1 step 0: recv out[8:16] from 1 stream 2
+//
 // "after" names the operations that must have ended. That sends to one peer keep
 // their order is not written: it follows from the order of the lines. Parse skips
 // empty lines and what follows a #, so that a test can tell what a graph is about.
@@ -25,19 +32,33 @@ func (s Span) String() string { return fmt.Sprintf("%s[%d:%d]", s.Buf, s.Off, s.
 func (op Op) String() string {
 	switch op.Kind {
 	case Send:
-		return fmt.Sprintf("send %v to %d", op.Src, op.Peer)
+		if op.Loose {
+			return fmt.Sprintf("send loose %v to %d%s", op.Src, op.Peer, op.stream())
+		}
+		return fmt.Sprintf("send %v to %d%s", op.Src, op.Peer, op.stream())
 	case Recv:
-		return fmt.Sprintf("recv %v from %d", op.Dst, op.Peer)
+		return fmt.Sprintf("recv %v from %d%s", op.Dst, op.Peer, op.stream())
 	case Copy:
 		return fmt.Sprintf("copy %v to %v", op.Src, op.Dst)
 	}
 	return fmt.Sprintf("reduce %v into %v", op.Src, op.Dst)
 }
 
+func (op *Op) stream() string {
+	if op.Stream == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" stream %d", op.Stream)
+}
+
 // String is the text of the graph.
 func (g *Graph) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "rank %d of %d, scratch %d\n", g.Rank, g.Size, g.Tmp)
+	fmt.Fprintf(&b, "rank %d of %d, scratch %d", g.Rank, g.Size, g.Tmp)
+	if g.Ports > 0 {
+		fmt.Fprintf(&b, ", ports %d", g.Ports)
+	}
+	b.WriteByte('\n')
 	before := g.before()
 	for i, op := range g.Ops {
 		fmt.Fprintf(&b, "%d step %d: %v", i, op.Step, op)
@@ -162,13 +183,21 @@ func (p *parser) head() {
 	p.expect("of")
 	size := p.number("number of ranks", ",", math.MaxInt32)
 	p.expect("scratch")
-	tmp := p.number("number of bytes", "", math.MaxInt)
+	mark := ""
+	if len(p.words) > 0 && strings.HasSuffix(p.words[0], ",") {
+		mark = ","
+	}
+	tmp, ports := p.number("number of bytes", mark, math.MaxInt), 0
+	if mark != "" {
+		p.expect("ports")
+		ports = p.number("number of ports", "", math.MaxInt32)
+	}
 	p.end()
 	if rank >= size {
 		p.fail("there is no rank %d of %d", rank, size)
 	}
 	p.b.Reset(rank, size)
-	p.b.tmp = tmp
+	p.b.tmp, p.b.ports = tmp, ports
 }
 
 // op hands a line to the builder, whose rules it must keep.
@@ -181,13 +210,14 @@ func (p *parser) op() {
 	var op Op
 	switch kind := p.next(); kind {
 	case "send":
-		op = Op{Kind: Send, Src: p.span()}
+		op = Op{Kind: Send, Loose: p.maybe("loose")}
+		op.Src = p.span()
 		p.expect("to")
-		op.Peer = int32(p.number("rank", "", math.MaxInt32))
+		p.peer(&op)
 	case "recv":
 		op = Op{Kind: Recv, Dst: p.span()}
 		p.expect("from")
-		op.Peer = int32(p.number("rank", "", math.MaxInt32))
+		p.peer(&op)
 	case "copy":
 		op = Op{Kind: Copy, Src: p.span()}
 		p.expect("to")
@@ -208,11 +238,32 @@ func (p *parser) op() {
 			p.fail("after names no operation")
 		}
 	}
+	if op.Loose && p.b.ports == 0 {
+		p.fail("the send is loose, but the head of the graph names no ports, such as: rank 0 of 3, scratch 0, ports 4")
+	}
 	if p.err == nil {
 		p.b.add(op, after)
 		if p.b.err != nil {
 			p.fail("%w", p.b.err)
 		}
+	}
+}
+
+// maybe takes a word if it is the next.
+func (p *parser) maybe(word string) bool {
+	if len(p.words) == 0 || p.words[0] != word {
+		return false
+	}
+	p.next()
+	return true
+}
+
+// peer reads the other end of a message, and its stream.
+func (p *parser) peer(op *Op) {
+	op.Peer = int32(p.number("rank", "", math.MaxInt32))
+	p.b.stream = 0
+	if p.maybe("stream") {
+		p.b.stream = uint16(p.number("stream", "", Streams-1))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 //
 //	form      every operation stays inside its buffers            (this file)
 //	pairing   every send meets a receive of its length             validate_pair.go
+//	loose     whoever arrives first, a loose send ends             validate_loose.go
 //	race      no two operations without order touch the same bytes validate_race.go
 //	blocking  all operations end, though nothing is buffered       validate_run.go
 //	sync      no rank ends before every rank has begun, if asked   validate_sync.go
@@ -48,7 +49,7 @@ type Piece struct {
 
 // Fault is what Validate has found.
 type Fault struct {
-	Check string // form, pairing, race, blocking, sync, value
+	Check string // form, pairing, loose, race, blocking, sync, value
 	Rank  int
 	Op    int // or -1
 	Text  string
@@ -75,6 +76,9 @@ func validate(graphs []*Graph, t *Task) *Fault {
 	}
 	w := newWorld(graphs)
 	if f := w.pair(); f != nil {
+		return f
+	}
+	if f := w.checkLoose(); f != nil {
 		return f
 	}
 	var race raceFinder

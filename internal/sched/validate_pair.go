@@ -3,9 +3,15 @@ package sched
 import "fmt"
 
 // Pairing. Sends to one peer are posted in the order of their numbers, receives
-// from one peer too, and a collective has one tag. So MPI's rule that messages
+// from one peer too, and a stream has one tag. So MPI's rule that messages
 // between two ranks do not overtake (MPI-4.1 3.5) gives the n-th send of a to b
-// to the n-th receive of b from a, whatever the timing.
+// in a stream to the n-th receive of b from a in it, whatever the timing.
+
+// strand is a stream from one rank to another.
+type strand struct {
+	receiver, sender int32
+	stream           uint16
+}
 
 // pair finds the partner of every send and receive.
 func (w *world) pair() *Fault {
@@ -16,10 +22,15 @@ func (w *world) pair() *Fault {
 	// The receives of each rank, one list for each sender, linked by their turns:
 	// only the head of each list must be looked for.
 	head := make([]int32, n*n) // [receiver·n+sender], number in the graph plus 1
+	more := map[strand]int32{} // the same of the streams beyond the first
 	for r, g := range w.graphs {
 		for i := len(g.Ops) - 1; i >= 0; i-- {
 			if op := &g.Ops[i]; op.Kind == Recv {
-				head[r*n+int(op.Peer)] = int32(i) + 1
+				if op.Stream == 0 {
+					head[r*n+int(op.Peer)] = int32(i) + 1
+				} else {
+					more[strand{int32(r), op.Peer, op.Stream}] = int32(i) + 1
+				}
 			}
 		}
 	}
@@ -29,17 +40,24 @@ func (w *world) pair() *Fault {
 			if op.Kind != Send {
 				continue
 			}
-			at := &head[int(op.Peer)*n+r]
-			if *at == 0 {
+			which, at := strand{op.Peer, int32(r), op.Stream}, head[int(op.Peer)*n+r]
+			if op.Stream > 0 {
+				at = more[which]
+			}
+			if at == 0 {
 				return &Fault{"pairing", r, i, fmt.Sprintf("%s meets no receive there", describe(op))}
 			}
 			peer := w.graphs[op.Peer]
-			j := int(*at) - 1
+			j := int(at) - 1
 			if got := peer.Ops[j].Dst.Len; got != op.Src.Len {
 				return &Fault{"pairing", r, i, fmt.Sprintf("%s, %d bytes, meets operation %d of rank %d, %s, which takes %d",
 					describe(op), op.Src.Len, j, op.Peer, describe(&peer.Ops[j]), got)}
 			}
-			*at = peer.turn[j] + 1
+			if at = peer.turn[j] + 1; op.Stream > 0 {
+				more[which] = at
+			} else {
+				head[int(op.Peer)*n+r] = at
+			}
 			a, b := w.base[r]+i, w.base[op.Peer]+j
 			w.partner[a], w.partner[b] = int32(b), int32(a)
 		}

@@ -1,0 +1,161 @@
+package sched
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// crowd is a port whose sends end when the test says so, and an attendance list.
+type crowd struct {
+	here   map[int32]bool
+	short  bool // sends end at once
+	posted []int32
+}
+
+func (c *crowd) Post(_ *Run, id int, op *Op, _ []byte) (bool, error) {
+	if op.Kind == Send {
+		c.posted = append(c.posted, op.Peer)
+	}
+	return op.Kind == Send && c.short, nil
+}
+
+func (c *crowd) Reduce(*Run, []byte, []byte) {}
+
+func (c *crowd) Here(_ *Run, _ int, op *Op) bool { return c.here[op.Peer] }
+
+// looseTo is a graph of rank 0 that sends a byte to each of n others.
+func looseTo(t *testing.T, n, ports int) *Graph {
+	t.Helper()
+	var b Builder
+	b.Reset(0, n+1)
+	b.Ports(ports)
+	for peer := 1; peer <= n; peer++ {
+		b.SendLoose(peer, Span{In, 0, 1})
+	}
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (c *crowd) take() (posted []int32) {
+	posted, c.posted = slices.Clone(c.posted), c.posted[:0]
+	return posted
+}
+
+// TestLooseSendsGoByArrival: a port is for those who are there, and one that is
+// taken by a peer that has not come is no port at all for one that has.
+func TestLooseSendsGoByArrival(t *testing.T) {
+	c := &crowd{here: map[int32]bool{3: true}}
+	r := &Run{Graph: looseTo(t, 6, 2), Port: c, Who: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
+	step := func(what string, want ...int32) {
+		t.Helper()
+		if got := c.take(); !slices.Equal(got, want) {
+			t.Fatalf("%s: sends to %v were posted, want %v", what, got, want)
+		}
+	}
+	r.Start()
+	step("rank 3 is there, one port is left for the first of the others", 3, 1)
+	c.here[5], c.here[6] = true, true
+	r.Serve()
+	step("ranks 5 and 6 have come, rank 1 has not: one of them has its port", 5)
+	r.Ended(2, nil)
+	step("the send to rank 3 has ended: rank 6 goes before rank 2", 6)
+	r.Ended(4, nil)
+	r.Ended(5, nil)
+	step("nobody else is there: a port for the next in order", 2)
+	r.Serve()
+	step("nothing new")
+	c.here[1], c.here[2] = true, true
+	r.Ended(0, nil)
+	step("the last", 4)
+	r.Ended(1, nil)
+	r.Ended(3, nil)
+	if !r.Done() || r.Overtaken() != 3 {
+		t.Errorf("done %v, %d sends overtook others; want true, 3", r.Done(), r.Overtaken())
+	}
+}
+
+// TestLooseSendsKeepTheirOrder when nobody knows who is there, or all are short.
+func TestLooseSendsKeepTheirOrder(t *testing.T) {
+	for _, c := range []*crowd{{short: true}, {short: true, here: map[int32]bool{1: true, 2: true, 3: true, 4: true}}} {
+		r := &Run{Graph: looseTo(t, 4, 1), Port: c, Who: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
+		r.Start()
+		if got := c.take(); !slices.Equal(got, []int32{1, 2, 3, 4}) || !r.Done() || r.Overtaken() != 0 {
+			t.Errorf("posted %v, done %v, %d overtook", got, r.Done(), r.Overtaken())
+		}
+	}
+}
+
+func TestLooseSendsAllocateNothing(t *testing.T) {
+	c := &crowd{here: map[int32]bool{3: true}, short: true, posted: make([]int32, 0, 64)}
+	r := &Run{Graph: looseTo(t, 16, 2), Port: c, Who: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
+	r.Start()
+	if n := testing.AllocsPerRun(100, func() { c.posted = c.posted[:0]; r.Start() }); n != 0 {
+		t.Errorf("a run allocates %v times", n)
+	}
+}
+
+// TestLooseNeedsAnEarlyReceive: a receive that waits for another message could hold
+// up a port that others need.
+func TestLooseNeedsAnEarlyReceive(t *testing.T) {
+	const text = `
+rank 0 of 3, scratch 0, ports 1
+0 step 0: send loose in[0:1] to 1
+rank 1 of 3, scratch 0
+0 step 0: recv out[1:2] from 2
+1 step 0: recv out[0:1] from 0%s
+rank 2 of 3, scratch 0
+0 step 0: send in[0:1] to 1
+`
+	task := &Task{Ranks: []Memory{
+		{In: 1, Start: []Piece{{Span: Span{In, 0, 1}, From: 0, To: 1}}},
+		{Out: 2, End: []Piece{{Span: Span{Out, 0, 1}, From: 0, To: 1}, {Span: Span{Out, 1, 1}, From: 2, To: 3}}},
+		{In: 1, Start: []Piece{{Span: Span{In, 0, 1}, From: 2, To: 3}}}}}
+	for _, c := range []struct{ after, want string }{{"", ""}, {" after 0", "loose: rank 0, operation 0"}} {
+		graphs, err := Parse(strings.Replace(text, "%s", c.after, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Validate(graphs, task)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("with %q: %v, want %q", c.after, err, c.want)
+		}
+	}
+}
+
+// TestStreams: messages of two streams may cross, those of one may not.
+func TestStreams(t *testing.T) {
+	const text = `rank 0 of 2, scratch 0
+0 step 0: send in[0:1] to 1
+1 step 0: send in[1:3] to 1 stream 7
+rank 1 of 2, scratch 0
+0 step 0: recv out[1:3] from 0 stream 7
+1 step 0: recv out[0:1] from 0 after 0
+`
+	graphs, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := graphs[0].String() + graphs[1].String(); got != text {
+		t.Errorf("the text comes back as\n%s", got)
+	}
+	task := &Task{Ranks: []Memory{
+		{In: 3, Start: []Piece{{Span: Span{In, 0, 3}, From: 0, To: 1}}},
+		{Out: 3, End: []Piece{{Span: Span{Out, 0, 3}, From: 0, To: 1}}}}}
+	if err := Validate(graphs, task); err != nil {
+		t.Error(err)
+	}
+	if _, err := Total(graphs); err != nil {
+		t.Error(err)
+	}
+	graphs, err = Parse(strings.ReplaceAll(text, " stream 7", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Validate(graphs, task); err == nil || !strings.Contains(err.Error(), "pairing") {
+		t.Errorf("one stream: %v, want a fault in pairing", err)
+	}
+}
