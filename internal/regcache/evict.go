@@ -83,6 +83,9 @@ func (c *Cache) Age() {
 	}
 }
 
+// Generation is the number of the generation: see Config.Generation.
+func (c *Cache) Generation() uint32 { return c.gens.now() }
+
 // enqueue puts a new region, which is in use, where it may go one day.
 func (c *Cache) enqueue(r *region) {
 	r.place = inQueue

@@ -17,6 +17,11 @@ package regcache
 // frequently used. From then on, or at the limit, a newcomer weakens the buffers
 // of its bucket until one makes way: what is used often stays, what is used no
 // more goes, and a program that changes its buffers is followed.
+//
+// The table does not keep memory alive. A slice that is collected leaves its count
+// behind, and a new one may get the address; so a count is good for a few garbage
+// collections without a use, as a registration is, and begins anew then. Drop of memory
+// that is unmapped is followed by ForgetRange.
 
 import (
 	"math"
@@ -58,7 +63,8 @@ type UsesConfig struct {
 type Uses struct {
 	cfg     UsesConfig
 	buckets []useBucket
-	shift   uint8 // 64 - log2(len(buckets))
+	shift   uint8  // 64 - log2(len(buckets))
+	now     uint16 // the generation
 	stats   UsesStats
 }
 
@@ -68,13 +74,17 @@ type UsesStats struct {
 	Frequent  int    // of these, frequently used
 	Refused   uint64 // notes of buffers that found no place
 	Displaced uint64 // buffers that lost their place
+	Outlived  uint64 // buffers that were not used for so long that their memory may be another's
 }
 
 // useBucket is one cache line.
-type useBucket [4]struct {
+type useBucket [4]useEntry
+
+type useEntry struct {
 	key   uint64 // 0: empty
 	count uint32
-	limit uint32 // the count that makes it frequently used
+	limit uint16 // the count that makes it frequently used
+	gen   uint16 // of the last use
 }
 
 const (
@@ -83,6 +93,7 @@ const (
 	usesFree    = 1 << 16
 	usesShare   = 0.2
 	usesInClass = 6 // bits of a key
+	usesAges    = 3 // generations, as in Config.Ages
 )
 
 // NewUses makes an empty table.
@@ -111,6 +122,9 @@ func keyOf(addr uint64, size int) uint64 {
 
 func (u *Uses) bucketOf(key uint64) *useBucket { return &u.buckets[key*golden>>u.shift] }
 
+// Generation says that so many generations have passed (Cache.Generation).
+func (u *Uses) Generation(g uint32) { u.now = uint16(g) }
+
 // Note counts a use of the size bytes at addr and returns how often they have
 // been used, as far as is known; 0 if the buffer has found no place.
 func (u *Uses) Note(addr uint64, size int) uint32 {
@@ -121,14 +135,29 @@ func (u *Uses) Note(addr uint64, size int) uint32 {
 		if s.key != key {
 			continue
 		}
+		if s.gen != u.now {
+			u.outlive(s)
+		}
 		if s.count < math.MaxUint32 {
-			if s.count++; s.count == s.limit {
+			if s.count++; s.count == uint32(s.limit) {
 				u.stats.Frequent++
 			}
 		}
 		return s.count
 	}
 	return u.admit(key, size)
+}
+
+// outlive sees whether the memory may be another's.
+func (u *Uses) outlive(s *useEntry) {
+	if u.now-s.gen >= usesAges {
+		if s.count >= uint32(s.limit) {
+			u.stats.Frequent--
+		}
+		u.stats.Outlived++
+		s.count = 0
+	}
+	s.gen = u.now
 }
 
 // admit finds a place for a buffer that is not known.
@@ -167,23 +196,23 @@ func (b *useBucket) room() int {
 func (u *Uses) weaken(b *useBucket) {
 	for i := range b {
 		s := &b[i]
-		left := s.count - 1
-		if s.count > s.limit {
-			left -= (s.count - s.limit) / 2
+		left, limit := s.count-1, uint32(s.limit)
+		if s.count > limit {
+			left -= (s.count - limit) / 2
 		}
-		if s.count >= s.limit && left < s.limit {
+		if s.count >= limit && left < limit {
 			u.stats.Frequent--
 		}
 		if s.count = left; left == 0 {
 			u.stats.Displaced++
 			u.stats.Buffers--
-			s.key, s.limit = 0, 0
+			*s = useEntry{}
 		}
 	}
 }
 
 func (u *Uses) fill(b *useBucket, i int, key uint64, size int) uint32 {
-	b[i].key, b[i].count, b[i].limit = key, 1, max(u.cfg.Frequent(size), 1)
+	b[i] = useEntry{key: key, count: 1, limit: uint16(min(max(u.cfg.Frequent(size), 1), math.MaxUint16)), gen: u.now}
 	u.stats.Buffers++
 	if b[i].limit == 1 {
 		u.stats.Frequent++
@@ -226,11 +255,30 @@ func (u *Uses) Forget(addr uint64, size int) {
 		if b[i].key != key {
 			continue
 		}
-		if b[i].count >= b[i].limit {
-			u.stats.Frequent--
+		u.drop(&b[i])
+	}
+}
+
+func (u *Uses) drop(s *useEntry) {
+	if s.count >= uint32(s.limit) {
+		u.stats.Frequent--
+	}
+	u.stats.Buffers--
+	*s = useEntry{}
+}
+
+// ForgetRange forgets the buffers that begin in [lo, hi): that memory is about to be
+// unmapped. It looks at the whole table.
+func (u *Uses) ForgetRange(lo, hi uint64) {
+	for i := range u.buckets {
+		for j := range u.buckets[i] {
+			s := &u.buckets[i][j]
+			// The highest bits of an address have no room in the key; no address of a
+			// program has any.
+			if addr := s.key >> usesInClass; s.key != 0 && addr >= lo && addr < hi {
+				u.drop(s)
+			}
 		}
-		u.stats.Buffers--
-		b[i].key, b[i].count, b[i].limit = 0, 0, 0
 	}
 }
 

@@ -137,7 +137,7 @@ func TestTheSameUsesGiveTheSameTable(t *testing.T) {
 				if s.key != 0 {
 					known++
 				}
-				if s.key != 0 && s.count >= s.limit {
+				if s.key != 0 && s.count >= uint32(s.limit) {
 					frequent++
 				}
 			}
