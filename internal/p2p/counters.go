@@ -83,10 +83,13 @@ func (m *Machine) Footprint(links func(visit func(*Link))) (f Footprint) {
 }
 
 func (l *Link) footprint() int {
-	n := sizeOf[Link]() + cap(l.Wait)*sizeOf[rdma.SendWR]() + cap(l.choice)*sizeOf[choice]() +
+	n := sizeOf[Link]() + cap(l.Wait)*sizeOf[rdma.SendWR]() +
 		cap(l.partial)*sizeOf[partial]() + cap(l.offers)*sizeOf[offer]() + cap(l.held)*sizeOf[heldPacket]()
 	for i := range l.held {
 		n += cap(l.held[i].pkt)
+	}
+	if l.recent != nil {
+		n += sizeOf[recent]()
 	}
 	if l.out != nil {
 		n += sizeOf[ringOut]() + cap(l.out.stage)

@@ -65,7 +65,7 @@ func (r *run) misoffer(l *Link, pkt []byte) {
 	case bugStale:
 		crossed := 0
 		for i := uint64(get32(pkt[offSeen:])); i < l.Stats.Sent; i++ {
-			if l.recent[i] == envelopeKey(get32(pkt[offContext:]), int32(get32(pkt[offTag:]))) {
+			if l.recent.keys[i] == envelopeKey(get32(pkt[offContext:]), int32(get32(pkt[offTag:]))) {
 				crossed++
 			}
 		}

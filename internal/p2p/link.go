@@ -24,7 +24,6 @@ type Link struct {
 	oneMax   int      // largest message that SendOne takes; -1 for none, as while there are offers
 	nowMax   int      // largest that SendNow takes
 	copyMin  int      // messages of one packet from this length on are sent from where they are
-	one      [1]rdma.SendWR
 
 	// Credit bounds what a receiver must hold for messages it has not asked
 	// for. It is counted in bytes of eager data that the peer has not yet
@@ -37,14 +36,13 @@ type Link struct {
 	partial []partial    // eager messages whose segments are coming
 
 	// Speculation. As a receiver: how many offers of ours are open. As a sender:
-	// what the receiver has offered, and the envelopes of the latest messages, that
-	// of message n at n mod len.
+	// what the receiver has offered, and the envelopes of the latest messages.
 	offered int
 	offers  []offer
 	in      *ringIn  // what the peer writes packets into, nil if it has not earned it
 	out     *ringOut // and we at the peer
+	recent  *recent  // nil until the peer has offered something
 	Stats   LinkStats
-	recent  [recentLen]uint64
 }
 
 // LinkStats counts what a link did.
@@ -88,7 +86,7 @@ const eagerCharge = 128
 // Meet notes the device's handle for the peer, which may be learnt only when the
 // link is opened.
 func (l *Link) Meet(peer rdma.PeerID) {
-	l.Peer, l.one[0].Peer = peer, peer
+	l.Peer = peer
 }
 
 // fail gives the peer up: nothing is sent to it any more.

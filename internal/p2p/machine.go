@@ -73,6 +73,8 @@ type Machine struct {
 	habits habitRule
 	sizes  Sizes
 	crc    *crc32.Table // of ring slots, made with the first
+	one    [1]rdma.SendWR
+	known  []knownChoice
 
 	// observe, if set, sees every event before its operation does: for tests
 	// and traces. It is not asked on the way of a short message.
@@ -95,7 +97,8 @@ func New(cfg Config, mem Memory) *Machine {
 	if cfg.Credit == 0 {
 		cfg.Credit = 16 << 20
 	}
-	return &Machine{cfg: cfg, mem: mem, creditStep: max(cfg.Credit/4, 1), habits: habitRules(cfg.Speculate)}
+	return &Machine{cfg: cfg, mem: mem, creditStep: max(cfg.Credit/4, 1), habits: habitRules(cfg.Speculate),
+		one: [1]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: headLen}}}
 }
 
 // SetUp prepares a link the shell has made.
@@ -108,8 +111,8 @@ func (m *Machine) New() *Xfer { return m.get() }
 func (m *Machine) Free(x *Xfer) { m.put(x) }
 
 // SendOne is the fast path of Send and Isend, for a standard-mode message that
-// fits into one packet and needs no state: it returns the link's own work request
-// with the packet in it, and the send is over when the device has taken that. nil
+// fits into one packet and needs no state: it returns a work request with the packet
+// in it, which is good until the next, and the send is over when the device has taken that. nil
 // means that SendNow or Send must serve. Out must be empty, as it is between
 // calls: what is in it was to go before.
 func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]rdma.SendWR {
@@ -120,10 +123,13 @@ func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]r
 	l.credit -= int64(n) + eagerCharge
 	l.Stats.ByProtocol[protoEager]++
 	m.sizes.add(protoEager, n)
-	l.recent[l.Stats.Sent%recentLen] = envelopeKey(ctx, tag) // announce, without offers
+	if l.recent != nil { // announce, without offers
+		l.recent.keys[l.Stats.Sent%recentLen] = envelopeKey(ctx, tag)
+	}
 	l.Stats.Sent++
 	l.Stats.BytesSent += uint64(n)
-	wr := &l.one
+	wr := &m.one
+	wr[0].Peer = l.Peer
 	h := &wr[0].Head
 	put64(h[offKind:], uint64(kindEager)|uint64(l.sendSeq)<<32)
 	put64(h[offContext:], uint64(ctx)|uint64(uint32(src))<<32)

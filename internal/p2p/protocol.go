@@ -220,9 +220,27 @@ func (l *Link) chooseRendezvous(n int) uint8 {
 	return protoEager
 }
 
+// knownChoice is the choice on a device, which is the same for all peers behind it.
+type knownChoice struct {
+	attr *rdma.Attr
+	list []choice
+}
+
+// choiceOn is the choice of protocols on the device of a link.
+func (m *Machine) choiceOn(l *Link) []choice {
+	for i := range m.known {
+		if m.known[i].attr == l.Attr {
+			return m.known[i].list
+		}
+	}
+	list := envelope(Key{m.cfg.EagerLimit, m.cfg.Rendezvous}, l)
+	m.known = append(m.known, knownChoice{l.Attr, list})
+	return list
+}
+
 // setUp prepares a link for its first use.
 func (l *Link) setUp(m *Machine) {
-	l.choice = envelope(Key{m.cfg.EagerLimit, m.cfg.Rendezvous}, l)
+	l.choice = m.choiceOn(l)
 	l.eagerMax = -1
 	if len(l.choice) > 0 && l.choice[0].proto == protoEager {
 		l.eagerMax = l.choice[0].hi
@@ -238,7 +256,6 @@ func (l *Link) setUp(m *Machine) {
 		l.nowMax, l.copyMin = c, c+1
 	}
 	l.setOneMax()
-	l.one[0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: l.Peer, HeadLen: headLen}
 	l.credit = m.cfg.Credit
 	if l.Err != nil { // made for a peer that is gone already
 		l.fail(l.Err)

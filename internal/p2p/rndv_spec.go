@@ -127,12 +127,16 @@ func (m *Machine) arriveRTR(l *Link, pkt []byte) {
 	// Messages that have crossed the RTR. The number does not wrap around unseen:
 	// 2³² messages cannot be under way, they need credit or an operation each.
 	crossed := uint32(l.Stats.Sent) - get32(pkt[offSeen:])
-	if crossed > recentLen {
+	first := l.Stats.Sent - uint64(crossed)
+	if l.recent == nil {
+		l.recent = &recent{since: l.Stats.Sent}
+	}
+	if crossed > recentLen || first < l.recent.since {
 		l.Stats.RTRStale++
 		return
 	}
-	for i := l.Stats.Sent - uint64(crossed); i != l.Stats.Sent; i++ {
-		if l.recent[i%recentLen] == o.key {
+	for i := first; i != l.Stats.Sent; i++ {
+		if l.recent.keys[i%recentLen] == o.key {
 			o.skip--
 		}
 	}
@@ -147,11 +151,22 @@ func (m *Machine) arriveRTR(l *Link, pkt []byte) {
 	}
 }
 
+// recent is the envelopes of the latest messages on a link, that of message n at n mod
+// recentLen. Most peers never offer a buffer and need none. It begins with the first
+// offer; one that has crossed messages from before is stale, as one that was under way
+// for too long.
+type recent struct {
+	since uint64
+	keys  [recentLen]uint64
+}
+
 // announce counts a message that is about to be announced, and remembers its
 // envelope. It stands wherever an EAGER or RTS packet is made, not where a send is
 // called: a send that fails before its packet is made is no message.
 func (l *Link) announce(key uint64) {
-	l.recent[l.Stats.Sent%recentLen] = key
+	if l.recent != nil {
+		l.recent.keys[l.Stats.Sent%recentLen] = key
+	}
 	l.Stats.Sent++
 	if len(l.offers) > 0 {
 		l.passOffers(key)

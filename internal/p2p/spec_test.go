@@ -70,6 +70,32 @@ func TestRTRThatWasLongOnItsWayIsDropped(t *testing.T) {
 	}
 }
 
+// What was sent before the peer offered anything is not remembered. Its first offer is
+// dropped if it has crossed a message, the next is not.
+func TestFirstRTRThatCrossesAMessageIsDropped(t *testing.T) {
+	j := newJob(t, 2, Config{EagerLimit: 8, Rendezvous: "get"}, 0)
+	l := j.nodes[0].links[1]
+	l.recent = nil
+	for i, want := range []string{"rndv_get", "rndv_spec"} {
+		r := j.recv(1, 0, 5, 20)
+		j.nodes[1].m.Offer(r)
+		j.settle(1)
+		j.send(0, 1, 6, 1, Standard)
+		j.deliver(1, 0, 0)
+		s := j.send(0, 1, 5, 20, Standard)
+		if s.Protocol() != want {
+			t.Fatalf("offer %d: the send goes by %s, want %s", i, s.Protocol(), want)
+		}
+		j.drain()
+		j.got(r, 0, 5, 20, "the receive")
+		j.recv(1, 0, 6, 1)
+	}
+	if l.Stats.RTRStale != 1 {
+		t.Fatalf("%d RTRs were stale, want 1", l.Stats.RTRStale)
+	}
+	j.clean()
+}
+
 // The number of messages is counted in 32 bits on the wire.
 func TestRTRWhenTheCountOfMessagesWraps(t *testing.T) {
 	j := newJob(t, 2, specConfig, 0)

@@ -74,6 +74,7 @@ func newWorld(ranks int, cfg Config, attr rdma.Attr, arena int) *world {
 		for p := range ranks {
 			n.links[p] = &Link{Rank: p, Host: "host", Peer: rdma.PeerID(p), Attr: &w.attr, Open: true}
 			n.m.SetUp(n.links[p])
+			n.links[p].recent = new(recent) // as after an offer: else the first that crosses a message is stale
 		}
 		w.nodes = append(w.nodes, n)
 	}
