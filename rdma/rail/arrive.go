@@ -47,7 +47,12 @@ func (q *pair) sentOver(rail int, c *rdma.Completion) {
 			f.lookAt = min(f.lookAt, f.paths[i].doubtEnds())
 		}
 	}
-	if t.kind != kindHello && t.kind != kindReceipt && f.out.has(t.number) && !f.out.at(t.number).again {
+	if t.kind == kindHello || t.kind == kindReceipt || !f.out.has(t.number) {
+		return
+	}
+	// A piece that went again is settled by the rail that has it last: until then that one
+	// may read the user's memory.
+	if e := f.out.at(t.number); !e.again && int(e.rail) == rail && e.ticket == uint32(c.ID) {
 		f.settle(t.number)
 	}
 }
@@ -79,7 +84,7 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 	}
 	f.out.acknowledged(h.ack)
 	for number, ok := f.out.taken(); ok; number, ok = f.out.taken() {
-		f.settle(number)
+		f.settleTaken(number)
 	}
 	if h.again {
 		f.in.want(h.number)

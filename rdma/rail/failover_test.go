@@ -196,6 +196,11 @@ func (p *party) listen() {
 			if p.ended[c.ID]++; p.ended[c.ID] > 1 {
 				p.t.Fatalf("request %d ends twice, now as %+v", c.ID, *c)
 			}
+			for i, r := range p.dev.rails {
+				if mem := rdma.MemOf(p.bodies[c.ID]); r.Device.(*port).reads(mem) {
+					p.t.Fatalf("request %d (%v) ends while rail %d may repeat a piece of it", c.ID, c.Op, i)
+				}
+			}
 			spoil(p.bodies[c.ID]) // it is ours again, and may be used for anything
 			if one, ok := p.pages[c.ID]; ok && c.Status == rdma.StatusOK && !bytes.Equal(one.text, p.other.book[one.from:one.from+len(one.text)]) {
 				p.t.Fatalf("the Read of %d octets from %d brings something else", len(one.text), one.from)

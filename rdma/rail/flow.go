@@ -135,8 +135,8 @@ func (f *flow) pump() {
 	for f.out.waiting > 0 {
 		number := f.out.again()
 		p := f.out.at(number)
-		if p.op.told && p.op.ours {
-			f.settle(number) // the peer has answered it, so it has come
+		if p.op.ended || p.op.told && p.op.ours {
+			f.settle(number) // the peer has answered it, so it has come, and the rail has a copy
 			continue
 		}
 		rail := place(p.length, f.loads(p.length, &list), -1)
@@ -144,7 +144,7 @@ func (f *flow) pump() {
 			return
 		}
 		if f.post(rail, number, p) {
-			f.out.sent(number, rail)
+			f.out.sent(number, rail, f.paths[rail].next-1)
 		}
 	}
 	most := f.q.dev.pieceMost
@@ -170,6 +170,7 @@ func (f *flow) pump() {
 		if !f.post(rail, f.out.next, &p) {
 			continue // another rail may take it
 		}
+		p.ticket = f.paths[rail].next - 1
 		f.out.add(p)
 		op.refs++
 		if op.cut += size; op.cut == op.size() {
@@ -177,7 +178,7 @@ func (f *flow) pump() {
 				f.newest = nil
 			}
 			op.following = nil
-			f.q.release(op)
+			f.letGo(op)
 		}
 	}
 }
@@ -289,7 +290,17 @@ func (f *flow) settle(number uint32) {
 	if op.kind == kindMessage {
 		f.q.complete(f, op, rdma.StatusOK)
 	}
-	f.q.release(op)
+	f.letGo(op)
+}
+
+// settleTaken takes in that the peer has taken a message that went over several rails. The
+// one that it went over last may not have heard of it, and must not read the user's
+// memory any more.
+func (f *flow) settleTaken(number uint32) {
+	if p := f.out.at(number); p.state == pieceSent && f.paths[p.rail].pending(p.ticket) {
+		f.keep(int(p.rail))
+	}
+	f.settle(number)
 }
 
 // lose takes in that a path does not answer. What was under way on it goes again over

@@ -142,6 +142,22 @@ func (p *port) PostSend(wrs []rdma.SendWR) (int, error) {
 	return 1, nil
 }
 
+// Keep copies what is under way to a peer.
+func (p *port) Keep(peer rdma.PeerID) {
+	for _, k := range p.under {
+		if k.to.number == int(peer) {
+			k.body = rdma.MemOf(slices.Clone(k.body.Bytes()))
+		}
+	}
+}
+
+// reads tells whether something under way may be read from this memory again.
+func (p *port) reads(mem rdma.Mem) bool {
+	return slices.ContainsFunc(p.under, func(k *packet) bool {
+		return k.body.Len() > 0 && k.body.Addr()-mem.Addr() < uint64(mem.Len())
+	})
+}
+
 // Poll gives what has come, in order, and what became of what was sent.
 func (p *port) Poll(out []rdma.Completion) (n int) {
 	w := p.wire

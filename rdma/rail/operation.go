@@ -18,9 +18,10 @@ type operation struct {
 	ask       uint32
 	kind      kind
 	what      rdma.Op
-	status    rdma.Status // of an answer
+	status    rdma.Status // of an answer; of one that has ended: how
 	ours      bool        // the user's, so he is told
 	told      bool        // nobody need be told any more
+	ended     bool        // the peer has answered; the user is told when no piece is under way
 	inline    bool
 	solicited bool
 	headLen   uint8
@@ -169,13 +170,27 @@ func (f *flow) ask(op *operation) {
 	f.asks.n++
 }
 
-// answered ends an ask.
+// answered ends an ask. The user is told of a Write when none of its pieces is under way
+// either: a rail that has not heard of the arrival of one may repeat it, from memory that
+// is the user's again and may not even be there. The receipts come with the answer, or
+// soon after it over the other rails.
 func (f *flow) answered(op *operation, status rdma.Status) {
-	f.q.complete(f, op, status)
+	op.ended, op.status = true, status
+	if op.kind != kindData {
+		f.q.complete(f, op, status)
+	}
 	f.asks.list[op.ask%mostAsks] = nil
 	if f.asks.n--; f.asks.n == 0 {
 		f.q.dev.freeAsks = append(f.q.dev.freeAsks, f.asks)
 		f.asks = nil
+	}
+	f.letGo(op)
+}
+
+// letGo gives up one hold on an operation. With the last one the user is told.
+func (f *flow) letGo(op *operation) {
+	if op.ended && op.refs == 1 {
+		f.q.complete(f, op, op.status)
 	}
 	f.q.release(op)
 }

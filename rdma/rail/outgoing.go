@@ -27,6 +27,7 @@ type piece struct {
 	op     *operation
 	offset int
 	length int
+	ticket uint32 // on its path, that it went with last
 	rail   int8
 	state  pieceState
 	again  bool // a message that went over several rails
@@ -107,9 +108,9 @@ func (o *outgoing) again() uint32 {
 }
 
 // sent notes that a piece that waited is on its way over another rail.
-func (o *outgoing) sent(number uint32, rail int) {
+func (o *outgoing) sent(number uint32, rail int, ticket uint32) {
 	p := o.at(number)
-	p.state, p.rail = pieceSent, int8(rail)
+	p.state, p.rail, p.ticket = pieceSent, int8(rail), ticket
 	o.waiting--
 	if p.op.kind == kindMessage && !p.again {
 		p.again = true

@@ -104,9 +104,14 @@ func (p *path) open(now time.Duration, t ticket) {
 	p.backlog += int(t.octets)
 }
 
+// pending tells whether a ticket is open.
+func (p *path) pending(n uint32) bool {
+	return n-p.first < p.next-p.first && p.tickets[n%mostTickets].open
+}
+
 // close takes a ticket back. It is false for one that is not open: its path was reset.
 func (p *path) close(n uint32) (t ticket, ok bool) {
-	if n-p.first >= p.next-p.first || !p.tickets[n%mostTickets].open {
+	if !p.pending(n) {
 		return ticket{}, false
 	}
 	e := &p.tickets[n%mostTickets]

@@ -32,7 +32,7 @@ func TestWindows(t *testing.T) {
 			case k == 5 && out.waiting > 0:
 				n, rail := out.again(), random.IntN(3)
 				under = append(under, flying{n, rail})
-				out.sent(n, rail)
+				out.sent(n, rail, 0)
 			case len(under) > 0:
 				i := random.IntN(len(under))
 				f := under[i]
