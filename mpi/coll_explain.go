@@ -61,7 +61,7 @@ func ExplainCollective(c *Comm, collective string, bytes, ranks int) (*Collectiv
 	m := &c.plans.choice.model
 	x := &CollectiveExplained{CollectiveChoice: named(choice.Ranked), Why: choice.Why,
 		Startup: m.Startup, PerByte: m.PerByte, Copy: m.Copy, Reduce: m.Reduce,
-		Segment: wantedLimits(c.w.cfg.Collective, c.e.Crowded())[kind], NoSegment: c.noTeam()}
+		Segment: wantedLimits(c.forced(), c.e.Crowded())[kind], NoSegment: c.noTeam()}
 	for _, r := range choice.Ranking {
 		if r.Algorithm != choice.Algorithm {
 			x.Others = append(x.Others, named(r))
@@ -70,7 +70,7 @@ func ExplainCollective(c *Comm, collective string, bytes, ranks int) (*Collectiv
 	switch {
 	case x.NoSegment != "":
 		x.Segment = -1
-	case x.Segment < 0 && c.w.cfg.Collective != "":
+	case x.Segment < 0 && c.forced() != "":
 		x.NoSegment = "Config.Collective (MUSTER_COLLECTIVE) names an algorithm"
 	case x.Segment < 0:
 		x.NoSegment = "it has no form there"

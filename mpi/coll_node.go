@@ -182,7 +182,7 @@ func (c *Comm) nodeTeam(k *collCall) (*nodecoll.Team, error) {
 	}
 	n := c.node
 	if n == nil {
-		n = &nodeColl{why: c.noTeam(), limits: wantedLimits(c.w.cfg.Collective, false)}
+		n = &nodeColl{why: c.noTeam(), limits: wantedLimits(c.forced(), false)}
 		c.node = n
 	}
 	switch {
@@ -230,7 +230,7 @@ func (c *Comm) formTeam(op string) error {
 	switch {
 	case err == nil:
 		// Only now all ranks are sure to know the same about cores, from rank 0.
-		n.team, n.limits = team, wantedLimits(c.w.cfg.Collective, team.Crowded())
+		n.team, n.limits = team, wantedLimits(c.forced(), team.Crowded())
 		c.w.teams.add(n)
 	case errors.As(err, &without):
 		n.why = err.Error()

@@ -39,6 +39,8 @@ type Comm struct {
 	inter *interGroups // of an inter-communicator; then ranks and size are of the other group
 	plans *collPlans   // schedules of collectives; nil before the first
 	node  *nodeColl    // collectives in shared memory; nil before the first
+	// prefer is what the collectives use instead of the job's choice; nil: nothing.
+	prefer *preference
 }
 
 // ready fills in what follows from the other fields.
