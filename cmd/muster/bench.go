@@ -61,6 +61,7 @@ devices below MPI, in turns with bare sockets: --device tcp,rc,rd.`,
 	for _, b := range bench.All() {
 		cmd.AddCommand(newBenchmark(b))
 	}
+	cmd.AddCommand(newSkewBenchmark())
 	for _, b := range bench.AllVerbs() {
 		cmd.AddCommand(newVerbsBenchmark(b))
 	}

@@ -1,0 +1,154 @@
+package bench
+
+// Who comes how late to a collective: the arrival patterns of T2 6.3.2 and 6.5.1,
+// without the measuring. Each rank is away for a random time before a call, of at
+// most the maximum imbalance factor (MIF) times the time of a message as long as the
+// call's; or a given share of the ranks, others in each call, comes late by all of
+// that, and the rest at once. The times follow from the numbers of the call and of
+// the rank, so that every library under test gets the same ones: peers/loops/skew.c
+// has these functions too.
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Pattern is who comes late to the calls of a loop, and how late.
+type Pattern struct {
+	MIF float64
+	// Late is the share of the ranks that come late by all of the time; 0: each comes
+	// at random.
+	Late float64
+}
+
+// String is the name of a pattern, as in figures: mif-32, mif-128-late-25.
+func (p Pattern) String() string {
+	if p.Late == 0 {
+		return fmt.Sprintf("mif-%g", p.MIF)
+	}
+	return fmt.Sprintf("mif-%g-late-%g", p.MIF, math.Round(p.Late*1000)/10)
+}
+
+// away is for how long a rank is away before a call, if a message takes so long.
+func (p Pattern) away(call, rank, ranks int, message time.Duration) time.Duration {
+	most := p.MIF * float64(message)
+	if p.Late == 0 {
+		return time.Duration(chance(call, rank) * most)
+	}
+	late := max(1, int(p.Late*float64(ranks)+.5))
+	mine, before := chance(call, rank), 0
+	for r := range ranks {
+		if c := chance(call, r); c < mine || c == mine && r < rank {
+			before++
+		}
+	}
+	if before < late {
+		return time.Duration(most)
+	}
+	return 0
+}
+
+// chance is a number from 0 to below 1 that belongs to a rank in a call: the output
+// function of SplitMix64 on their numbers.
+func chance(call, rank int) float64 {
+	x := uint64(call)<<32 + uint64(rank) + 1
+	for range 2 { // neighbours in number must not be neighbours in chance
+		x += 0x9e3779b97f4a7c15
+		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+		x = (x ^ x>>27) * 0x94d049bb133111eb
+		x ^= x >> 31
+	}
+	return float64(x>>11) / (1 << 53)
+}
+
+// moment is when one rank came to a call and when it left, in ns of one clock.
+type moment struct{ Arrival, Exit int64 }
+
+// callTimes is what the moments of all ranks in one call amount to, in µs.
+type callTimes struct {
+	mean  float64 // in the call, over the ranks: T2's completion time
+	bound float64 // until the last one came: no algorithm can be faster in which each needs all
+	tail  float64 // from the last arrival to the last exit
+}
+
+func timesOf(ranks []moment) callTimes {
+	lastIn, lastOut := ranks[0].Arrival, ranks[0].Exit
+	for _, m := range ranks {
+		lastIn, lastOut = max(lastIn, m.Arrival), max(lastOut, m.Exit)
+	}
+	var in, wait float64
+	for _, m := range ranks {
+		in += float64(m.Exit - m.Arrival)
+		wait += float64(lastIn - m.Arrival)
+	}
+	n := float64(len(ranks)) * 1e3
+	return callTimes{mean: in / n, bound: wait / n, tail: float64(lastOut-lastIn) / 1e3}
+}
+
+// SkewFigure is what the calls of one collective amount to, of one size, under one
+// pattern, by one algorithm. Times are in µs.
+type SkewFigure struct {
+	Collective string
+	Size       int
+	Pattern    Pattern
+	Algorithm  string
+	Calls      int
+	Message    float64 // what MIF was multiplied with
+	// Mean is the time in the call, and Bound that until the last rank came: both means
+	// over ranks and calls.
+	Mean, Bound Result
+	// Tail is from the last arrival to the last exit: the median over the calls.
+	Tail Result
+	// TailRatio is the median over the calls of this tail by that of the first
+	// algorithm, under the same arrivals; 1 for the first itself.
+	TailRatio float64
+}
+
+// figureOf summarises the calls of one algorithm; first are those of the first.
+func figureOf(f SkewFigure, calls, first []callTimes) SkewFigure {
+	pick := func(of func(callTimes) float64) (values []float64) {
+		for _, c := range calls {
+			values = append(values, of(c))
+		}
+		return values
+	}
+	name := f.Collective + "/" + f.Pattern.String()
+	result := func(what string) Result {
+		return Result{Bench: "coll", Size: f.Size, Metric: name + "/" + what, Unit: "us", Protocol: f.Algorithm}
+	}
+	f.Calls = len(calls)
+	f.Mean = average(result("mean"), pick(func(c callTimes) float64 { return c.mean }))
+	f.Bound = average(result("bound"), pick(func(c callTimes) float64 { return c.bound }))
+	f.Tail = middle(result("tail"), pick(func(c callTimes) float64 { return c.tail }))
+	var ratios []float64
+	for i := range calls {
+		ratios = append(ratios, calls[i].tail/first[i].tail)
+	}
+	f.TailRatio = median(ratios)
+	return f
+}
+
+// Results are the figures one by one. The bound explains the mean.
+func (f SkewFigure) Results() []Result {
+	f.Bound.Beside = true
+	return []Result{f.Mean, f.Bound, f.Tail}
+}
+
+// AwaitsAll tells whether every rank needs something of every other, so that nobody can
+// leave before the last has come.
+func AwaitsAll(collective string) bool {
+	return slices.Contains([]string{"allgather", "alltoall", "allreduce"}, collective)
+}
+
+// SkewCollectives are the names of the collectives that Skew measures.
+func SkewCollectives() []string {
+	var names []string
+	for _, k := range collectives() {
+		if !k.irregular {
+			names = append(names, k.name)
+		}
+	}
+	return slices.Sorted(slices.Values(names))
+}

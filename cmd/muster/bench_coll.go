@@ -1,0 +1,274 @@
+package main
+
+// muster bench coll: collectives whose ranks come at different times (bench/skew_run.go).
+// Started as a rank of a job it measures; started by hand it first starts itself as
+// the ranks.
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/muster-mpi/muster/bench"
+	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/mpi"
+)
+
+// asChosen is the --algorithm that leaves the choice to the library.
+const asChosen = "default"
+
+type skewFlags struct {
+	ranks            int
+	ops, sizes       []string
+	mif              []float64
+	late, algorithms []string
+	message          []time.Duration
+	calls            int
+	budget           time.Duration
+	away             string
+	json             bool
+	plot             string
+}
+
+func newSkewBenchmark() *cobra.Command {
+	var f skewFlags
+	cmd := &cobra.Command{
+		Use:   "coll",
+		Short: "time of collectives to which ranks come late",
+		Long: `coll measures collectives whose ranks do not come at the same time. Before each call,
+after a barrier, every rank is away for a random time of at most the maximum imbalance
+factor (--mif) times the time that a message of the same size takes. With --late a share
+of the ranks, others in each call, comes late by all of that, and the rest at once.
+
+It prints, in microseconds:
+
+  mean    time in the call, mean over ranks and calls
+  bound   mean time from a rank's arrival to that of the last. Where every rank needs
+          something of every other, no algorithm can be faster
+  tail    from the last arrival to the last exit, median over the calls: what is left
+          to do when everybody is there, which no skew can hide
+
+Several algorithms take turns, call by call, under the same arrivals, and are compared
+with the first. Figures of different ranks are compared, so all ranks run on one machine;
+hosts of muster lab are on one.
+
+A rank that is away computes. Where there are more ranks than processors it sleeps
+instead, since ranks that take turns computing would come when the scheduler likes.`,
+		Example: `  muster bench coll -n 4 --op alltoall,allgather --mif 1,32,128,512
+  muster bench coll -n 8 --op alltoall --mif 128 --late 25%,75% --sizes 4,8K
+  muster bench coll -n 4 --op alltoall --algorithm default,pairwise,bruck --plot late.svg
+  muster run --lab -n 16 muster bench coll --op allgather --mif 32`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := f.params()
+			if err != nil {
+				return fmt.Errorf("bench coll: %w", err)
+			}
+			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
+				return startSelf(cmd, f.ranks)
+			}
+			mpi.Main(func(c *mpi.Comm) error { return f.measure(c, p) })
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.IntVarP(&f.ranks, "ranks", "n", 4, "number of ranks to start")
+	fl.StringSliceVar(&f.ops, "op", []string{"alltoall", "allgather"}, "collectives: "+strings.Join(bench.SkewCollectives(), ", "))
+	fl.StringSliceVarP(&f.sizes, "sizes", "m", []string{"4", "8K"}, "bytes of a block, or of the data, with K or M")
+	fl.Float64SliceVar(&f.mif, "mif", []float64{1, 32, 128, 512}, "maximum imbalance factors")
+	fl.StringSliceVar(&f.late, "late", nil, "shares of the ranks that come late by all of the time, such as 25%; random does what happens without --late")
+	fl.StringSliceVar(&f.algorithms, "algorithm", []string{asChosen}, "algorithms of the collective (muster sched lists them), with parameters as in bruck:ports=2; "+asChosen+": as the library chooses")
+	fl.DurationSliceVar(&f.message, "message", nil, "what to take for the time of a message, one for each size or one for all (default: it is measured, between rank 0 and the last)")
+	fl.IntVarP(&f.calls, "iterations", "i", 0, "calls of each algorithm (default: as many as --budget allows, 10 to 1000)")
+	fl.DurationVar(&f.budget, "budget", 2*time.Second, "how long the calls of a size under one pattern may take")
+	fl.StringVar(&f.away, "away", "auto", "what a rank does before it comes: compute, sleep, or auto (sleep if there are more ranks than processors)")
+	fl.BoolVar(&f.json, "json", false, "one JSON object a line, for each figure")
+	fl.StringVar(&f.plot, "plot", "", "draw the tails into this file, as SVG")
+	return cmd
+}
+
+// params are what the flags ask for.
+func (f *skewFlags) params() (*bench.SkewParams, error) {
+	p := &bench.SkewParams{Collectives: f.ops, Message: f.message, Calls: f.calls, Budget: f.budget}
+	var err error
+	if p.Sizes, err = parseSizes(f.sizes); err != nil {
+		return nil, err
+	}
+	for _, op := range f.ops {
+		if !slices.Contains(bench.SkewCollectives(), op) {
+			return nil, fmt.Errorf("--op %s: there are %s", op, strings.Join(bench.SkewCollectives(), ", "))
+		}
+	}
+	if p.Patterns, err = patternsOf(f.mif, f.late); err != nil {
+		return nil, err
+	}
+	for i, a := range f.algorithms {
+		if slices.Contains(f.algorithms[:i], a) {
+			return nil, fmt.Errorf("--algorithm %s is given twice", a)
+		}
+		if a == asChosen {
+			a = ""
+		}
+		p.Algorithms = append(p.Algorithms, a)
+	}
+	for _, d := range f.message {
+		if d <= 0 {
+			return nil, fmt.Errorf("--message %v: give a time such as 30us", d)
+		}
+	}
+	if n := len(f.message); n > 1 && n != len(p.Sizes) {
+		return nil, fmt.Errorf("--message gives %d times for %d sizes: give one for each, or one for all", n, len(p.Sizes))
+	}
+	if f.calls < 0 || f.budget <= 0 {
+		return nil, fmt.Errorf("--iterations %d within --budget %v: the first is not negative, the second above 0", f.calls, f.budget)
+	}
+	if !slices.Contains([]string{"auto", "compute", "sleep"}, f.away) {
+		return nil, fmt.Errorf("--away %s: a rank can compute or sleep, or auto", f.away)
+	}
+	return p, nil
+}
+
+// patternsOf is every factor with every share.
+func patternsOf(mif []float64, late []string) ([]bench.Pattern, error) {
+	shares := []float64{0}
+	if late != nil {
+		shares = nil
+	}
+	for _, s := range late {
+		if s == "random" {
+			shares = append(shares, 0)
+			continue
+		}
+		percent, ok := strings.CutSuffix(s, "%")
+		v, err := strconv.ParseFloat(percent, 64)
+		if !ok || err != nil || !(v > 0 && v <= 100) {
+			return nil, fmt.Errorf("--late %s: give a share of the ranks such as 25%%, or random", s)
+		}
+		shares = append(shares, v/100)
+	}
+	var patterns []bench.Pattern
+	for _, m := range mif {
+		if !(m >= 0) || m > 1e6 {
+			return nil, fmt.Errorf("--mif %g: it is how many times the time of a message a rank comes late at most", m)
+		}
+		for _, s := range shares {
+			patterns = append(patterns, bench.Pattern{MIF: m, Late: s})
+		}
+	}
+	return patterns, nil
+}
+
+// measure is one rank.
+func (f *skewFlags) measure(c *mpi.Comm, p *bench.SkewParams) error {
+	p.Sleep = f.away == "sleep" || f.away == "auto" && c.Size() > runtime.NumCPU()
+	if err := checkServed(c, p); err != nil {
+		return err
+	}
+	var all []bench.SkewFigure
+	err := bench.Skew(c, p, func(g bench.SkewFigure) {
+		if g.Algorithm == "" {
+			g.Algorithm = asChosen
+		}
+		all = append(all, g)
+		if f.json {
+			f.printJSON(c, g)
+		}
+	})
+	if err != nil || c.Rank() != 0 {
+		return err
+	}
+	if !f.json {
+		if err := printSkew(os.Stdout, c, p.Sleep, all); err != nil {
+			return err
+		}
+	}
+	if f.plot == "" {
+		return nil
+	}
+	return writeChart(f.plot, skewChart(all, c.Size()))
+}
+
+// checkServed refuses algorithms that cannot do the calls on these ranks: the library
+// would take another one, whose time must not be told under this name. It is collective.
+func checkServed(c *mpi.Comm, p *bench.SkewParams) error {
+	for _, op := range p.Collectives {
+		for _, a := range p.Algorithms {
+			name, _, _ := strings.Cut(a, ":")
+			if name == "" || name == inSegment {
+				continue
+			}
+			d, err := c.DupWithCollective(op + "=" + a)
+			if err != nil {
+				return fmt.Errorf("bench coll: --algorithm %s: %w", a, err)
+			}
+			for _, size := range p.Sizes {
+				x, err := mpi.ExplainCollective(d, op, size, 0)
+				if err != nil {
+					return err
+				}
+				if x.Algorithm != name {
+					return fmt.Errorf("bench coll: --algorithm %s cannot do %s of %d bytes among these %d ranks: %s would do it (%s)", a, op, size, c.Size(), x.Algorithm, x.Why)
+				}
+			}
+			if err := d.Free(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *skewFlags) printJSON(c *mpi.Comm, g bench.SkewFigure) {
+	p := bench.Printer{W: os.Stdout, JSON: true}
+	for _, r := range g.Results() {
+		r.Ranks, r.Device = c.Size(), mpi.DeviceName(c, c.Size()-1)
+		if r.Protocol = g.Algorithm; len(f.algorithms) == 1 && g.Algorithm == asChosen {
+			r.Protocol = ""
+		}
+		p.Print(r)
+	}
+}
+
+func printSkew(w io.Writer, c *mpi.Comm, sleep bool, all []bench.SkewFigure) error {
+	away := "computes"
+	if sleep {
+		away = "sleeps"
+	}
+	fmt.Fprintf(w, "# Muster Collectives under Process Arrival Patterns\n# %d ranks over %s; a rank that is away %s; times in us\n",
+		c.Size(), mpi.DeviceName(c, c.Size()-1), away)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "# op\tsize\tpattern\talgorithm\tcalls\tmean\tbound\tmean/bound\ttail\ttail/first\t")
+	for _, g := range all {
+		ratio := "-"
+		if g.Bound.Value > 0 && bench.AwaitsAll(g.Collective) {
+			ratio = fmt.Sprintf("%.2f", g.Mean.Value/g.Bound.Value)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%.1f\t%.1f\t%s\t%.1f\t%.2f\t\n", g.Collective, g.Size, g.Pattern, g.Algorithm, g.Calls,
+			g.Mean.Value, g.Bound.Value, ratio, g.Tail.Value, g.TailRatio)
+	}
+	return t.Flush()
+}
+
+// skewChart draws tails over sizes; a line is a collective, a pattern, an algorithm.
+func skewChart(all []bench.SkewFigure, ranks int) bench.Chart {
+	c := bench.Chart{Title: fmt.Sprintf("Last arrival to last exit, %d ranks", ranks), X: "size", Y: "time (us)", Bytes: true}
+	for _, g := range all {
+		name := fmt.Sprintf("%s, %s, %s", g.Collective, g.Pattern, g.Algorithm)
+		i := slices.IndexFunc(c.Series, func(s bench.Series) bool { return s.Name == name })
+		if i < 0 {
+			i, c.Series = len(c.Series), append(c.Series, bench.Series{Name: name})
+		}
+		if g.Size > 0 {
+			c.Series[i].Points = append(c.Series[i].Points, bench.Point{X: float64(g.Size), Y: g.Tail.Value})
+		}
+	}
+	return c
+}
