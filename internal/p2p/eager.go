@@ -28,6 +28,7 @@ func (eager) Probe(k Key, l *Link) []Range {
 func (eager) Begin(m *Machine, x *Xfer) {
 	x.stage = stagePost
 	m.emitEager(x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.handle, x.Mode == Synchronous)
+	m.sourced(x)
 }
 
 // emitEager makes the packets of an eager message. The last one bears id, so
@@ -87,7 +88,8 @@ func (eager) Step(m *Machine, x *Xfer, ev Event) bool {
 		m.complete(x)
 	case ev.Kind == EvDone && x.Send && ev.Status != rdma.StatusOK:
 		m.failed(x, ev.Status) // an inline request completes only when it has failed
-	case ev.Kind == EvDone && x.Send && len(x.Buf) >= x.Link.copyMin:
+	case ev.Kind == EvDone && x.Send && (x.hasMR || len(x.Buf) >= x.Link.copyMin):
+		m.release(x)
 		return eager{}.Step(m, x, Event{Kind: EvTaken}) // it was sent from where it is
 	default:
 		return false
@@ -95,7 +97,7 @@ func (eager) Step(m *Machine, x *Xfer, ev Event) bool {
 	return true
 }
 
-func (eager) Abort(m *Machine, x *Xfer) {}
+func (eager) Abort(m *Machine, x *Xfer) { m.release(x) }
 
 // arriveEager takes the first, and usually only, packet of an eager message.
 func (m *Machine) arriveEager(l *Link, pkt []byte) {

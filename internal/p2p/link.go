@@ -24,6 +24,8 @@ type Link struct {
 	oneMax   int      // largest message that SendOne takes; -1 for none, as while there are offers
 	nowMax   int      // largest that SendNow takes
 	copyMin  int      // messages of one packet from this length on are sent from where they are
+	// sourceMin is the length from which Sources is asked (source.go), MaxSize for never.
+	sourceMin int
 
 	// Credit bounds what a receiver must hold for messages it has not asked
 	// for. It is counted in bytes of eager data that the peer has not yet

@@ -73,8 +73,11 @@ type Machine struct {
 	habits habitRule
 	sizes  Sizes
 	crc    *crc32.Table // of ring slots, made with the first
-	one    [1]rdma.SendWR
-	known  []knownChoice
+
+	sources Sources // nil: no link asks
+	short   [1]rdma.SendWR
+	one     [1]rdma.SendWR
+	known   []knownChoice
 
 	// observe, if set, sees every event before its operation does: for tests
 	// and traces. It is not asked on the way of a short message.

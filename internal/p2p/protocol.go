@@ -251,7 +251,7 @@ func (l *Link) setUp(m *Machine) {
 		l.segment = h
 	}
 	l.segment = max(l.segment, 1)
-	l.nowMax, l.copyMin = l.eagerMax, MaxSize
+	l.nowMax, l.copyMin, l.sourceMin = l.eagerMax, MaxSize, MaxSize
 	if c := l.Attr.CopyAbove; c > 0 && !l.Attr.LocalKeys && c < min(l.eagerMax, l.segment) {
 		l.nowMax, l.copyMin = c, c+1
 	}
