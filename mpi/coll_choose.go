@@ -22,6 +22,13 @@ const (
 	reduceByte = 0.12e-9
 )
 
+// What a message inside a node costs if there are several nodes. A rank that is
+// alone on its node has nobody to ask for it, and must choose like the others.
+const (
+	nearStartup = 300e-9
+	nearByte    = 0.13e-9
+)
+
 // chooser is what a communicator knows for its choices.
 type chooser struct {
 	ready bool
@@ -61,6 +68,9 @@ func (h *chooser) prepare(c *Comm) {
 	}
 	cost := c.e.Attr(c.worldOrAnyone(peer)).SendCost
 	h.model = coll.Model{Startup: cost.Fixed * 1e-9, PerByte: cost.PerByte * 1e-9, Copy: copyByte, Reduce: reduceByte, Ports: 1}
+	if h.nodes != nil {
+		h.model.Near = coll.Near{Startup: nearStartup, PerByte: nearByte}
+	}
 }
 
 // chooseAlgorithm chooses for a call. In place does not matter: in Go one rank may
@@ -71,7 +81,7 @@ func (c *Comm) chooseAlgorithm(s *coll.Shape) (coll.Choice, error) {
 	h.prepare(c)
 	asked := *s
 	asked.InPlace = false
-	return coll.Choose(&asked, &h.model, c.tuning())
+	return coll.Choose(&asked, &h.model, c.w.tuning)
 }
 
 // readTuning is the table of what the user wants: first what Config.Collective

@@ -33,7 +33,7 @@ func TestAllreduceAgrees(t *testing.T) {
 			w := &adder{network{rank: map[*sched.Run]int{}, queues: map[[2]int]*queue{}}}
 			forward := make([]float32, count)
 			for r := range ranks {
-				s := Shape{Kind: Allreduce, Rank: r, Size: ranks, Elem: 4, Bytes: 4 * count, Commutes: true}
+				s := Shape{Kind: Allreduce, Rank: r, Size: ranks, Elem: 4, Bytes: 4 * count, Commutes: true, Nodes: put(a, ranks)}
 				var b sched.Builder
 				g, err := a.Graph(&b, &s, a.Default())
 				if err != nil {

@@ -24,6 +24,7 @@ func allgatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: "ring", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+			Along:  true,
 			About:  "Every rank passes on to its neighbour the block that it got last, in one direction or in both.",
 			Params: []Param{{Name: "ways", Values: []int{1, 2}, About: "1: all blocks go up; 2: half of them go down"}},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
@@ -57,6 +58,7 @@ func allgatherAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allgather, Name: "neighbour-exchange", Ref: "Chen et al., HPC Asia 2005",
+			Along: true,
 			About: "Pairs of blocks travel between neighbours that alternate: half the steps of a ring.",
 			Needs: Needs{Even: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {

@@ -14,7 +14,7 @@ func allreduceAlgorithms() []Algorithm {
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				return m.atLeast(foldedCost(s, m, true) + float64(log(power(s.Size), 2))*(m.together(1, float64(s.Bytes))+m.Reduce*float64(s.Bytes)))
 			},
-			Build: doublingAllreduce,
+			Build: func(b *sched.Builder, s *Shape, _ []int) { doublingAllreduce(&flow{Builder: b}, s) },
 		},
 		{
 			Kind: Allreduce, Name: "direct", Ref: "T2 3.4.3 (Direct allgather), each rank reducing what it gets",
@@ -27,6 +27,7 @@ func allreduceAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Allreduce, Name: "ring", Ref: "Patarasuk, Yuan 2009",
+			Along: true,
 			About: "Parts of the data travel around a ring, are reduced on the way, and travel around it once more.",
 			Needs: Needs{Commutes: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
@@ -54,7 +55,7 @@ func allreduceAlgorithms() []Algorithm {
 				split := 2 * float64(max(log(s.Size, 2)-1, 0)) * (m.together(2, 0) - m.together(1, 0))
 				return m.atLeast(2*circulantCost(s.Size, float64(s.Bytes), m) - (n-1)/n*float64(s.Bytes)*m.Reduce + split)
 			},
-			Build: circulantAllreduce,
+			Build: func(b *sched.Builder, s *Shape, _ []int) { circulantAllreduce(&flow{Builder: b}, s) },
 		},
 		{
 			Kind: Allreduce, Name: "reduce-bcast", Ref: "MPI-4.1 section 6.9.6",
@@ -69,15 +70,14 @@ func allreduceAlgorithms() []Algorithm {
 
 // doublingAllreduce: ranks above a power of two give their data to a neighbour and
 // get the result from it.
-func doublingAllreduce(b *sched.Builder, s *Shape, _ []int) {
-	f := &flow{Builder: b}
+func doublingAllreduce(f *flow, s *Shape) {
 	d := newFolding(s.Size, -1)
 	place, partner := d.place(s.Rank), d.partner(s.Rank)
 	places := power(s.Size)
 	last := 1 + log(places, 2)
 	if d.at(place) != s.Rank {
 		f.send(partner, s.data())
-		b.Step(last)
+		f.Step(last)
 		f.recv(partner, s.result())
 		return
 	}
@@ -98,7 +98,7 @@ func doublingAllreduce(b *sched.Builder, s *Shape, _ []int) {
 		step = 1
 	}
 	for i, peer := range peers {
-		b.Step(step + i)
+		f.Step(step + i)
 		if peer != partner {
 			f.send(peer, x.part(0, s.Bytes))
 		}
@@ -106,7 +106,7 @@ func doublingAllreduce(b *sched.Builder, s *Shape, _ []int) {
 	}
 	x.finish(0, s.Bytes)
 	if partner >= 0 {
-		b.Step(last)
+		f.Step(last)
 		f.send(partner, s.result())
 	}
 }

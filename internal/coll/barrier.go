@@ -52,7 +52,12 @@ func dissemination(b *sched.Builder, s *Shape, k int) {
 		b.Fail("barrier: %d ports; there must be at least one", k)
 		return
 	}
-	var heard []sched.ID
+	disseminate(b, s, k, nil)
+}
+
+// disseminate is a dissemination that begins when some operations have ended. It
+// gives those that must end before a rank knows of all.
+func disseminate(b *sched.Builder, s *Shape, k int, heard []sched.ID) []sched.ID {
 	for reach, step := 1, 0; reach < s.Size; reach, step = reach*(k+1), step+1 {
 		b.Step(step)
 		before := len(heard)
@@ -63,6 +68,7 @@ func dissemination(b *sched.Builder, s *Shape, k int) {
 			heard = append(heard, b.Recv(around(s.Rank-i*reach, s.Size), sched.Span{Buf: sched.Tmp}))
 		}
 	}
+	return heard
 }
 
 func treeBarrier(b *sched.Builder, s *Shape, params []int) {

@@ -44,13 +44,14 @@ func bcastAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Bcast, Name: "chain", Ref: "Watts, van de Geijn 1995",
+			Along:  true,
 			About:  "Segments travel one behind the other along a chain of all ranks.",
 			Params: []Param{segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				k := segments(s.Bytes, s.Elem, p[0])
 				return pipelineCost(s, m, s.Size-1, k, 0)
 			},
-			Build: chainBcast,
+			Build: func(b *sched.Builder, s *Shape, p []int) { chainBcast(&flow{Builder: b}, s, p[0]) },
 		},
 	}
 }
@@ -193,19 +194,18 @@ func (d *parted) missing(rank, first, count int, give func(sched.Span)) {
 
 // chainBcast pipelines. Every segment is received where it belongs, so receives
 // are posted before anything has come.
-func chainBcast(b *sched.Builder, s *Shape, params []int) {
+func chainBcast(f *flow, s *Shape, segment int) {
 	rank := around(s.Rank-s.Root, s.Size)
-	k := segments(s.Bytes, s.Elem, params[0])
-	f := &flow{Builder: b}
+	k := segments(s.Bytes, s.Elem, segment)
 	for i := range k {
 		off, n := part(s.Bytes, s.Elem, i, k)
 		at := s.result().At(off, n)
 		if rank > 0 {
-			b.Step(i + rank - 1)
+			f.Step(i + rank - 1)
 			f.recv(around(s.Rank-1, s.Size), at)
 		}
 		if rank < s.Size-1 {
-			b.Step(i + rank)
+			f.Step(i + rank)
 			f.send(around(s.Rank+1, s.Size), at)
 		}
 	}

@@ -42,7 +42,7 @@ func Choose(s *Shape, m *Model, table *Tuning) (Choice, error) {
 	}
 	passed := ""
 	if rule, i := table.match(s, &passed); rule != nil {
-		c.Ranked = Ranked{rule.Algorithm, rule.Params, rule.Algorithm.Cost(s, m, rule.Params)}
+		c.Ranked = Ranked{rule.Algorithm, rule.Params, rule.Algorithm.costOn(s, m, rule.Params)}
 		c.Why = fmt.Sprintf("rule %d of the tuning table, for %s", i+1, rule.where())
 	} else {
 		c.Ranked = c.Ranking[0]
@@ -68,7 +68,7 @@ func rank(s *Shape, m *Model) []Ranked {
 		}
 		best := Ranked{Algorithm: a, Cost: math.Inf(1)}
 		a.EachParams(func(params []int) {
-			cost := a.Cost(s, m, params)
+			cost := a.costOn(s, m, params)
 			if best.Params == nil || float32(cost) < float32(best.Cost) {
 				best.Params, best.Cost = slices.Clone(params), cost
 			}
@@ -85,6 +85,17 @@ func rank(s *Shape, m *Model) []Ranked {
 		return 0
 	})
 	return ranking
+}
+
+// costOn is Cost where ranks share nodes. Algorithms that do not know of nodes have
+// all ranks of one send at the same time, over the cables that they share.
+func (a *Algorithm) costOn(s *Shape, m *Model, params []int) float64 {
+	if s.Nodes == nil || a.Needs.Nodes || a.Along && s.Nodes.inOrder {
+		return a.Cost(s, m, params)
+	}
+	shared := *m
+	shared.PerByte *= float64(s.Nodes.most())
+	return a.Cost(s, &shared, params)
 }
 
 // EachParams calls try with every combination of the values worth trying, the

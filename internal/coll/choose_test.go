@@ -109,7 +109,7 @@ func TestChooseAlike(t *testing.T) {
 		if a.Kind != Neighbours && a.Needs.NotInPlace {
 			t.Errorf("%s by %s is not for calls in place, but each rank only knows of itself whether it is", a.Kind, a.Name)
 		}
-		s := Shape{Kind: a.Kind, Size: 6, Elem: 8, Bytes: 800, Commutes: true, Send: Blocks{Each: 800}, Recv: Blocks{Each: 800}}
+		s := Shape{Kind: a.Kind, Size: 6, Elem: 8, Bytes: 800, Commutes: true, Send: Blocks{Each: 800}, Recv: Blocks{Each: 800}, Nodes: put(&a, 6)}
 		other := s
 		other.Rank, other.InPlace = 5, true
 		a.EachParams(func(params []int) {

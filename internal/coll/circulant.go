@@ -26,8 +26,7 @@ func circulantCost(n int, bytes float64, m *Model) float64 {
 // circulantAllreduce works in Out and leaves every block at its place, so that the
 // way back needs no copies. Blocks past the last rank begin at rank 0 again: such a
 // range is two messages.
-func circulantAllreduce(b *sched.Builder, s *Shape, _ []int) {
-	f := &flow{Builder: b}
+func circulantAllreduce(f *flow, s *Shape) {
 	n := s.Size
 	counts := circulantRounds(n)
 	// each gives the parts from first on as they lie in memory.
@@ -46,7 +45,7 @@ func circulantAllreduce(b *sched.Builder, s *Shape, _ []int) {
 		f.copy(out, own)
 	}
 	for i, have := range counts[:len(counts)-1] {
-		b.Step(i)
+		f.Step(i)
 		keep := counts[i+1]
 		from := out
 		if i == 0 {
@@ -61,7 +60,7 @@ func circulantAllreduce(b *sched.Builder, s *Shape, _ []int) {
 		}
 	}
 	for i := len(counts) - 2; i >= 0; i-- {
-		b.Step(2*(len(counts)-1) - 1 - i)
+		f.Step(2*(len(counts)-1) - 1 - i)
 		have, more := counts[i+1], counts[i]-counts[i+1]
 		each(s.Rank, more, func(at reach) { f.send(around(s.Rank-have, n), out.At(at.off, at.n)) })
 		each(s.Rank+have, more, func(at reach) { f.recv(around(s.Rank+have, n), out.At(at.off, at.n)) })

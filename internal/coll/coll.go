@@ -104,14 +104,31 @@ type Needs struct {
 	MinRanks    int
 	NotInPlace  bool
 	WholeBlocks bool // at least one element for every rank
+	Nodes       bool // ranks on several nodes
 }
 
 // Model is the device's cost in Hockney's form, in seconds, for choosing: a message
 // of n bytes takes Startup + n·PerByte; a rank can drive Ports messages at a time;
-// a reduction takes Reduce a byte, a local copy Copy a byte.
+// a reduction takes Reduce a byte, a local copy Copy a byte. A message between
+// ranks of one node takes Near instead, if there are several nodes; Near zero
+// counts as the same.
 type Model struct {
 	Startup, PerByte, Reduce, Copy float64
 	Ports                          int
+	Near                           Near
+}
+
+// Near is what a message inside a node costs.
+type Near struct{ Startup, PerByte float64 }
+
+// near is the model inside a node. Memory has one port: a rank copies one message
+// at a time.
+func (m *Model) near() Model {
+	inside := *m
+	if m.Near != (Near{}) {
+		inside.Startup, inside.PerByte, inside.Ports = m.Near.Startup, m.Near.PerByte, 1
+	}
+	return inside
 }
 
 // Algorithm is a row of the table.
@@ -122,6 +139,9 @@ type Algorithm struct {
 	About  string // one sentence
 	Needs  Needs
 	Params []Param
+	// Along says that ranks speak with their neighbours only, so that one message
+	// leaves a node at a time if its ranks are neighbours.
+	Along bool
 	// Cost estimates the time of the slowest rank. It must not depend on
 	// Shape.Rank, nor on anything that ranks do not all know: every rank must
 	// choose the same.

@@ -93,7 +93,7 @@ const documentBytes = 1 << 18
 // documentTotals counts the graphs of an algorithm with its default parameters, nil
 // if it cannot be.
 func documentTotals(t *testing.T, a *Algorithm, ranks int) *sched.Totals {
-	s := Shape{Kind: a.Kind, Size: ranks, Elem: 8, Commutes: true, Bytes: documentBytes}
+	s := Shape{Kind: a.Kind, Size: ranks, Elem: 8, Commutes: true, Bytes: documentBytes, Nodes: put(a, ranks)}
 	s.Send.Each, s.Recv.Each = documentBytes, documentBytes
 	if ok, _ := Applicable(a, &s); !ok {
 		return nil
@@ -125,7 +125,8 @@ func documentNeeds(a *Algorithm) string {
 		what   string
 	}{{a.Needs.Commutes, "an operation that commutes"}, {a.Needs.PowerOfTwo, "a number of ranks that is a power of two"},
 		{a.Needs.Regular, "blocks of one length"}, {a.Needs.Even, "an even number of ranks"},
-		{a.Needs.MinRanks > 0, fmt.Sprintf("%d ranks", a.Needs.MinRanks)}, {a.Needs.WholeBlocks, "an element for each rank"}} {
+		{a.Needs.MinRanks > 0, fmt.Sprintf("%d ranks", a.Needs.MinRanks)}, {a.Needs.WholeBlocks, "an element for each rank"},
+		{a.Needs.Nodes, "several nodes"}} {
 		if n.needed {
 			list = append(list, n.what)
 		}

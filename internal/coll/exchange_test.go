@@ -3,6 +3,7 @@ package coll
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/muster-mpi/muster/internal/sched"
@@ -16,13 +17,19 @@ import (
 // others are not, as callers in Go may be.
 func TestOwnOffsets(t *testing.T) {
 	rng := rand.New(rand.NewSource(5))
-	for _, a := range append(allgatherAlgorithms(), alltoallAlgorithms()...) {
+	for _, a := range slices.Concat(allgatherAlgorithms(), alltoallAlgorithms(), nodesAllgatherAlgorithms(), nodesAlltoallAlgorithms()) {
 		t.Run(fmt.Sprintf("%s/%s", a.Kind, a.Name), func(t *testing.T) {
 			for size := 1; size <= 14; size++ {
 				for _, inPlace := range []func() bool{
 					func() bool { return false }, func() bool { return true }, func() bool { return rng.Intn(2) == 0 },
 				} {
 					shapes := ownOffsets(a.Kind, size, a.Needs.Regular, inPlace, rng)
+					if a.Needs.Nodes {
+						nodes := drawNodes(size, rng)
+						for r := range shapes {
+							shapes[r].Nodes = nodes
+						}
+					}
 					if ok, _ := Applicable(&a, &shapes[0]); !ok {
 						continue
 					}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/muster-mpi/muster/internal/sched"
@@ -287,7 +288,7 @@ func casesOf(a *Algorithm, ranks int, counts []int, rng *rand.Rand, try func(nam
 				continue
 			}
 			if irregular && a.Needs.Regular || inPlace && a.Needs.NotInPlace || !commutes && a.Needs.Commutes ||
-				ranks < a.Needs.MinRanks || a.Needs.Even && ranks%2 != 0 || a.Needs.WholeBlocks && count < ranks {
+				ranks < a.Needs.MinRanks || a.Needs.Nodes && ranks < 2 || a.Needs.Even && ranks%2 != 0 || a.Needs.WholeBlocks && count < ranks {
 				continue
 			}
 			roots := 1
@@ -299,6 +300,15 @@ func casesOf(a *Algorithm, ranks int, counts []int, rng *rand.Rand, try func(nam
 				for i := range shapes {
 					shapes[i] = Shape{Kind: a.Kind, Rank: i, Size: ranks, Root: root, Elem: 2, Commutes: commutes,
 						InPlace: inPlace && (i == root || !rooted(a.Kind)), Bytes: 2 * count}
+				}
+				if a.Needs.Nodes {
+					nodes := drawNodes(ranks, rng)
+					if nodes == nil {
+						continue
+					}
+					for i := range shapes {
+						shapes[i].Nodes = nodes
+					}
 				}
 				layBlocks(shapes, 2*count, irregular, rng)
 				try(fmt.Sprintf("%d ranks, %d elements, root %d, irregular %v, in place %v, commutes %v",
@@ -469,7 +479,7 @@ func allParams(params []Param) [][]int {
 // TestBarrierWaits leaves out one rank: no other may come out of the barrier.
 func TestBarrierWaits(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
-	for _, a := range barrierAlgorithms() {
+	for _, a := range slices.Concat(barrierAlgorithms(), nodesSpreadAlgorithms()[:1]) {
 		for _, params := range allParams(a.Params) {
 			for ranks := 2; ranks <= 20; ranks++ {
 				for late := range ranks {
@@ -477,7 +487,7 @@ func TestBarrierWaits(t *testing.T) {
 					for i := range ranks {
 						var b sched.Builder
 						b.Reset(i, ranks)
-						a.Build(&b, &Shape{Kind: Barrier, Rank: i, Size: ranks}, params)
+						a.Build(&b, &Shape{Kind: Barrier, Rank: i, Size: ranks, Nodes: put(&a, ranks)}, params)
 						g, err := b.Graph()
 						if err != nil {
 							t.Fatal(err)

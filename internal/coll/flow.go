@@ -41,12 +41,15 @@ func (f *flow) send(peer int, src sched.Span, held ...sched.ID) sched.ID {
 	return id
 }
 
-func (f *flow) recv(peer int, dst sched.Span) {
+// recv receives into dst. It can be held back, too.
+func (f *flow) recv(peer int, dst sched.Span, held ...sched.ID) sched.ID {
 	if dst.Len == 0 {
-		return
+		return sched.None
 	}
-	f.after = f.writes(f.after[:0], dst)
-	f.wrote(dst, f.Recv(peer, dst, f.after...))
+	f.after = f.writes(append(f.after[:0], held...), dst)
+	id := f.Recv(peer, dst, f.after...)
+	f.wrote(dst, id)
+	return id
 }
 
 func (f *flow) copy(dst, src sched.Span) {

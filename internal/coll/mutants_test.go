@@ -125,7 +125,7 @@ func mutantShapes(a *Algorithm, rng *rand.Rand) (calls [][]Shape) {
 		}
 		shapes := make([]Shape, ranks)
 		for r := range shapes {
-			shapes[r] = Shape{Kind: a.Kind, Rank: r, Size: ranks, Root: 1, Elem: 2, Commutes: a.Needs.Commutes, Bytes: 4 * ranks,
+			shapes[r] = Shape{Kind: a.Kind, Rank: r, Size: ranks, Root: 1, Elem: 2, Commutes: a.Needs.Commutes, Bytes: 4 * ranks, Nodes: put(a, ranks),
 				InPlace: inPlace && (r == 1 || !a.Kind.Rooted())}
 			if a.Kind == Neighbours {
 				s := &shapes[r]

@@ -43,6 +43,51 @@ func proofCases(kind Kind, ranks int, counts []int, rng *rand.Rand, try func(pro
 	}
 }
 
+// onNodes puts the ranks of a call on nodes.
+func (c *proofCase) onNodes(t *Topology) {
+	c.about += fmt.Sprintf(", on nodes %v", t)
+	for r := range c.shapes {
+		c.shapes[r].Nodes = t
+	}
+}
+
+// drawNodes puts ranks on nodes: in equal parts, dealt out, one on each, or of any
+// number in any order. It gives nil if they are all on one, as one rank must be.
+func drawNodes(ranks int, rng *rand.Rand) *Topology {
+	nodes := 2 + rng.Intn(5)
+	form := rng.Intn(5)
+	nodeOf := make([]int, ranks)
+	for r := range nodeOf {
+		switch form {
+		case 0:
+			nodeOf[r] = r * nodes / ranks
+		case 1:
+			nodeOf[r] = r % nodes
+		case 2:
+			nodeOf[r] = r
+		default:
+			nodeOf[r] = rng.Intn(nodes)
+		}
+	}
+	if form == 3 {
+		slices.Sort(nodeOf)
+	}
+	return NewTopology(nodeOf, 1+rng.Intn(2))
+}
+
+// put is the nodes of the ranks of a test that needs some if an algorithm does: two,
+// or one for three ranks.
+func put(a *Algorithm, ranks int) *Topology {
+	if !a.Needs.Nodes {
+		return nil
+	}
+	nodeOf := make([]int, ranks)
+	for r := range nodeOf {
+		nodeOf[r] = r * max(2, ranks/3) / ranks
+	}
+	return NewTopology(nodeOf, 1)
+}
+
 // choice is no, and also yes if there can be one.
 func choice(can bool) []bool {
 	if can {

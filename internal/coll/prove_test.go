@@ -73,6 +73,9 @@ func proveMatrix(t *testing.T, a *Algorithm) (proved int) {
 	all := allParams(a.Params)
 	for _, ranks := range matrixRanks() {
 		proofCases(a.Kind, ranks, matrixCounts(ranks), rng, func(c proofCase) {
+			if a.Needs.Nodes {
+				c.onNodes(drawNodes(ranks, rng))
+			}
 			if ok, _ := Applicable(a, &c.shapes[0]); !ok {
 				return
 			}

@@ -30,6 +30,7 @@ func reduceAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Reduce, Name: "chain", Ref: "Watts, van de Geijn 1995, in reverse",
+			Along:  true,
 			About:  "Segments travel, one behind the other, from both ends of the ranks to the root.",
 			Params: []Param{segmentParam(64<<10, 8<<10, 16<<10, 32<<10, 128<<10, 256<<10)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
@@ -88,6 +89,12 @@ func meetings(rank, size, root int) (list []meeting) {
 
 // reduceTree leaves the value of all ranks in the accumulator of the root.
 func reduceTree(f *flow, s *Shape, root int) *accumulator {
+	return reduceTreeFrom(f, s, root, s.data(), s.Rank != root)
+}
+
+// reduceTreeFrom is reduceTree with a rank's own value anywhere, and, for ranks that
+// have no result of their own, left anywhere.
+func reduceTreeFrom(f *flow, s *Shape, root int, own sched.Span, anywhere bool) *accumulator {
 	list := meetings(s.Rank, s.Size, root)
 	var sides []side
 	for _, m := range list {
@@ -95,7 +102,7 @@ func reduceTree(f *flow, s *Shape, root int) *accumulator {
 			sides = append(sides, sideOf(m.peer, s.Rank))
 		}
 	}
-	x := newAccumulator(f, s.Commutes, s.data(), s.result(), s.Rank != root, sides)
+	x := newAccumulator(f, s.Commutes, own, s.result(), anywhere, sides)
 	for _, m := range list {
 		f.Step(m.step)
 		if m.send {

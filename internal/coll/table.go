@@ -17,7 +17,9 @@ var rows = pointers(
 	barrierAlgorithms(), bcastAlgorithms(), gatherAlgorithms(), scatterAlgorithms(),
 	allgatherAlgorithms(), alltoallAlgorithms(),
 	reduceAlgorithms(), allreduceAlgorithms(), reduceScatterAlgorithms(), scanAlgorithms(),
-	neighboursAlgorithms())
+	neighboursAlgorithms(),
+	nodesSpreadAlgorithms(), nodesReduceAlgorithms(), nodesGatherAlgorithms(),
+	nodesAllgatherAlgorithms(), nodesAlltoallAlgorithms())
 
 // byKind is the same table, kind by kind.
 var byKind = split(rows)
@@ -101,6 +103,8 @@ func Applicable(a *Algorithm, s *Shape) (ok bool, why string) {
 		return false, "the blocks have different lengths"
 	case n.NotInPlace && s.InPlace:
 		return false, "the call is in place"
+	case n.Nodes && s.Nodes == nil:
+		return false, "all ranks are on one node"
 	case n.WholeBlocks && s.Bytes < s.Size*max(s.Elem, 1):
 		return false, "there are fewer elements than ranks"
 	}

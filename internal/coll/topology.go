@@ -57,6 +57,9 @@ func NewTopology(nodeOf []int, rails int) *Topology {
 
 // String is 4×4, or the number of ranks of each node.
 func (t *Topology) String() string {
+	if t == nil {
+		return "one"
+	}
 	counts := make([]int, len(t.Ranks))
 	for n, ranks := range t.Ranks {
 		counts[n] = len(ranks)

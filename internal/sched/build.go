@@ -14,15 +14,14 @@ const None ID = -1
 // Builder makes a Graph. The zero Builder is ready for use; Reset lets one serve
 // again. Errors are kept until Graph.
 type Builder struct {
-	rank, size int
-	step       int32
-	stream     uint16
-	ports      int
-	ops        []Op
-	deps       []int32 // all dependencies, operation by operation
-	from       []int32 // where those of operation i begin
-	tmp        int
-	err        error
+	rank, size  int
+	step, begin int32
+	ranks       []int // see Among
+	ops         []Op
+	deps        []int32 // all dependencies, operation by operation
+	from        []int32 // where those of operation i begin
+	tmp         int
+	err         error
 }
 
 // Reset begins the graph of one rank.
@@ -30,17 +29,16 @@ func (b *Builder) Reset(rank, size int) {
 	*b = Builder{rank: rank, size: size, ops: b.ops[:0], deps: b.deps[:0], from: b.from[:0]}
 }
 
+// Among makes the operations to come those of a part of the ranks: a peer is then
+// called by its place in the list, and steps are counted from step on. With nil,
+// ranks have their own numbers again. So an algorithm for all ranks serves a few.
+func (b *Builder) Among(ranks []int, step int) {
+	b.ranks, b.begin = ranks, int32(step)
+	b.step = b.begin
+}
+
 // Step sets the round that the operations to come belong to.
-func (b *Builder) Step(n int) { b.step = int32(n) }
-
-// Stream sets the stream that the messages to come belong to, at first 0.
-func (b *Builder) Stream(n int) { b.stream = uint16(n % Streams) }
-
-// Streams is how many streams there are.
-const Streams = 1 << 14
-
-// Ports sets how many loose sends are under way at a time, for the whole graph.
-func (b *Builder) Ports(k int) { b.ports = max(k, 1) }
+func (b *Builder) Step(n int) { b.step = b.begin + int32(n) }
 
 // Tmp takes n bytes of scratch.
 func (b *Builder) Tmp(n int) Span {
@@ -52,13 +50,6 @@ func (b *Builder) Tmp(n int) Span {
 // Send sends src to a rank once all of after have ended.
 func (b *Builder) Send(peer int, src Span, after ...ID) ID {
 	return b.add(Op{Kind: Send, Peer: int32(peer), Src: src}, after)
-}
-
-// SendLoose is Send to a peer that may be served before or after others, as they
-// arrive. The receive there must wait for no message, or Validate refuses it.
-func (b *Builder) SendLoose(peer int, src Span, after ...ID) ID {
-	b.ports = max(b.ports, 1)
-	return b.add(Op{Kind: Send, Loose: true, Peer: int32(peer), Src: src}, after)
 }
 
 // Recv receives from a rank into dst. It is posted once all of after have ended:
@@ -105,10 +96,14 @@ func (b *Builder) Fail(format string, args ...any) {
 
 func (b *Builder) add(op Op, after []ID) ID {
 	op.Step = b.step
-	if op.Kind <= Recv {
-		op.Stream = b.stream
-	}
 	i := ID(len(b.ops))
+	if op.Kind <= Recv && b.ranks != nil {
+		if op.Peer < 0 || int(op.Peer) >= len(b.ranks) {
+			b.Fail("operation %d: %s with rank %d of a part of %d ranks, by rank %d", i, op.Kind, op.Peer, len(b.ranks), b.rank)
+			return i
+		}
+		op.Peer = int32(b.ranks[op.Peer])
+	}
 	switch {
 	case op.Kind <= Recv && (op.Peer < 0 || int(op.Peer) >= b.size || int(op.Peer) == b.rank):
 		b.Fail("operation %d: %s with rank %d of %d, by rank %d", i, op.Kind, op.Peer, b.size, b.rank)
@@ -142,7 +137,7 @@ func (b *Builder) Graph() (*Graph, error) {
 		return nil, b.err
 	}
 	n := len(b.ops)
-	g := &Graph{Rank: b.rank, Size: b.size, Tmp: b.tmp, Ports: b.ports, Ops: slices.Clone(b.ops),
+	g := &Graph{Rank: b.rank, Size: b.size, Tmp: b.tmp, Ops: slices.Clone(b.ops),
 		first: make([]int32, n+1), after: make([]int32, len(b.deps)), turn: make([]int32, n), need: make([]int32, n)}
 	for _, d := range b.deps {
 		g.first[d+1]++
@@ -166,14 +161,13 @@ func (b *Builder) Graph() (*Graph, error) {
 	return g, nil
 }
 
-// turns links sends to one peer, and receives from one peer, stream by stream in
-// their order.
+// turns links sends to one peer, and receives from one peer, in their order.
 func (b *Builder) turns(g *Graph) {
 	last := map[int64]int{}
 	for i := range g.Ops {
 		g.turn[i] = -1
 		if op := &g.Ops[i]; op.Kind <= Recv {
-			k := int64(op.Stream)<<33 | int64(op.Kind)<<32 | int64(op.Peer)
+			k := int64(op.Kind)<<32 | int64(op.Peer)
 			if before, ok := last[k]; ok {
 				g.turn[before] = int32(i)
 				g.need[i]++

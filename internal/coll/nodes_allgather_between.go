@@ -1,0 +1,149 @@
+package coll
+
+import "github.com/muster-mpi/muster/internal/sched"
+
+// How the masters of a group exchange their nodes' blocks, phase 2 of
+// nodes_allgather.go, and the gather-based allgather, in which masters only gather.
+
+// exchangeDirect: a master sends to all others, k at a time, beginning with the node
+// above its own (T2 5.5.1: all connections at the same time).
+func exchangeDirect(k int) exchange {
+	return exchange{func(w *grouped, group int) {
+		var sends, receives []sched.ID
+		nodes := len(w.t.Ranks)
+		for i := 1; i < nodes; i++ {
+			w.f.Step(1 + (i-1)/k)
+			to, from := around(w.node+i, nodes), around(w.node-i, nodes)
+			sends = append(sends, w.f.send(w.master(to, group), w.part(w.node, group), back(sends, k)))
+			receives = append(receives, w.f.recv(w.master(from, group), w.part(from, group), back(receives, 2*k)))
+		}
+	}, left}
+}
+
+// exchangeRing: a master passes on what it got last to the node above.
+func exchangeRing(w *grouped, group int) {
+	nodes := len(w.t.Ranks)
+	up, down := w.master(around(w.node+1, nodes), group), w.master(around(w.node-1, nodes), group)
+	for i := range nodes - 1 {
+		w.f.Step(1 + i)
+		w.f.send(up, w.part(around(w.node-i, nodes), group))
+		from := around(w.node-1-i, nodes)
+		w.f.recv(down, w.part(from, group))
+	}
+}
+
+// exchangeBruck works in a row that begins with the own node: in each round a master
+// sends the nodes that it has, as far as they are missing there, to the k masters
+// below, as bruckAllgather does with ranks.
+func exchangeBruck(k int) exchange {
+	return exchange{func(w *grouped, group int) {
+		n := len(w.t.Ranks)
+		run := func(i, count int) sched.Span { // of the nodes from the i-th on
+			at := w.at[around(w.node+i, n)][group]
+			end := w.mem.Len
+			if i+count < n {
+				end = w.at[around(w.node+i+count, n)][group]
+			}
+			return w.mem.At(at, end-at)
+		}
+		for span, step := 1, 1; span < n; span, step = span*(k+1), step+1 {
+			w.f.Step(step)
+			for j := 1; j <= k && j*span < n; j++ {
+				count := min(span, n-j*span)
+				w.f.send(w.master(around(w.node-j*span, n), group), run(0, count))
+			}
+			for j := 1; j <= k && j*span < n; j++ {
+				w.f.recv(w.master(around(w.node+j*span, n), group), run(j*span, min(span, n-j*span)))
+			}
+		}
+	}, right}
+}
+
+// exchangeAtRoot: the first master gathers all parts, and all of them come back down
+// a tree.
+func exchangeAtRoot(radix int) exchange {
+	return exchange{func(w *grouped, group int) {
+		if w.f.Step(1); w.node > 0 {
+			w.f.send(w.master(0, group), w.part(w.node, group))
+		} else {
+			for n := 1; n < len(w.t.Ranks); n++ {
+				w.f.recv(w.master(n, group), w.part(n, group))
+			}
+		}
+		t, ok := knomial(w.f.Builder, w.node, len(w.t.Ranks), radix)
+		if !ok {
+			return
+		}
+		if t.parent >= 0 {
+			w.f.Step(2 + t.step)
+			w.f.recv(w.master(t.parent, group), w.mem)
+		}
+		for _, c := range t.children {
+			w.f.Step(2 + c.step)
+			w.f.send(w.master(c.rank, group), w.mem)
+		}
+	}, left}
+}
+
+// spreadAllgather: all ranks of a node have its blocks, so each can send them to
+// some of the other nodes. One rank of each node gathers there. T2 5.5.2 groups
+// ranks of equal place and lets node i gather at place i; if there are more nodes
+// than places, they are counted around, which is the second master of a group there.
+func spreadAllgather(b *sched.Builder, s *Shape, _ []int) {
+	f := &flow{Builder: b}
+	w := newGrouped(f, s, 1, false, true)
+	local, nodes := s.Nodes.Ranks[w.node], s.nodeCount()
+	for i := 1; i < len(local); i++ {
+		f.send(local[around(s.Nodes.Place[s.Rank]+i, len(local))], s.given())
+	}
+	for i := 1; i < len(local); i++ {
+		from := local[around(s.Nodes.Place[s.Rank]-i, len(local))]
+		f.recv(from, w.block(from))
+	}
+	if w.placed = true; w.mem.Buf == sched.Out {
+		f.copy(s.gathered(s.Rank), s.given())
+	}
+	own := w.part(w.node, 0)
+	for i := 1; i < nodes; i++ {
+		if to := around(w.node+i, nodes); s.Nodes.sender(w.node, to) == s.Rank {
+			if i <= len(local) && w.mem.Buf != sched.Out { // the first that this rank sends
+				f.copy(w.block(s.Rank), s.given())
+			}
+			b.Step(1)
+			f.send(s.Nodes.gatherer(to), own)
+		}
+	}
+	b.Step(1)
+	gatherer := s.Nodes.gatherer(w.node)
+	if gatherer == s.Rank {
+		for i := 1; i < nodes; i++ {
+			from := around(w.node-i, nodes)
+			f.recv(s.Nodes.sender(from, w.node), w.part(from, 0))
+		}
+	}
+	if w.mem.Buf != sched.Out {
+		f.copy(s.gathered(s.Rank), s.given())
+	}
+	w.deliver(own)
+	b.Step(2)
+	others := w.mem.At(own.Len, w.mem.Len-own.Len) // the row begins with the own node
+	if gatherer == s.Rank {
+		for _, rank := range local {
+			if rank != s.Rank {
+				f.send(rank, others)
+			}
+		}
+	} else {
+		f.recv(gatherer, others)
+	}
+	w.deliver(others)
+}
+
+// sender is the rank of a node that sends to another node.
+func (t *Topology) sender(node, to int) int {
+	ranks := t.Ranks[node]
+	return ranks[(around(to-node, len(t.Ranks))-1)%len(ranks)]
+}
+
+// gatherer is the rank of a node that gets what others send to it.
+func (t *Topology) gatherer(node int) int { return t.Ranks[node][node%len(t.Ranks[node])] }

@@ -1,0 +1,210 @@
+package coll
+
+import "github.com/muster-mpi/muster/internal/sched"
+
+// Alltoall that knows of nodes: what the ranks of a node have for those of another
+// travels as one message (T2 4.5 names it as the next step).
+//
+//	phase 1   the ranks of a node give their blocks for another node to a carrier
+//	phase 2   the carriers of two nodes exchange all blocks between them
+//	phase 3   the carriers hand the blocks out
+//
+// With one carrier a node all blocks pass through it, those that stay in the node
+// too, so that a rank sends and gets one message. With several, the other nodes are
+// divided among them, and the ranks of a node exchange their own blocks directly.
+
+func nodesAlltoallAlgorithms() []Algorithm {
+	return []Algorithm{{
+		Kind: Alltoall, Name: "node-carriers", Ref: "T2 4.4, 4.5, 5.5.2",
+		About:  "Blocks between two nodes travel as one message, packed and handed out by carriers, among which the other nodes are divided.",
+		Needs:  Needs{Nodes: true, Regular: true},
+		Params: []Param{{Name: "carriers", Values: []int{1, 2, 4}, About: "ranks of a node that speak with other nodes"}},
+		Cost:   carriersCost,
+		Build:  carriersAlltoall,
+	}}
+}
+
+func carriersCost(s *Shape, m *Model, params []int) float64 {
+	each, most, nodes := float64(s.blockBytes()), s.Nodes.most(), s.nodeCount()
+	near := m.near()
+	carriers := min(params[0], most)
+	handled := (nodes - 1 + carriers - 1) / carriers
+	given := each * float64(handled*most) // from one rank to one carrier
+	t := 0.0
+	if carriers == 1 {
+		given = each * float64(s.Size)
+	} else {
+		t = near.together(most-1, each)
+	}
+	// A rank gives to all carriers, a carrier takes from all ranks.
+	inside := near.together(max(most-1, carriers), given)
+	between := float64(handled)*m.Startup + each*float64(most*most*(nodes-1))*m.PerByte
+	return m.atLeast(t + 2*inside + between + 3*m.Copy*given*float64(most))
+}
+
+// carried is an alltoall as a rank sees it.
+type carried struct {
+	f        *flow
+	s        *Shape
+	t        *Topology
+	node     int
+	carriers int // wanted on each node
+}
+
+func carriersAlltoall(b *sched.Builder, s *Shape, params []int) {
+	c := &carried{f: &flow{Builder: b}, s: s, t: s.Nodes, node: s.Nodes.Node[s.Rank], carriers: params[0]}
+	local := c.t.Ranks[c.node]
+	count := c.count(c.node)
+	if count > 1 {
+		c.inside()
+	}
+	for i := range count {
+		if carrier := local[i]; carrier != s.Rank {
+			c.f.sendAll(carrier, c.outgoing(s.Rank, c.nodesOf(c.node, i), c.input))
+		}
+	}
+	// In place, what comes now may take the place of what was to be sent; the flow
+	// sees to it.
+	if place := c.t.Place[s.Rank]; place < count {
+		c.carry(place)
+	}
+	b.Step(2)
+	for i := range count {
+		if carrier := local[i]; carrier != s.Rank {
+			c.f.recvAll(carrier, c.places(c.nodesOf(c.node, i)))
+		}
+	}
+}
+
+// count is how many carriers a node has.
+func (c *carried) count(node int) int {
+	return min(c.carriers, len(c.t.Ranks[node]), len(c.t.Ranks)-1)
+}
+
+// nodesOf are the nodes that a carrier has to do with, in their order. One that is
+// alone carries inside its node too.
+func (c *carried) nodesOf(node, carrier int) (list []int) {
+	for n := range c.t.Ranks {
+		if n == node && c.count(node) == 1 || n != node && c.carrier(node, n) == carrier {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// carrier is the place of the rank that a node has for another.
+func (c *carried) carrier(node, other int) int {
+	return (around(other-node, len(c.t.Ranks)) - 1) % c.count(node)
+}
+
+// input is where the block lies that this rank has for another.
+func (c *carried) input(_, to int) sched.Span { return c.s.sentTo(to) }
+
+// outgoing is the blocks that a rank has for those of some nodes.
+func (c *carried) outgoing(from int, nodes []int, at func(from, to int) sched.Span) (spans []sched.Span) {
+	for _, n := range nodes {
+		for _, to := range c.t.Ranks[n] {
+			spans = append(spans, at(from, to))
+		}
+	}
+	return spans
+}
+
+// places is where the blocks belong that come from the ranks of some nodes.
+func (c *carried) places(nodes []int) (spans []sched.Span) {
+	for _, n := range nodes {
+		for _, from := range c.t.Ranks[n] {
+			spans = append(spans, c.s.gathered(from))
+		}
+	}
+	return spans
+}
+
+// carry is what a carrier does.
+func (c *carried) carry(place int) {
+	s, f, each := c.s, c.f, c.s.Recv.Each
+	local, nodes := c.t.Ranks[c.node], c.nodesOf(c.node, place)
+	// Where the blocks of a node's ranks lie, by their order in the message of a rank.
+	index := map[int]int{}
+	for _, n := range nodes {
+		for _, to := range c.t.Ranks[n] {
+			index[to] = len(index)
+		}
+	}
+	taken := make([]sched.Span, len(local)) // of each rank of the node
+	for q, rank := range local {
+		if rank != s.Rank {
+			taken[q] = f.Tmp(len(index) * each)
+			f.recv(rank, taken[q])
+		}
+	}
+	block := func(from, to int) sched.Span {
+		if from == s.Rank {
+			return s.sentTo(to)
+		}
+		return taken[c.t.Place[from]].At(index[to]*each, each)
+	}
+	f.Step(1)
+	came := map[int]sched.Span{} // by node, in the order of the sources and then of the ranks here
+	for _, n := range c.around(nodes) {
+		peer := c.t.Ranks[n][c.carrier(n, c.node)]
+		var spans []sched.Span
+		for _, from := range local {
+			spans = append(spans, c.outgoing(from, []int{n}, block)...)
+		}
+		f.sendAll(peer, spans)
+		came[n] = f.Tmp(len(c.t.Ranks[n]) * len(local) * each)
+		f.recv(peer, came[n])
+	}
+	f.Step(2)
+	for q, rank := range local {
+		var spans []sched.Span
+		for _, n := range nodes {
+			for i, from := range c.t.Ranks[n] {
+				if n == c.node {
+					spans = append(spans, block(from, rank))
+				} else {
+					spans = append(spans, came[n].At((i*len(local)+q)*each, each))
+				}
+			}
+		}
+		if rank != s.Rank {
+			f.sendAll(rank, spans)
+		} else {
+			defer func() { f.copyRuns(c.places(nodes), spans) }() // after all that is read of the input
+		}
+	}
+}
+
+// around is the nodes other than the own, beginning with the one above it.
+func (c *carried) around(nodes []int) (list []int) {
+	for i := 1; i < len(c.t.Ranks); i++ {
+		for _, n := range nodes {
+			if n == around(c.node+i, len(c.t.Ranks)) {
+				list = append(list, n)
+			}
+		}
+	}
+	return list
+}
+
+// inside exchanges the blocks that stay in the node.
+func (c *carried) inside() {
+	s, f := c.s, c.f
+	local, place := c.t.Ranks[c.node], c.t.Place[s.Rank]
+	for i := 1; i < len(local); i++ {
+		to := local[around(place+i, len(local))]
+		if s.InPlace {
+			saved := f.Tmp(s.Recv.Each)
+			f.copy(saved, s.sentTo(to))
+			f.send(to, saved)
+		} else {
+			f.send(to, s.sentTo(to))
+		}
+	}
+	for i := 1; i < len(local); i++ {
+		from := local[around(place-i, len(local))]
+		f.recv(from, s.gathered(from))
+	}
+	f.copy(s.gathered(s.Rank), s.sentTo(s.Rank))
+}

@@ -1,0 +1,113 @@
+package coll
+
+import "github.com/muster-mpi/muster/internal/sched"
+
+// Gathers and scatters that know of nodes: a node's blocks travel as one message.
+// Only the root knows the lengths of others' blocks where they differ, so these
+// need equal ones.
+
+func nodesGatherAlgorithms() []Algorithm {
+	return []Algorithm{
+		{
+			Kind: Gather, Name: "node-direct", Ref: "T2 3.4.2, 4.4.1 (phases 1 and 2)",
+			About:  "Each node gathers its blocks at one rank, and the root receives them from k nodes at a time.",
+			Needs:  Needs{Nodes: true, Regular: true},
+			Params: []Param{portsParam(16, 1, 2, 4)},
+			Cost:   nodesGatherCost,
+			Build:  nodesGather,
+		},
+		{
+			Kind: Scatter, Name: "node-direct", Ref: "T2 3.4.2, the other way round",
+			About:  "The root sends the blocks of k nodes at a time to one rank of each, which hands them out.",
+			Needs:  Needs{Nodes: true, Regular: true},
+			Params: []Param{portsParam(16, 1, 2, 4)},
+			Cost:   nodesGatherCost,
+			Build:  nodesScatter,
+		},
+	}
+}
+
+func nodesGatherCost(s *Shape, m *Model, p []int) float64 {
+	each, most := float64(s.blockBytes()), s.Nodes.most()
+	near := m.near()
+	copied := each // of the rank that speaks
+	if !s.Nodes.inOrder {
+		copied += each * float64(s.Size)
+	}
+	return m.atLeast(near.together(most-1, each) + m.window(s.nodeCount()-1, p[0], each*float64(most)) + m.Copy*copied)
+}
+
+// nodesGather: at the root, the blocks of its own node come straight to their place.
+func nodesGather(b *sched.Builder, s *Shape, params []int) {
+	f, of := &flow{Builder: b}, newParts(s, s.Root)
+	b.Among(of.local, 0)
+	if !of.isSpeaker() {
+		f.send(of.speaks, s.given())
+		return
+	}
+	place := s.gathered
+	if s.Rank != s.Root {
+		all := b.Tmp(len(of.local) * s.Recv.Each)
+		place = func(rank int) sched.Span { return all.At(s.Nodes.Place[rank]*s.Recv.Each, s.Recv.Each) }
+	}
+	for q, rank := range of.local {
+		if q != of.place {
+			f.recv(q, place(rank))
+		}
+	}
+	f.copy(place(s.Rank), s.given())
+	b.Among(nil, 1)
+	if s.Rank != s.Root {
+		f.sendAll(s.Root, spansOf(of.local, place))
+		return
+	}
+	var receives []sched.ID
+	for i := 1; i < s.nodeCount(); i++ {
+		n := around(of.node+i, s.nodeCount())
+		b.Step((i - 1) / params[0])
+		receives = append(receives, f.recvAll(of.speakers[n], spansOf(s.Nodes.Ranks[n], s.gathered), back(receives, params[0])))
+	}
+}
+
+// nodesScatter: at the root, the blocks of its own node are sent from their place.
+func nodesScatter(b *sched.Builder, s *Shape, params []int) {
+	f, of := &flow{Builder: b}, newParts(s, s.Root)
+	out := sched.Span{Buf: sched.Out, Len: s.Send.Each}
+	b.Among(nil, 0)
+	var place func(rank int) sched.Span
+	if s.Rank == s.Root {
+		place = func(rank int) sched.Span { return sched.Span{Buf: sched.In, Off: rank * s.Send.Each, Len: s.Send.Each} }
+		var sends []sched.ID
+		for i := 1; i < s.nodeCount(); i++ {
+			n := around(of.node+i, s.nodeCount())
+			b.Step((i - 1) / params[0])
+			sends = append(sends, f.sendAll(of.speakers[n], spansOf(s.Nodes.Ranks[n], place), back(sends, params[0])))
+		}
+	} else if of.isSpeaker() {
+		all := b.Tmp(len(of.local) * s.Send.Each)
+		place = func(rank int) sched.Span { return all.At(s.Nodes.Place[rank]*s.Send.Each, s.Send.Each) }
+		f.recv(s.Root, all)
+	}
+	b.Among(of.local, 1)
+	if !of.isSpeaker() {
+		f.recv(of.speaks, out)
+		return
+	}
+	for q, rank := range of.local {
+		if q != of.place {
+			f.send(q, place(rank))
+		}
+	}
+	if !s.InPlace {
+		f.copy(out, place(s.Rank))
+	}
+}
+
+// spansOf is the places of some ranks' blocks.
+func spansOf(ranks []int, place func(rank int) sched.Span) []sched.Span {
+	spans := make([]sched.Span, len(ranks))
+	for i, rank := range ranks {
+		spans[i] = place(rank)
+	}
+	return spans
+}

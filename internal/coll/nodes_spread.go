@@ -1,0 +1,88 @@
+package coll
+
+import "github.com/muster-mpi/muster/internal/sched"
+
+// Barriers and broadcasts that know of nodes.
+
+func nodesSpreadAlgorithms() []Algorithm {
+	return []Algorithm{
+		{
+			Kind: Barrier, Name: "node-dissemination", Ref: "T2 4.4, with no data",
+			About:  "Each node gathers its ranks at its master, the masters disseminate with k messages a round, and each releases its node.",
+			Needs:  Needs{Nodes: true},
+			Params: []Param{portsParam(3, 1, 2, 7)},
+			Cost: func(s *Shape, m *Model, p []int) float64 {
+				near := m.near()
+				masters := Shape{Size: s.nodeCount()}
+				return m.atLeast(2*near.together(s.Nodes.most()-1, 0) + disseminationCost(&masters, m, p[0]))
+			},
+			Build: nodesBarrier,
+		},
+		{
+			Kind: Bcast, Name: "node-knomial", Ref: "T2 4.4, 5.5.1",
+			About:  "The root sends the data down a tree of one rank of each node, and each of them down a tree of its node.",
+			Needs:  Needs{Nodes: true},
+			Params: []Param{radixParam(4, 2, 8, 16)},
+			Cost: func(s *Shape, m *Model, p []int) float64 {
+				near, n := m.near(), float64(s.Bytes)
+				return m.atLeast(knomialCost(s.nodeCount(), m, p[0], n) + knomialCost(s.Nodes.most(), &near, p[0], n))
+			},
+			Build: func(b *sched.Builder, s *Shape, p []int) {
+				f, of := &flow{Builder: b}, newParts(s, s.Root)
+				if of.isSpeaker() {
+					treeBcast(f, of.betweenNodes(b, s, 0), p[0])
+				}
+				treeBcast(f, of.inNode(b, s, log(s.nodeCount(), p[0])), p[0])
+			},
+		},
+		{
+			Kind: Bcast, Name: "node-chain", Ref: "Watts, van de Geijn 1995; T2 4.4",
+			About:  "Segments travel along a chain of one rank of each node, and along a chain inside each node as they come.",
+			Needs:  Needs{Nodes: true},
+			Params: []Param{segmentParam(64<<10, 16<<10, 32<<10, 128<<10)},
+			Cost: func(s *Shape, m *Model, p []int) float64 {
+				k := segments(s.Bytes, s.Elem, p[0])
+				near := m.near()
+				each := float64(s.Bytes) / float64(k)
+				inside := float64(s.Nodes.most()-1) * near.together(1, each)
+				return m.atLeast(pipelineCost(s, m, s.nodeCount()-1, k, 0) + inside)
+			},
+			Build: func(b *sched.Builder, s *Shape, p []int) {
+				f, of := &flow{Builder: b}, newParts(s, s.Root)
+				if of.isSpeaker() {
+					chainBcast(f, of.betweenNodes(b, s, 0), p[0])
+				}
+				// The chain of the node begins one step after its speaker's.
+				chainBcast(f, of.inNode(b, s, around(of.node-s.Nodes.Node[s.Root], s.nodeCount())), p[0])
+			},
+		},
+	}
+}
+
+// nodesBarrier: a master speaks to other nodes when all of its node have come, and
+// its node leaves when it has heard of all nodes.
+func nodesBarrier(b *sched.Builder, s *Shape, params []int) {
+	none := sched.Span{Buf: sched.Tmp}
+	of := newParts(s, -1)
+	b.Among(of.local, 0)
+	last := 1 + log(s.nodeCount(), params[0]+1)
+	if !of.isSpeaker() {
+		b.Send(of.speaks, none)
+		b.Step(last)
+		b.Recv(of.speaks, none)
+		return
+	}
+	var heard []sched.ID
+	for q := range of.local {
+		if q != of.place {
+			heard = append(heard, b.Recv(q, none))
+		}
+	}
+	heard = disseminate(b, of.betweenNodes(b, s, 1), params[0], heard)
+	b.Among(of.local, last)
+	for q := range of.local {
+		if q != of.place {
+			b.Send(q, none, heard...)
+		}
+	}
+}
