@@ -15,7 +15,7 @@ import "github.com/muster-mpi/muster/internal/sched"
 func alltoallAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
-			Kind: Alltoall, Name: "direct", Ref: "T2 3.4.4, equation 3.3",
+			Kind: Alltoall, Name: "direct", Ref: "T2 3.4.4, equation 3.3", Aware: papDirect,
 			About:  "Every rank sends its blocks straight to the others, beginning with the next rank, k at a time.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
@@ -60,14 +60,15 @@ func (s *Shape) sentTo(rank int) sched.Span {
 }
 
 // directAlltoall: T2 3.4.4. The ranks are a ring, and in step i a rank sends to
-// the k that follow those of the step before.
+// the k that follow those of the step before. Receives wait for no message: a rank
+// may send its blocks in another order (pap.go).
 func directAlltoall(b *sched.Builder, s *Shape, params []int) {
 	n, k := s.Size, params[0]
 	saved := make([]piece, n)
 	if s.InPlace {
 		save(b, s, saved)
 	}
-	var sends, receives []sched.ID
+	var sends []sched.ID
 	for i := 1; i < n; i++ {
 		b.Step((i - 1) / k)
 		to, from := around(s.Rank+i, n), around(s.Rank-i, n)
@@ -80,7 +81,7 @@ func directAlltoall(b *sched.Builder, s *Shape, params []int) {
 		if s.InPlace {
 			free = saved[from].by
 		}
-		receives = append(receives, recvSome(b, from, s.gathered(from), free, back(receives, 2*k)))
+		recvSome(b, from, s.gathered(from), free)
 	}
 	b.Step(0)
 	b.Copy(s.gathered(s.Rank), s.sentTo(s.Rank))

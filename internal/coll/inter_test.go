@@ -195,7 +195,7 @@ func pickNth(seed int) Pick {
 }
 
 func (k *interCase) execute(pick Pick, commutes bool, rng *rand.Rand) error {
-	w := &network{rank: map[*sched.Run]int{}, eager: rng.Intn(2) == 0, commutes: commutes, queues: map[[2]int]*queue{}}
+	w := &network{rank: map[*sched.Run]int{}, eager: rng.Intn(2) == 0, commutes: commutes, queues: map[strand]*queue{}}
 	for i := range k.shapes {
 		var b sched.Builder
 		b.Reset(i, len(k.shapes))

@@ -1,0 +1,241 @@
+package coll
+
+import "github.com/muster-mpi/muster/internal/sched"
+
+// Alltoall and allgather among node masters that know who has arrived (T2 6.4.4,
+// 6.4.5), in three phases:
+//
+//	1  the ranks of a node give their blocks to its master
+//	2  the masters exchange what one node has for another, arrived ones first
+//	3  what has come from a node is handed to the ranks of this node at once
+//
+// The thesis has a flag for each master in phase 3, so that what has come from one
+// is not held up by another. Here each node has a stream of its own for that:
+// messages of two streams may overtake each other (sched.Op). They pass through
+// the memory that the ranks of a node share, like any message between them.
+//
+// Nodes may have different numbers of ranks, in any order. A message holds blocks
+// in the order of the nodes' lists, which all ranks know alike; where a rank wants
+// them is its own affair.
+
+// teams is the ranks of each node.
+type teams [][]int
+
+func (s *Shape) teams() teams {
+	if s.Nodes != nil {
+		return s.Nodes.Ranks
+	}
+	all := make([]int, s.Size)
+	for i := range all {
+		all[i] = i
+	}
+	return teams{all}
+}
+
+// of is the team of a rank.
+func (t teams) of(rank int) int {
+	for i, ranks := range t {
+		for _, r := range ranks {
+			if r == rank {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// master is the first of a team, or the root of a call if it is in the team. A root
+// of -1 is in none.
+func (t teams) master(team, root int) int {
+	for _, r := range t[team] {
+		if r == root {
+			return r
+		}
+	}
+	return t[team][0]
+}
+
+// handOn is the number of the stream in which a team's data is handed on; stream 0
+// is that of the first two phases.
+func handOn(team int) int { return 1 + team%(sched.Streams-1) }
+
+// landing is where a message with the blocks of some ranks goes to: straight to
+// Out, if they lie side by side there, else to scratch first.
+type landing struct {
+	at     sched.Span
+	blocks []sched.Span
+	inOut  bool
+}
+
+func (f *flow) land(s *Shape, ranks []int) landing {
+	l := landing{inOut: true}
+	for _, r := range ranks {
+		block := s.gathered(r)
+		l.blocks = append(l.blocks, block)
+		switch {
+		case block.Len == 0:
+		case l.at.Len == 0:
+			l.at = block
+		default:
+			l.inOut = l.inOut && follows(l.at, block)
+			l.at.Len += block.Len
+		}
+	}
+	if !l.inOut {
+		l.at = f.Tmp(l.at.Len)
+	}
+	return l
+}
+
+// block is where block i is in the message.
+func (l *landing) block(i int) sched.Span {
+	off := 0
+	for _, b := range l.blocks[:i] {
+		off += b.Len
+	}
+	return l.at.At(off, l.blocks[i].Len)
+}
+
+// spread copies the blocks to where they belong, if they are not there.
+func (f *flow) spread(l *landing, from sched.Span) {
+	if l.inOut && from == l.at {
+		return
+	}
+	off := 0
+	for _, to := range l.blocks {
+		f.copy(to, from.At(off, to.Len))
+		off += to.Len
+	}
+}
+
+// sendLoose is send to a peer that may be served before or after others.
+func (f *flow) sendLoose(peer int, src sched.Span) {
+	if src.Len == 0 {
+		return
+	}
+	f.after = f.reads(f.after[:0], src)
+	f.read(src, f.SendLoose(peer, src, f.after...))
+}
+
+// takeAll is phase 3 of a rank that is no master.
+func (f *flow) takeAll(s *Shape, t teams, mine, master int) {
+	f.Step(2)
+	for i := range t {
+		team := around(mine-i, len(t))
+		l := f.land(s, t[team])
+		f.Stream(handOn(team))
+		f.recv(master, l.at)
+		f.spread(&l, l.at)
+	}
+}
+
+func papShmAllgather(b *sched.Builder, s *Shape, params []int) {
+	b.Ports(params[0])
+	f, t := &flow{Builder: b}, s.teams()
+	mine := t.of(s.Rank)
+	master := t.master(mine, -1)
+	if s.Rank != master {
+		f.send(master, s.given())
+		f.takeAll(s, t, mine, master)
+		return
+	}
+	lands := make([]landing, len(t))
+	for i := range t {
+		team := around(mine-i, len(t))
+		lands[team] = f.land(s, t[team])
+		if f.Step(1); team != mine {
+			f.recv(t.master(team, -1), lands[team].at)
+		}
+	}
+	f.Step(0)
+	for i, rank := range t[mine] {
+		if rank == s.Rank {
+			f.copy(lands[mine].block(i), s.given())
+		} else {
+			f.recv(rank, lands[mine].block(i))
+		}
+	}
+	f.Step(1)
+	for i := 1; i < len(t); i++ {
+		f.sendLoose(t.master(around(mine+i, len(t)), -1), lands[mine].at)
+	}
+	f.Step(2)
+	for i := range t {
+		team := around(mine-i, len(t))
+		l := &lands[team]
+		f.Stream(handOn(team))
+		for _, rank := range t[mine] {
+			if rank != s.Rank {
+				f.send(rank, l.at)
+			}
+		}
+		f.spread(l, l.at)
+	}
+}
+
+// papShmAlltoall packs what a node has for another by who gets it: then what is
+// handed on lies side by side.
+func papShmAlltoall(b *sched.Builder, s *Shape, params []int) {
+	b.Ports(params[0])
+	f, t := &flow{Builder: b}, s.teams()
+	mine := t.of(s.Rank)
+	master := t.master(mine, -1)
+	each := s.Recv.Each
+	if s.Rank != master {
+		f.send(master, s.input(0, s.Size*each))
+		f.takeAll(s, t, mine, master)
+		return
+	}
+	team := t[mine]
+	came := make([]sched.Span, len(t)) // by node: for each rank here the blocks from there
+	for i := 1; i < len(t); i++ {
+		from := around(mine-i, len(t))
+		came[from] = f.Tmp(len(t[from]) * len(team) * each)
+		f.Step(1)
+		f.recv(t.master(from, -1), came[from])
+	}
+	f.Step(0)
+	inputs := make([]sched.Span, len(team)) // by place in the node
+	for i, rank := range team {
+		inputs[i] = s.input(0, s.Size*each)
+		if rank != s.Rank || s.InPlace { // in place it is overwritten by what comes
+			inputs[i] = f.Tmp(s.Size * each)
+		}
+		if rank != s.Rank {
+			f.recv(rank, inputs[i])
+		} else {
+			f.copy(inputs[i], s.input(0, s.Size*each))
+		}
+	}
+	pack := func(to []int) sched.Span {
+		packed := f.Tmp(len(to) * len(team) * each)
+		for i, dst := range to {
+			for j := range team {
+				f.copy(packed.At((i*len(team)+j)*each, each), inputs[j].At(dst*each, each))
+			}
+		}
+		return packed
+	}
+	for i := 1; i < len(t); i++ {
+		f.Step(1)
+		to := around(mine+i, len(t))
+		f.sendLoose(t.master(to, -1), pack(t[to]))
+	}
+	came[mine] = pack(team)
+	f.Step(2)
+	for i := range t {
+		from := around(mine-i, len(t))
+		f.Stream(handOn(from))
+		n := len(t[from]) * each
+		for j, rank := range team {
+			part := came[from].At(j*n, n)
+			if rank != s.Rank {
+				f.send(rank, part)
+				continue
+			}
+			for k, src := range t[from] {
+				f.copy(s.gathered(src), part.At(k*each, each))
+			}
+		}
+	}
+}

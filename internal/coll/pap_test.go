@@ -1,0 +1,107 @@
+package coll
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand"
+	"testing"
+
+	"github.com/muster-mpi/muster/internal/sched"
+)
+
+// The algorithms that know who has arrived, on nodes: proved, and executed with
+// ranks that begin at any time and news that comes at any time or not at all. On
+// one node they are part of the tests of all algorithms.
+
+// papTopologies is even and uneven nodes, single ranks, and ranks dealt around.
+func papTopologies() []*Topology {
+	return []*Topology{
+		Consecutive(1, 4, 4), Consecutive(2, 1, 3, 2), Consecutive(1, 1, 1, 1, 1), Consecutive(2, 5, 1, 3, 4, 4),
+		NewTopology([]int{0, 1, 0, 1, 2, 2, 0}, 1), NewTopology([]int{2, 1, 0, 0, 1, 2, 1, 0, 2}, 2),
+	}
+}
+
+func TestArrivalAwareOnNodes(t *testing.T) {
+	rng := rand.New(rand.NewSource(3))
+	total := 0
+	for _, a := range papAlgorithms() {
+		t.Run(fmt.Sprintf("%s/%s", a.Kind, a.Name), func(t *testing.T) {
+			for _, top := range papTopologies() {
+				for _, params := range [][]int{a.Default(), last(a.Params)} {
+					cases(&a, len(top.Node), rng, func(name string, shapes []Shape) {
+						for i := range shapes {
+							shapes[i].Nodes = top
+						}
+						if err := a.Prove(shapes, params); err != nil {
+							t.Fatalf("%v on %v, %s: %v", params, top, name, err)
+						}
+						if err := execute(&a, shapes, params, rng); err != nil {
+							t.Fatalf("%v on %v, %s: %.3000v", params, top, name, err)
+						}
+						total++
+					})
+				}
+			}
+		})
+	}
+	t.Logf("%d cases proved and executed", total)
+}
+
+// TestAwareFormsMix: every rank may choose for itself between an algorithm and its
+// aware form, so graphs of both must do the call together.
+func TestAwareFormsMix(t *testing.T) {
+	rng := rand.New(rand.NewSource(4))
+	forms := 0
+	for _, a := range Algorithms() {
+		if a.Aware == "" {
+			continue
+		}
+		aware, err := Find(a.Kind, a.Aware)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forms++
+		for _, ranks := range []int{2, 3, 5, 8, 13, 17} {
+			cases(&a, ranks, rng, func(name string, shapes []Shape) {
+				if err := mixed(&a, aware, shapes, rng); err != nil {
+					t.Fatalf("%s by %s and %s, %s: %.3000v", a.Kind, a.Name, aware.Name, name, err)
+				}
+			})
+		}
+	}
+	if forms == 0 {
+		t.Error("no algorithm has an aware form")
+	}
+}
+
+func mixed(a, b *Algorithm, shapes []Shape, rng *rand.Rand) error {
+	calls := defineCalls(shapes, rng)
+	w := &network{rank: map[*sched.Run]int{}, eager: rng.Intn(2) == 0, late: true, commutes: true, queues: map[strand]*queue{}}
+	graphs := make([]*sched.Graph, len(shapes))
+	for i := range shapes {
+		form := a
+		if rng.Intn(2) == 0 {
+			form = b
+		}
+		var build sched.Builder
+		var err error
+		if graphs[i], err = form.Graph(&build, &shapes[i], []int{1 + rng.Intn(4)}); err != nil {
+			return err
+		}
+		r := &sched.Run{Graph: graphs[i], Port: w, Who: w, Mem: [3][]byte{calls[i].in, calls[i].out, random(rng, graphs[i].Tmp)}}
+		w.runs = append(w.runs, r)
+		w.rank[r] = i
+	}
+	if err := Prove(shapes, graphs); err != nil {
+		return err
+	}
+	if err := w.run(rng); err != nil {
+		return err
+	}
+	for i, c := range calls {
+		if !bytes.Equal(c.out, c.want) {
+			return fmt.Errorf("rank %d has\n%v, must have\n%v:\n%v", i, c.out, c.want, graphs[i])
+		}
+	}
+	return nil
+}
