@@ -81,7 +81,7 @@ func (c *Comm) chooseAlgorithm(s *coll.Shape) (coll.Choice, error) {
 	h.prepare(c)
 	asked := *s
 	asked.InPlace = false
-	return coll.Choose(&asked, &h.model, c.w.tuning)
+	return coll.Choose(&asked, &h.model, c.tuning())
 }
 
 // readTuning is the table of what the user wants: first what Config.Collective

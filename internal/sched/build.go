@@ -17,6 +17,8 @@ type Builder struct {
 	rank, size  int
 	step, begin int32
 	ranks       []int // see Among
+	stream      uint16
+	ports       int
 	ops         []Op
 	deps        []int32 // all dependencies, operation by operation
 	from        []int32 // where those of operation i begin
@@ -40,6 +42,15 @@ func (b *Builder) Among(ranks []int, step int) {
 // Step sets the round that the operations to come belong to.
 func (b *Builder) Step(n int) { b.step = b.begin + int32(n) }
 
+// Stream sets the stream that the messages to come belong to, at first 0.
+func (b *Builder) Stream(n int) { b.stream = uint16(n % Streams) }
+
+// Streams is how many streams there are.
+const Streams = 1 << 14
+
+// Ports sets how many loose sends are under way at a time, for the whole graph.
+func (b *Builder) Ports(k int) { b.ports = max(k, 1) }
+
 // Tmp takes n bytes of scratch.
 func (b *Builder) Tmp(n int) Span {
 	s := Span{Tmp, b.tmp, n}
@@ -50,6 +61,13 @@ func (b *Builder) Tmp(n int) Span {
 // Send sends src to a rank once all of after have ended.
 func (b *Builder) Send(peer int, src Span, after ...ID) ID {
 	return b.add(Op{Kind: Send, Peer: int32(peer), Src: src}, after)
+}
+
+// SendLoose is Send to a peer that may be served before or after others, as they
+// arrive. The receive there must wait for no message, or Validate refuses it.
+func (b *Builder) SendLoose(peer int, src Span, after ...ID) ID {
+	b.ports = max(b.ports, 1)
+	return b.add(Op{Kind: Send, Loose: true, Peer: int32(peer), Src: src}, after)
 }
 
 // Recv receives from a rank into dst. It is posted once all of after have ended:
@@ -96,6 +114,9 @@ func (b *Builder) Fail(format string, args ...any) {
 
 func (b *Builder) add(op Op, after []ID) ID {
 	op.Step = b.step
+	if op.Kind <= Recv {
+		op.Stream = b.stream
+	}
 	i := ID(len(b.ops))
 	if op.Kind <= Recv && b.ranks != nil {
 		if op.Peer < 0 || int(op.Peer) >= len(b.ranks) {
@@ -137,7 +158,7 @@ func (b *Builder) Graph() (*Graph, error) {
 		return nil, b.err
 	}
 	n := len(b.ops)
-	g := &Graph{Rank: b.rank, Size: b.size, Tmp: b.tmp, Ops: slices.Clone(b.ops),
+	g := &Graph{Rank: b.rank, Size: b.size, Tmp: b.tmp, Ports: b.ports, Ops: slices.Clone(b.ops),
 		first: make([]int32, n+1), after: make([]int32, len(b.deps)), turn: make([]int32, n), need: make([]int32, n)}
 	for _, d := range b.deps {
 		g.first[d+1]++
@@ -161,13 +182,14 @@ func (b *Builder) Graph() (*Graph, error) {
 	return g, nil
 }
 
-// turns links sends to one peer, and receives from one peer, in their order.
+// turns links sends to one peer, and receives from one peer, stream by stream in
+// their order.
 func (b *Builder) turns(g *Graph) {
 	last := map[int64]int{}
 	for i := range g.Ops {
 		g.turn[i] = -1
 		if op := &g.Ops[i]; op.Kind <= Recv {
-			k := int64(op.Kind)<<32 | int64(op.Peer)
+			k := int64(op.Stream)<<33 | int64(op.Kind)<<32 | int64(op.Peer)
 			if before, ok := last[k]; ok {
 				g.turn[before] = int32(i)
 				g.need[i]++
