@@ -48,7 +48,7 @@ const (
 	least = 64
 	most  = 1024
 	quiet = 2 * time.Second
-	// together is how many buffers that were given back are posted in one call.
+	// together is how many buffers that were given back are posted in one call, at most.
 	together = 16
 )
 
@@ -142,10 +142,13 @@ func (p *Pool) Took() { p.burst++ }
 
 // Return gives a buffer back when its message has been read.
 func (p *Pool) Return(id uint64) {
-	if p.back = append(p.back, uint32(id)); len(p.back) >= together {
+	if p.back = append(p.back, uint32(id)); len(p.back) >= p.together() {
 		_ = p.flush() // what the device does not take now is offered again
 	}
 }
+
+// together is how many buffers wait for each other to be posted, few against those there.
+func (p *Pool) together() int { return min(together, max(p.cfg.Least/8, 1)) }
 
 // RanLow answers the low watermark.
 func (p *Pool) RanLow(now time.Duration) {
@@ -161,11 +164,10 @@ func (p *Pool) RanLow(now time.Duration) {
 }
 
 // Drained notes that everything that came was taken: the device has all buffers but those
-// that are being read. It gives back what waits, and gives up what was not needed for
-// long.
+// that are being read. It gives up what was not needed for long.
 func (p *Pool) Drained(now time.Duration) {
-	if len(p.back) > 0 {
-		_ = p.flush()
+	if len(p.back) >= p.together() {
+		_ = p.flush() // the device did not take them before
 	}
 	p.peak = max(p.peak, p.burst)
 	p.burst = 0
@@ -181,8 +183,8 @@ func (p *Pool) Drained(now time.Duration) {
 	}
 }
 
-// Idle tells whether nothing waits to be given back.
-func (p *Pool) Idle() bool { return len(p.back) == 0 }
+// Idle tells whether Drained has nothing to do for now.
+func (p *Pool) Idle() bool { return len(p.back) < p.together() && p.now == p.cfg.Least }
 
 // Stats tells what the pool holds and has done.
 func (p *Pool) Stats() Stats {

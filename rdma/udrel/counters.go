@@ -1,0 +1,79 @@
+package udrel
+
+import (
+	"reflect"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// What the device holds and has done, with what the one below does.
+
+// traffic counts packets. What is sent again is counted by the hangar.
+type traffic struct {
+	sent       uint64
+	receipts   uint64 // of those, receipts alone
+	received   uint64
+	duplicate  uint64
+	malformed  uint64
+	noRoom     uint64 // that came early and found no buffers left for such
+	unsendable uint64
+	lowWater   uint64 // of the user's receive queues
+}
+
+// Counters that other devices do not have.
+const (
+	// PacketsReceipts are packets that carried nothing but a receipt.
+	PacketsReceipts rdma.Counter = "packets.receipts"
+	// PacketsNoRoom are packets that came early and were dropped.
+	PacketsNoRoom rdma.Counter = "packets.no-room"
+	// BuffersNow and BuffersPeak are receive buffers, now and at the most.
+	BuffersNow  rdma.Counter = "receive.buffers"
+	BuffersPeak rdma.Counter = "receive.buffers-most"
+)
+
+// Count tells what the device holds and has done.
+func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
+	if below, ok := d.below.(rdma.CountingDevice); ok {
+		below.Count(func(name rdma.Counter, value uint64) {
+			if name != rdma.DatagramsRetransmitted && name != rdma.DatagramsDuplicate {
+				add(name, value)
+			}
+		})
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	add(rdma.DatagramsRetransmitted, d.hangar.repeated)
+	add(rdma.DatagramsDuplicate, d.traffic.duplicate)
+	add(PacketsReceipts, d.traffic.receipts)
+	add(PacketsNoRoom, d.traffic.noRoom)
+	add(rdma.LowWater, d.traffic.lowWater)
+	if d.closed {
+		return
+	}
+	receive := uint64(len(d.joins))*maxSend + uint64(len(d.stashes))*sizeOf[stash]()
+	send := uint64(d.hangar.made) * sizeOf[flights]()
+	for _, m := range d.shelf.all {
+		send += sizeOf[message]() + uint64(cap(m.kept))
+	}
+	var peers uint64
+	for _, q := range d.pairs {
+		if q == nil {
+			continue
+		}
+		s := q.pool.Stats()
+		receive += s.Bytes
+		add(BuffersNow, uint64(s.Now))
+		add(BuffersPeak, uint64(s.Peak))
+		peers += uint64(cap(q.peers)) * sizeOf[*peer]()
+		for _, p := range q.peers {
+			if p != nil {
+				peers += sizeOf[peer]()
+			}
+		}
+	}
+	add(rdma.MemoryReceive, receive)
+	add(rdma.MemorySend, send)
+	add(rdma.MemoryPeers, peers)
+}
+
+func sizeOf[T any]() uint64 { return uint64(reflect.TypeFor[T]().Size()) }

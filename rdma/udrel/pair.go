@@ -1,0 +1,407 @@
+package udrel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/recvpool"
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// A queue pair and its way out: PostSend takes work, tend serves the peers that have
+// something under way. The packets leave by depart.go.
+
+// pairDepth is how many requests may be under way by default.
+const pairDepth = 512
+
+// pair is an RD queue pair, over a UD one of its own.
+type pair struct {
+	dev     *Device
+	below   rdma.QP
+	srq     rdma.SRQ // of below
+	pool    *recvpool.Pool
+	number  int
+	sendCQ  *queue
+	recvCQ  *queue
+	recv    *receiveQueue
+	peers   []*peer // by PeerID
+	busy    []*peer
+	depth   int
+	pending int // requests that are not complete
+	held    int // packets that came early, or found no buffer
+	stuck   bool
+	closed  bool
+}
+
+// peer is what is kept of a peer.
+type peer struct {
+	sender
+	receiver
+	stash   *stash   // packets that came and are not delivered
+	join    *joining // a message of several packets
+	asks    *message // that await an answer, in order
+	lastAsk *message
+	heard   time.Duration
+	id      rdma.PeerID
+	busy    bool
+	gone    bool
+	refuses bool // the Write that is coming
+}
+
+var _ rdma.DrainQP = (*pair)(nil)
+
+// NewQP makes a queue pair.
+func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, rdma.ErrClosed
+	}
+	if c.Type != rdma.RD {
+		return nil, fmt.Errorf("udrel: there are queue pairs of kind RD alone: %w", rdma.ErrUnsupported)
+	}
+	q := &pair{dev: d, number: len(d.pairs), depth: c.Depth}
+	var okSend, okRecv bool
+	q.sendCQ, okSend = queueOf(c.SendCQ)
+	q.recvCQ, okRecv = queueOf(c.RecvCQ)
+	if !okSend || !okRecv || q.sendCQ.dev != d || q.recvCQ.dev != d {
+		return nil, fmt.Errorf("udrel: a queue pair needs completion queues of its own device, not %T and %T", c.SendCQ, c.RecvCQ)
+	}
+	if c.SRQ == nil {
+		q.recv = newReceiveQueue(d, rdma.SRQConfig{})
+	} else if srq, ok := c.SRQ.(*receiveQueue); ok && srq.dev == d {
+		q.recv = srq
+	} else {
+		return nil, fmt.Errorf("udrel: a queue pair needs a shared receive queue of its own device, not a %T", c.SRQ)
+	}
+	if q.depth <= 0 {
+		q.depth = pairDepth
+	}
+	if err := q.openBelow(); err != nil {
+		return nil, err
+	}
+	d.attend()
+	d.pairs = append(d.pairs, q)
+	return q, nil
+}
+
+// openBelow makes the UD queue pair, with buffers posted.
+func (q *pair) openBelow() (err error) {
+	d := q.dev
+	c := recvpool.Config{Size: d.cfg.Packet, Least: d.cfg.Least, Most: d.cfg.Most}
+	if q.srq, err = d.below.NewSRQ(rdma.SRQConfig{Depth: c.Depth(), LowWater: c.Watermark()}); err != nil {
+		return fmt.Errorf("udrel: a receive queue of %d packets: %w", c.Depth(), err)
+	}
+	// The device must tell packets of several queue pairs apart.
+	c.Post = func(wrs []rdma.RecvWR) (int, error) {
+		for i := range wrs {
+			wrs[i].ID |= uint64(q.number) << pairShift
+		}
+		return q.srq.PostRecv(wrs)
+	}
+	if q.below, err = d.below.NewQP(rdma.QPConfig{Type: rdma.UD, SendCQ: q.sendCQ.below, RecvCQ: q.recvCQ.below, SRQ: q.srq}); err == nil {
+		if q.pool, err = recvpool.New(c); err == nil {
+			err = q.pool.Start()
+		}
+	}
+	if err != nil {
+		if q.below != nil {
+			_ = q.below.Close() // it was made a moment ago
+		}
+		_ = q.srq.Close() // the same
+		return fmt.Errorf("udrel: a UD queue pair on %s: %w", d.below.Attr().Name, err)
+	}
+	return nil
+}
+
+// Addr is what peers resolve.
+func (q *pair) Addr() rdma.Addr { return q.below.Addr() }
+
+// Connect does nothing for datagrams.
+func (q *pair) Connect(context.Context, rdma.Addr) error {
+	return fmt.Errorf("udrel: queue pairs of datagrams need no connection; Resolve the address and name the peer in each request: %w", rdma.ErrUnsupported)
+}
+
+// Pending is the number of requests that are not known to have arrived.
+func (q *pair) Pending() int {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	return q.pending
+}
+
+// PostRecv gives buffers to a queue pair without a shared receive queue.
+func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) {
+	if q.recv.shared {
+		return 0, fmt.Errorf("udrel: the queue pair has a shared receive queue: %w", rdma.ErrUnsupported)
+	}
+	return q.recv.PostRecv(wrs)
+}
+
+// PostSend takes requests and sends what may go at once.
+func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
+	d := q.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if q.closed || d.closed {
+		return 0, rdma.ErrClosed
+	}
+	d.calls++
+	d.ticked = false
+	d.tick()
+	var last *peer
+	for i := range wrs {
+		wr := &wrs[i]
+		if err = q.check(wr); err != nil {
+			break
+		}
+		if q.pending == q.depth {
+			err = rdma.ErrAgain
+			break
+		}
+		if p := q.peer(wr.Peer); p != last && last != nil {
+			q.pump(last)
+		}
+		last = q.take(wr)
+		n++
+	}
+	if last != nil {
+		q.pump(last)
+		d.flush()
+	}
+	if d.parked > 0 && n > 0 {
+		d.rouse() // whoever waits does not know of the new timers
+	}
+	return n, err
+}
+
+// check refuses what can never be sent.
+func (q *pair) check(wr *rdma.SendWR) error {
+	length := int(wr.HeadLen) + wr.Body.Len()
+	switch {
+	case !q.dev.attr.Ops.Has(wr.Op):
+		return fmt.Errorf("udrel: operation %v: %w", wr.Op, rdma.ErrUnsupported)
+	case wr.HeadLen > rdma.HeadMax:
+		return fmt.Errorf("udrel: a head of %d octets for peer %d is longer than %d", wr.HeadLen, wr.Peer, rdma.HeadMax)
+	case wr.Op == rdma.OpSend && length > maxSend:
+		return fmt.Errorf("udrel: a message of %d octets for peer %d is longer than Attr.MaxSend, %d; cut it", length, wr.Peer, maxSend)
+	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > mostInline:
+		return fmt.Errorf("udrel: an inline body of %d octets for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, mostInline)
+	case wr.Body.Len() > 1<<31-1:
+		return fmt.Errorf("udrel: a %v of %d octets at peer %d is longer than %d; cut it", wr.Op, wr.Body.Len(), wr.Peer, 1<<31-1)
+	}
+	return nil
+}
+
+// take makes a message of a request.
+func (q *pair) take(wr *rdma.SendWR) *peer {
+	d, p := q.dev, q.peer(wr.Peer)
+	inline := wr.Flags&rdma.Inline != 0
+	beside := int(wr.HeadLen) // what of the head goes beside ours
+	if wr.HeadLen > longestHead {
+		beside = 0
+	}
+	room := 0
+	if inline && wr.Op != rdma.OpRead || beside != int(wr.HeadLen) {
+		room = int(wr.HeadLen) - beside + wr.Body.Len()
+	}
+	m := d.shelf.take(room)
+	m.peer, m.pair, m.id, m.op, m.body = p, q, wr.ID, wr.Op, wr.Body
+	m.kind, m.silent, m.sending, m.awaited = kindSend, inline, true, !inline
+	m.room = d.cfg.Packet - headerLen
+	if room > 0 {
+		m.kept = append(m.kept[:0], wr.Head[beside:wr.HeadLen]...)
+		m.kept = append(m.kept, wr.Body.Bytes()...)
+		m.body = rdma.MemOf(m.kept)
+	}
+	q.pending++
+	if p.gone {
+		m.sending = false
+		q.end(m, rdma.StatusPeerGone)
+		return p
+	}
+	if wr.Op == rdma.OpSend {
+		m.headLen = uint8(copy(m.head[:beside], wr.Head[:]))
+		if wr.Flags&rdma.Solicited != 0 {
+			m.flags |= flagSolicited
+		}
+	} else {
+		m.ask(wr)
+	}
+	q.enqueue(p, m)
+	return p
+}
+
+// enqueue gives a message to the sender of a peer.
+func (q *pair) enqueue(p *peer, m *message) {
+	if p.sender.idle() {
+		p.heard = q.dev.now // its patience begins now
+	}
+	p.push(m)
+	q.occupy(p)
+}
+
+// peer is what this queue pair keeps of a peer; it begins with the first packet.
+func (q *pair) peer(id rdma.PeerID) *peer {
+	for int(id) >= len(q.peers) {
+		q.peers = append(q.peers, nil)
+	}
+	if q.peers[id] == nil {
+		q.peers[id] = &peer{id: id}
+	}
+	return q.peers[id]
+}
+
+// occupy puts a peer on the list of those to be served.
+func (q *pair) occupy(p *peer) {
+	if !p.busy {
+		p.busy = true
+		q.busy = append(q.busy, p)
+	}
+}
+
+// tend serves the peers that are not resting.
+func (q *pair) tend() {
+	now := q.dev.now
+	q.stuck = false
+	q.pool.Drained(now)
+	for i := 0; i < len(q.busy); {
+		p := q.busy[i]
+		ask := p.expire(now)
+		if !(p.sender.idle() && p.asks == nil) && now-p.heard > q.dev.cfg.Patience {
+			q.abandon(p, rdma.StatusPeerGone)
+		}
+		q.unstash(p)
+		q.pump(p)
+		switch {
+		case ask:
+			q.writeReceipt(p, kindReceipt, flagUrgent)
+		case p.receiptDue(now):
+			q.writeReceipt(p, kindReceipt, 0)
+		}
+		if !p.resting() {
+			i++
+			continue
+		}
+		p.busy = false
+		last := len(q.busy) - 1
+		q.busy[i], q.busy[last] = q.busy[last], nil
+		q.busy = q.busy[:last]
+	}
+	q.dev.flush()
+}
+
+// resting tells whether there is nothing to be done for a peer until a packet comes.
+func (p *peer) resting() bool {
+	return p.sender.idle() && p.asks == nil && p.owed == 0 && p.stash == nil
+}
+
+// wake is when tend has something to do.
+func (q *pair) wake() time.Duration {
+	at := never
+	if q.stuck {
+		at = q.dev.now + stuckDelay
+	}
+	for _, p := range q.busy {
+		at = min(at, p.sender.wake(), p.receiver.wake())
+		if p.asks != nil {
+			at = min(at, p.heard+q.dev.cfg.Patience)
+		}
+	}
+	return at
+}
+
+// stuckDelay is how long to wait for a device that takes no more packets.
+const stuckDelay = 100 * time.Microsecond
+
+// ended goes through a list of messages that have come, or never will.
+func (q *pair) ended(list *message, status rdma.Status) {
+	for m := list; m != nil; {
+		following := m.following
+		m.sending, m.following = false, nil
+		q.end(m, status)
+		m = following
+	}
+}
+
+// end notes what became of a message, and completes its request when nobody needs it.
+func (q *pair) end(m *message, status rdma.Status) {
+	if m.status == rdma.StatusOK {
+		m.status = status
+	}
+	if !m.over() {
+		return
+	}
+	if m.kind != kindAnswer {
+		q.pending--
+		if !m.silent || m.status != rdma.StatusOK {
+			q.sendCQ.push(rdma.Completion{ID: m.id, Op: m.op, Peer: m.peer.id, Len: m.moved(), Status: m.status}, loan{})
+		}
+	} else if m.region != nil {
+		m.region.shown--
+	}
+	q.dev.shelf.put(m)
+}
+
+// moved is the octets of a request that is complete.
+func (m *message) moved() uint64 {
+	if m.status != rdma.StatusOK {
+		return 0
+	}
+	return uint64(int(m.headLen) + m.body.Len())
+}
+
+// abandon gives a peer up. Its numbers would not fit any more, so that is for good.
+func (q *pair) abandon(p *peer, status rdma.Status) {
+	p.gone = true
+	q.ended(p.sender.abandon(&q.dev.hangar), status)
+	for p.asks != nil {
+		q.answered(p, status)
+	}
+}
+
+// Close says goodbye to the peers that are busy, so that none of them waits, and completes
+// what is under way as flushed.
+func (q *pair) Close() error {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	return q.shut()
+}
+
+// farewells is how often a goodbye is said to a peer that is busy: it may be lost.
+const farewells = 3
+
+func (q *pair) shut() error {
+	d := q.dev
+	if q.closed {
+		return nil
+	}
+	q.closed = true
+	d.ticked = false
+	d.tick()
+	for i := range farewells {
+		for _, p := range q.peers {
+			if p != nil && !p.gone && (i == 0 || p.busy) {
+				q.writeReceipt(p, kindGoodbye, 0)
+			}
+		}
+		d.flush()
+	}
+	err := errors.Join(q.below.Close(), q.srq.Close())
+	for _, p := range q.peers {
+		if p != nil {
+			q.abandon(p, rdma.StatusFlushed)
+			q.clear(p)
+		}
+	}
+	for _, m := range d.shelf.all { // the device below reads nothing any more
+		if m.pair == q && m.below > 0 {
+			m.below = 0
+			q.end(m, rdma.StatusFlushed)
+		}
+	}
+	q.peers, q.busy = nil, nil
+	d.pairs[q.number] = nil
+	return err
+}

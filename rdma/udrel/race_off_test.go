@@ -1,0 +1,5 @@
+//go:build !race
+
+package udrel
+
+const raceDetector = false

@@ -1,0 +1,45 @@
+package udrel
+
+import "time"
+
+// Numbers and times as packets carry them: both go round, and are compared by their
+// distance.
+
+// psn numbers the packets to a peer, from 0.
+type psn uint32
+
+// before tells whether a was given out before b.
+func (a psn) before(b psn) bool { return int32(a-b) < 0 }
+
+// window is how many packets may be under way to a peer.
+const window = 128
+
+// sightings tells which packets have come out of order: bit i is that of the i-th packet
+// from the one that is wanted.
+type sightings [window / 64]uint64
+
+func (s *sightings) has(i psn) bool { return s[i/64]>>(i%64)&1 != 0 }
+
+func (s *sightings) set(i psn) { s[i/64] |= 1 << (i % 64) }
+
+// shift drops the first bit.
+func (s *sightings) shift() {
+	for i := range s {
+		s[i] >>= 1
+		if i+1 < len(s) {
+			s[i] |= s[i+1] << 63
+		}
+	}
+}
+
+// stamp is a time in microseconds, which goes round after 71 minutes.
+type stamp uint32
+
+func stampOf(t time.Duration) stamp { return stamp(t / time.Microsecond) }
+
+// since is the time from a stamp to another that is not earlier.
+func (s stamp) since(earlier stamp) time.Duration {
+	return time.Duration(int32(s-earlier)) * time.Microsecond
+}
+
+const never = time.Duration(1<<63 - 1)

@@ -1,0 +1,132 @@
+package udrel
+
+import (
+	"encoding/binary"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// What stands in front of every packet. It travels in the Head of the work request, and
+// the Head of the user's message, or where an access goes, behind it. All numbers are
+// big-endian.
+//
+//	0  version and kind   4  number          8  want            12  left          16  held
+//	1  flags              of this packet     the next number     when it left,     of the packet
+//	2  length of the                         that is wanted      in µs             that a receipt
+//	   user's Head                           from the peer                         is for, with the
+//	                                                                               time it was kept
+//
+// number is 0 and means nothing in a packet that is a receipt alone.
+
+type kind uint8
+
+const (
+	kindSend    kind = iota + 1 // a piece of a message
+	kindWrite                   // a piece of a Write: place follows
+	kindRead                    // asks for memory: place follows
+	kindAnswer                  // a piece of what a Read asked for, or the end of a Write
+	kindReceipt                 // a receipt alone: sightings follow
+	kindGoodbye                 // the same, and the sender is closing
+	kinds
+)
+
+// numbered tells whether packets of this kind are part of the stream.
+func (k kind) numbered() bool { return k < kindReceipt }
+
+const (
+	flagLast    = 1 << iota // the last piece of its message
+	flagUrgent              // a receipt is wanted at once
+	flagRefused             // an answer: the access was not allowed
+	flagHeld                // held is set
+	flagSolicited
+)
+
+const (
+	version      = 1 << 4
+	headerLen    = 20
+	placeLen     = 20
+	sightingsLen = window / 8
+	longestHead  = rdma.HeadMax - headerLen // of the user's, that goes beside ours
+)
+
+// header is what a packet says.
+type header struct {
+	kind     kind
+	flags    uint8
+	headLen  uint8
+	number   psn
+	want     psn
+	left     stamp
+	held     stamp
+	place    place     // kindWrite, kindRead
+	sighted  sightings // kindReceipt, kindGoodbye
+	contents []byte    // what follows
+}
+
+// place is where an access goes: all that is left of it, from this piece on.
+type place struct {
+	address uint64
+	key     uint64
+	length  uint32
+}
+
+// put writes a header into the Head of a request and gives its length.
+func (h *header) put(head *[rdma.HeadMax]byte) int {
+	head[0], head[1] = version|byte(h.kind), h.flags
+	binary.BigEndian.PutUint16(head[2:], uint16(h.headLen))
+	binary.BigEndian.PutUint32(head[4:], uint32(h.number))
+	binary.BigEndian.PutUint32(head[8:], uint32(h.want))
+	binary.BigEndian.PutUint32(head[12:], uint32(h.left))
+	binary.BigEndian.PutUint32(head[16:], uint32(h.held))
+	switch h.kind {
+	case kindWrite, kindRead:
+		binary.BigEndian.PutUint64(head[headerLen:], h.place.address)
+		binary.BigEndian.PutUint64(head[headerLen+8:], h.place.key)
+		binary.BigEndian.PutUint32(head[headerLen+16:], h.place.length)
+		return headerLen + placeLen
+	case kindReceipt, kindGoodbye:
+		for i, w := range h.sighted {
+			binary.BigEndian.PutUint64(head[headerLen+8*i:], w)
+		}
+		return headerLen + sightingsLen
+	}
+	return headerLen
+}
+
+// parse reads a packet. It is false for one that no peer of this version writes.
+func (h *header) parse(b []byte) bool {
+	if len(b) < headerLen || b[0]&0xf0 != version {
+		return false
+	}
+	h.kind, h.flags = kind(b[0]&0x0f), b[1]
+	headLen := binary.BigEndian.Uint16(b[2:])
+	if h.kind == 0 || h.kind >= kinds || int(headLen) > len(b)-headerLen || headLen > longestHead {
+		return false
+	}
+	h.headLen = uint8(headLen)
+	h.number = psn(binary.BigEndian.Uint32(b[4:]))
+	h.want = psn(binary.BigEndian.Uint32(b[8:]))
+	h.left = stamp(binary.BigEndian.Uint32(b[12:]))
+	h.held = stamp(binary.BigEndian.Uint32(b[16:]))
+	h.contents = b[headerLen:]
+	switch h.kind {
+	case kindWrite, kindRead:
+		if len(h.contents) < placeLen {
+			return false
+		}
+		h.place = place{binary.BigEndian.Uint64(h.contents), binary.BigEndian.Uint64(h.contents[8:]), binary.BigEndian.Uint32(h.contents[16:])}
+		h.contents = h.contents[placeLen:]
+		if int64(len(h.contents)) > int64(h.place.length) {
+			return false
+		}
+	case kindReceipt, kindGoodbye:
+		if len(h.contents) < sightingsLen {
+			return false
+		}
+		for i := range h.sighted {
+			h.sighted[i] = binary.BigEndian.Uint64(h.contents[8*i:])
+		}
+		h.contents = nil
+	}
+	return true
+}
