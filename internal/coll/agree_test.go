@@ -30,7 +30,7 @@ func TestAllreduceAgrees(t *testing.T) {
 	for _, a := range Of(Allreduce) {
 		rounded := false // some sum depends on its brackets, so the test can tell
 		for ranks := 2; ranks <= 17; ranks++ {
-			w := &adder{network{rank: map[*sched.Run]int{}, queues: map[[2]int]*queue{}}}
+			w := &adder{network{rank: map[*sched.Run]int{}, queues: map[strand]*queue{}}}
 			forward := make([]float32, count)
 			for r := range ranks {
 				s := Shape{Kind: Allreduce, Rank: r, Size: ranks, Elem: 4, Bytes: 4 * count, Commutes: true, Nodes: put(a, ranks)}

@@ -13,7 +13,7 @@ import "github.com/muster-mpi/muster/internal/sched"
 func allgatherAlgorithms() []Algorithm {
 	return []Algorithm{
 		{
-			Kind: Allgather, Name: "direct", Ref: "T2 3.4.3, equation 3.3",
+			Kind: Allgather, Name: "direct", Ref: "T2 3.4.3, equation 3.3", Aware: papDirect,
 			About:  "Every rank sends its block to all others, k at a time.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
@@ -199,15 +199,16 @@ func recvPair(b *sched.Builder, s *Shape, peer, first int) []sched.ID {
 }
 
 // directAllgather: in step i a rank sends to the k ranks above those of the step
-// before, with wrap-around, so that no rank is everybody's target at once.
+// before, with wrap-around, so that no rank is everybody's target at once. Receives
+// wait for no message: a rank may send its blocks in another order (pap.go).
 func directAllgather(b *sched.Builder, s *Shape, params []int) {
 	n, k := s.Size, params[0]
-	var sends, receives []sched.ID
+	var sends []sched.ID
 	for i := 1; i < n; i++ {
 		b.Step((i - 1) / k)
 		sends = append(sends, sendSome(b, around(s.Rank+i, n), s.given(), back(sends, k)))
 		from := around(s.Rank-i, n)
-		receives = append(receives, recvSome(b, from, s.gathered(from), back(receives, 2*k)))
+		recvSome(b, from, s.gathered(from))
 	}
 	b.Step(0)
 	b.Copy(s.gathered(s.Rank), s.given())

@@ -63,7 +63,7 @@ func rank(s *Shape, m *Model) []Ranked {
 	candidates := byKind[s.Kind]
 	ranking := make([]Ranked, 0, len(candidates))
 	for _, a := range candidates {
-		if ok, _ := Applicable(a, s); !ok {
+		if ok, _ := Applicable(a, s); !ok || a.ByName {
 			continue
 		}
 		best := Ranked{Algorithm: a, Cost: math.Inf(1)}

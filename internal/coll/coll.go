@@ -142,6 +142,12 @@ type Algorithm struct {
 	// Along says that ranks speak with their neighbours only, so that one message
 	// leaves a node at a time if its ranks are neighbours.
 	Along bool
+	// ByName says that the choice by cost leaves it out: it must be asked for.
+	ByName bool
+	// Aware is the algorithm of the same kind that does the same with the ranks that
+	// have arrived served first, if there is one. Its messages are the same, so each
+	// rank may choose between the two for itself.
+	Aware string
 	// Cost estimates the time of the slowest rank. It must not depend on
 	// Shape.Rank, nor on anything that ranks do not all know: every rank must
 	// choose the same.

@@ -21,9 +21,20 @@ type network struct {
 	runs     []*sched.Run
 	rank     map[*sched.Run]int
 	eager    bool // sends end when posted
+	late     bool // ranks begin at any time
+	begun    []bool
+	rng      *rand.Rand
 	commutes bool
-	queues   map[[2]int]*queue
-	moved    [][2]int // pairs that have both a send and a receive
+	queues   map[strand]*queue
+	moved    []strand // those that have both a send and a receive
+}
+
+// strand is a stream from one rank to another.
+type strand struct{ from, to, stream int }
+
+// Here tells of peers that have begun, now and then.
+func (w *network) Here(_ *sched.Run, _ int, op *sched.Op) bool {
+	return w.begun[op.Peer] && w.rng.Intn(3) > 0
 }
 
 type queue struct {
@@ -37,9 +48,9 @@ type posted struct {
 
 func (w *network) Post(r *sched.Run, id int, op *sched.Op, b []byte) (bool, error) {
 	me, peer := w.rank[r], int(op.Peer)
-	pair := [2]int{me, peer}
+	pair := strand{me, peer, int(op.Stream)}
 	if op.Kind == sched.Recv {
-		pair = [2]int{peer, me}
+		pair.from, pair.to = peer, me
 	}
 	q := w.queues[pair]
 	if q == nil {
@@ -78,10 +89,19 @@ func combine(commutes bool, inout, in []byte) {
 
 // run drives all graphs to their end.
 func (w *network) run(rng *rand.Rand) error {
-	for _, i := range rng.Perm(len(w.runs)) {
-		w.runs[i].Start()
-	}
-	for len(w.moved) > 0 {
+	w.begun, w.rng = make([]bool, len(w.runs)), rng
+	waiting := rng.Perm(len(w.runs))
+	for len(w.moved)+len(waiting) > 0 {
+		if len(waiting) > 0 && (len(w.moved) == 0 || !w.late || rng.Intn(4) == 0) {
+			next := waiting[0]
+			waiting = waiting[1:]
+			w.begun[next] = true
+			w.runs[next].Start()
+			continue
+		}
+		if w.late {
+			w.runs[rng.Intn(len(w.runs))].Serve()
+		}
 		i := rng.Intn(len(w.moved))
 		pair := w.moved[i]
 		w.moved[i] = w.moved[len(w.moved)-1]
@@ -90,12 +110,12 @@ func (w *network) run(rng *rand.Rand) error {
 		s, r := q.sends[0], q.recvs[0]
 		q.sends, q.recvs = q.sends[1:], q.recvs[1:]
 		if len(s.b) != len(r.b) {
-			return fmt.Errorf("rank %d sends %d bytes, rank %d receives %d", pair[0], len(s.b), pair[1], len(r.b))
+			return fmt.Errorf("rank %d sends %d bytes, rank %d receives %d", pair.from, len(s.b), pair.to, len(r.b))
 		}
 		copy(r.b, s.b)
-		w.runs[pair[1]].Ended(r.id, nil)
+		w.runs[pair.to].Ended(r.id, nil)
 		if s.id >= 0 {
-			w.runs[pair[0]].Ended(s.id, nil)
+			w.runs[pair.from].Ended(s.id, nil)
 		}
 	}
 	for i, r := range w.runs {
@@ -105,7 +125,7 @@ func (w *network) run(rng *rand.Rand) error {
 	}
 	for pair, q := range w.queues {
 		if len(q.sends)+len(q.recvs) > 0 {
-			return fmt.Errorf("from rank %d to %d: %d sends and %d receives are left", pair[0], pair[1], len(q.sends), len(q.recvs))
+			return fmt.Errorf("from rank %d to %d: %d sends and %d receives are left", pair.from, pair.to, len(q.sends), len(q.recvs))
 		}
 	}
 	return nil
@@ -117,7 +137,7 @@ type call struct{ in, out, want []byte }
 // execute builds and runs one case.
 func execute(a *Algorithm, shapes []Shape, params []int, rng *rand.Rand) error {
 	calls := defineCalls(shapes, rng)
-	w := &network{rank: map[*sched.Run]int{}, eager: rng.Intn(2) == 0, commutes: shapes[0].Commutes, queues: map[[2]int]*queue{}}
+	w := &network{rank: map[*sched.Run]int{}, eager: rng.Intn(2) == 0, late: rng.Intn(2) == 0, commutes: shapes[0].Commutes, queues: map[strand]*queue{}}
 	for i := range shapes {
 		var b sched.Builder
 		b.Reset(i, len(shapes))
@@ -126,7 +146,7 @@ func execute(a *Algorithm, shapes []Shape, params []int, rng *rand.Rand) error {
 		if err != nil {
 			return fmt.Errorf("rank %d: %w", i, err)
 		}
-		r := &sched.Run{Graph: g, Port: w, Mem: [3][]byte{calls[i].in, calls[i].out, random(rng, g.Tmp)}}
+		r := &sched.Run{Graph: g, Port: w, Who: w, Mem: [3][]byte{calls[i].in, calls[i].out, random(rng, g.Tmp)}}
 		w.runs = append(w.runs, r)
 		w.rank[r] = i
 	}
@@ -483,7 +503,7 @@ func TestBarrierWaits(t *testing.T) {
 		for _, params := range allParams(a.Params) {
 			for ranks := 2; ranks <= 20; ranks++ {
 				for late := range ranks {
-					w := &network{rank: map[*sched.Run]int{}, eager: true, queues: map[[2]int]*queue{}}
+					w := &network{rank: map[*sched.Run]int{}, eager: true, queues: map[strand]*queue{}}
 					for i := range ranks {
 						var b sched.Builder
 						b.Reset(i, ranks)

@@ -17,7 +17,7 @@ var rows = pointers(
 	barrierAlgorithms(), bcastAlgorithms(), gatherAlgorithms(), scatterAlgorithms(),
 	allgatherAlgorithms(), alltoallAlgorithms(),
 	reduceAlgorithms(), allreduceAlgorithms(), reduceScatterAlgorithms(), scanAlgorithms(),
-	neighboursAlgorithms(),
+	neighboursAlgorithms(), papAlgorithms(),
 	nodesSpreadAlgorithms(), nodesReduceAlgorithms(), nodesGatherAlgorithms(),
 	nodesAllgatherAlgorithms(), nodesAlltoallAlgorithms())
 
