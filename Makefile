@@ -103,7 +103,7 @@ iwarp: build ## messages over software iWARP between processes: datagrams, conne
 	@set -eux; \
 	$(GO) test -c -o $(BIN)/mpi.test ./mpi; \
 	cd mpi; export MUSTER_NETWORK=iwarp MUSTER_NO_SHARED_MEMORY=1; \
-	for how in 'hybrid srq' 'rc few' 'rd rings'; do set -- $$how; \
+	for how in 'hybrid srq' 'rc few' 'rd rings' 'ud srq'; do set -- $$how; \
 		MUSTER_CHANNEL=$$1 MUSTER_EAGER=$$2 timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n 3 $(BIN)/mpi.test -test.timeout $(TIMEOUT) -test.skip AllocateNothing $(TESTS); \
 	done
 

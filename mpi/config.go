@@ -54,9 +54,9 @@ type Config struct {
 	// fewer where shared memory is short; other senders use a common queue.
 	Rings int `env:"MUSTER_RINGS"`
 	// Channel is what network iwarp carries messages by: "rd" (one socket for all
-	// ranks, reliable datagrams), "rc" (a connection to each rank that is talked to), or
-	// "hybrid" (datagrams, and connections to those few that exchange much). Default
-	// "hybrid".
+	// ranks, reliable datagrams), "rc" (a connection to each rank that is talked to),
+	// "hybrid" (datagrams, and connections to those few that exchange much), or "ud" (one
+	// socket, unreliable datagrams with reliability above them). Default "hybrid".
 	Channel string `env:"MUSTER_CHANNEL"`
 	// MaxConnections is how many connections a rank has at most with channel hybrid.
 	// Default 16.
@@ -202,8 +202,8 @@ func (c *Config) validate() error {
 	default:
 		return fmt.Errorf("mpi: Config.Eager (MUSTER_EAGER) is %q; want srq, rings or few%s", c.Eager, didYouMean(c.Eager, "srq", eagerRings, eagerFew))
 	}
-	if _, ok := channels[c.Channel]; !ok {
-		return fmt.Errorf("mpi: Config.Channel (MUSTER_CHANNEL) is %q; want hybrid, rd or rc%s", c.Channel, didYouMean(c.Channel, "hybrid", "rd", "rc"))
+	if _, ok := channels[c.Channel]; !ok && c.Channel != channelUD {
+		return fmt.Errorf("mpi: Config.Channel (MUSTER_CHANNEL) is %q; want hybrid, rd, rc or ud%s", c.Channel, didYouMean(c.Channel, "hybrid", "rd", "rc", channelUD))
 	}
 	if err := checkNetwork(c.Network); err != nil {
 		return err

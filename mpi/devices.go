@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -15,10 +16,12 @@ import (
 	"github.com/muster-mpi/muster/internal/nodecoll"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/hybrid"
 	"github.com/muster-mpi/muster/rdma/ofi"
 	"github.com/muster-mpi/muster/rdma/rail"
 	"github.com/muster-mpi/muster/rdma/shm"
+	"github.com/muster-mpi/muster/rdma/udrel"
 )
 
 // localHost is what ranks that are goroutines of one process share.
@@ -122,6 +125,13 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	if err != nil {
 		return fail(err)
 	}
+	if cfg.Channel == channelUD {
+		dev, err := openUnreliable(client, key, candidates)
+		if err != nil {
+			return fail(err)
+		}
+		return dev, nil
+	}
 	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections}
 	if cfg.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
@@ -185,11 +195,11 @@ func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
 		want = []string{"127.0.0.0/8"}
 	}
 	candidates, err := rail.Choose(list, want)
-	if cfg.Channel == "rc" {
+	if cfg.Channel == "rc" || cfg.Channel == channelUD {
 		first := true
 		for i := range candidates {
 			if c := &candidates[i]; c.Taken && !first {
-				c.Taken, c.Why = false, "MUSTER_CHANNEL is rc: connections have one interface"
+				c.Taken, c.Why = false, fmt.Sprintf("MUSTER_CHANNEL is %s, which has one interface", cfg.Channel)
 			} else if c.Taken {
 				first = false
 			}
@@ -201,8 +211,41 @@ func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
 	return candidates, err
 }
 
-// channels are the names of Config.Channel.
+// channels are the names of Config.Channel that package hybrid has.
 var channels = map[string]hybrid.Channel{"": hybrid.Hybrid, "hybrid": hybrid.Hybrid, "rd": hybrid.Datagrams, "rc": hybrid.Connections}
+
+const (
+	// channelUD is the Config.Channel of unreliable datagrams.
+	channelUD = "ud"
+	// frameUD is what fits into an Ethernet frame with the headers of package dgram.
+	frameUD = 1400
+)
+
+// openUnreliable opens a device whose reliability is above unreliable datagrams, on the
+// first interface that was taken.
+func openUnreliable(client pmi.Client, key []byte, candidates []rail.Candidate) (rdma.Device, error) {
+	for _, r := range candidates {
+		if !r.Taken {
+			continue
+		}
+		at := r.Address.Addr()
+		below, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Name: uint32(client.Rank()), NoCRC: at.IsLoopback()})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		c := udrel.Config{Device: below}
+		if !at.IsLoopback() {
+			c.Packet = frameUD
+		}
+		dev, err := udrel.Open(c)
+		if err != nil {
+			_ = below.Close() // it was opened a moment ago
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		return dev, nil
+	}
+	return nil, errors.New("no interface was taken") // chooseRails has said so
+}
 
 // networkKey is the secret that all ranks of the job share.
 func networkKey(cfg *Config, client pmi.Client) ([]byte, error) {

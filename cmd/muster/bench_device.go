@@ -25,6 +25,7 @@ var deviceRows = []struct {
 	{"rd", overIWARP("rd", "srq")},
 	{"rc", overIWARP("rc", "srq")},
 	{"hybrid", overIWARP("hybrid", "srq")},
+	{"ud", overIWARP("ud", "srq")},
 	{"rd-rings", overIWARP("rd", "rings")},
 	{"hybrid-rings", overIWARP("hybrid", "rings")},
 	{"rc-few", overIWARP("rc", "few")},
@@ -61,7 +62,7 @@ func deviceSettings(name string) ([]string, error) {
 // memoryDevices over what.
 var (
 	memoryRanks   = []int{2, 4, 8, 16, 32, 64}
-	memoryDevices = []string{"rd", "hybrid", "hybrid-rings", "rc", "rc-few"}
+	memoryDevices = []string{"rd", "ud", "hybrid", "hybrid-rings", "rc", "rc-few"}
 )
 
 // sweepMemory runs bench memory for several numbers of ranks and prints a table.
