@@ -46,6 +46,13 @@ const (
 	RegistrationsMissed  Name = "registrations.made" // memory that had to be
 	RegistrationsEvicted Name = "registrations.evicted"
 
+	// Short messages, puts and gets on a device that wants local memory registered.
+	BuffersDirect   Name = "buffers.direct"   // moved from or to where they are, since the buffer is used often
+	BuffersCopied   Name = "buffers.copied"   // copied, since it is not yet
+	BuffersRefused  Name = "buffers.refused"  // copied, since the device could not register it
+	BuffersKnown    Name = "buffers.known"    // whose uses are counted
+	BuffersFrequent Name = "buffers.frequent" // of these, used often
+
 	BackgroundDuties Name = "background.duties" // times that the thread of asynchronous progress was in charge
 	BackgroundWakes  Name = "background.wakes"
 	BackgroundServed Name = "background.served"

@@ -22,10 +22,6 @@ type Attr struct {
 	// Pins says that registering locks pages and is dear, so that registrations
 	// are worth keeping.
 	Pins bool
-	// SentAtOnce says that a Send without Inline completes when the bytes have left this
-	// memory, without the peer's help. Otherwise it completes when the peer's side has
-	// told that they came.
-	SentAtOnce bool
 	// RemoteCPU says that an OpRead or OpWrite moves only while the target polls.
 	RemoteCPU bool
 	// Crowded says that peers share cores, so a copy that keeps two of them
@@ -39,6 +35,10 @@ type Attr struct {
 	PutCost  Cost // OpWrite
 	PullCost Cost // OpPull with the peer's OpPush running beside it
 	RegCost  Cost // Register and Deregister
+	// EndCost is how many nanoseconds go by between a Send without Inline and its
+	// completion, when the message itself is on its way: 0 where it completes when the bytes
+	// have left this memory, a round trip or more where the peer's side must tell.
+	EndCost float64
 }
 
 // Cost is a linear cost in nanoseconds: Fixed + PerByte × size.

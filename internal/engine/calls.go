@@ -61,6 +61,14 @@ func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p
 				return nil
 			}
 		}
+		if wr == nil && l.Sourced(len(buf)) {
+			if x, sent := e.sendShort(l, c, tag, buf, true); sent {
+				e.unlock()
+				return nil
+			} else if x != nil {
+				return e.finish(NoContext, c, op, x)
+			}
+		}
 		if sent, tried := e.sendNow(l, c, tag, buf, wr); sent {
 			e.unlock()
 			return nil
@@ -143,9 +151,18 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 				return Op{}
 			}
 		}
-		sent, tried = e.sendNow(l, c, tag, buf, wr)
+		if wr == nil && l.Sourced(len(buf)) {
+			x, sent = e.sendShort(l, c, tag, buf, false)
+		}
+		if x == nil && !sent {
+			sent, tried = e.sendNow(l, c, tag, buf, wr)
+		}
 	}
 	switch {
+	case x != nil:
+		if e.parked || e.onDuty() {
+			e.home.cq.Wake()
+		}
 	case sent:
 		e.unlock()
 		return Op{}

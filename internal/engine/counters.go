@@ -141,4 +141,12 @@ func (d *lane) count(c *prof.Counters) {
 		c.Add(prof.RegistrationsMissed, s.Misses)
 		c.Add(prof.RegistrationsEvicted, s.Evicted+s.Aged+s.Retired)
 	}
+	if d.sources != nil {
+		s, t := d.sources.stats, d.sources.uses.Stats()
+		c.Add(prof.BuffersDirect, s.Direct)
+		c.Add(prof.BuffersCopied, s.Copied)
+		c.Add(prof.BuffersRefused, s.Refused)
+		c.Add(prof.BuffersKnown, uint64(t.Buffers))
+		c.Add(prof.BuffersFrequent, uint64(t.Frequent))
+	}
 }

@@ -28,6 +28,9 @@ type Config struct {
 	// RegisterCache is how many bytes may stay registered after use, with devices
 	// for which that is dear. Zero: the cache's own default. Negative: none.
 	RegisterCache int64
+	// Frequent says when short messages are sent from the user's buffer, with devices for
+	// which that must be registered: FrequentAlways, FrequentNever, or when it pays.
+	Frequent string
 	// Rings is how many peers may have a ring to write their packets into, for each
 	// device. Zero: none, all use the shared receive queue.
 	Rings int
@@ -68,11 +71,13 @@ type Engine struct {
 	vain      int         // looks without result since the last one with
 	scratch   []*p2p.Xfer // for WaitSome
 	active    []*Collective
+	held      int      // of these, that hold sends back until somebody arrives
 	tmps      [][]byte // scratch memory of collectives, free
 	began     time.Time
 	waited    waitTime
 
 	collectives uint64 // that were begun
+	overtaken   uint64 // sends of collectives that went before others, to peers that had arrived
 
 	driver   *p2p.Waiter // the goroutine that polls for all, if any
 	parked   bool        // it is parked in the device
@@ -110,6 +115,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		e.yields = 500
 	}
 	e.m = p2p.New(cfg.P2P, registrar{e})
+	e.m.UseSources(registrar{e})
 	if err := e.openLanes(); err != nil {
 		return nil, err
 	}

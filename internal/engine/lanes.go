@@ -44,7 +44,8 @@ type lane struct {
 	local  bool
 	alone  bool // only this rank itself can send over it
 	// regs keeps memory registered where that is dear; nil: each use registers.
-	regs *regcache.Cache
+	regs    *regcache.Cache
+	sources *sources // buffers that short messages may be sent from; nil: all are copied
 
 	// For lanes other than home:
 	armed    rdma.ArmedCQ // nil: it cannot be waited for beside home
@@ -70,6 +71,9 @@ func (e *Engine) openLanes() error {
 		}
 		e.lanes = append(e.lanes, d)
 		if err := d.openQueues(); err != nil {
+			return err
+		}
+		if err := e.openSources(d); err != nil {
 			return err
 		}
 		if armed, ok := d.cq.(rdma.ArmedCQ); ok && i > 0 && !d.alone {
@@ -270,6 +274,10 @@ func (e *Engine) dropFixed(mem []byte) (err error) {
 	for _, d := range e.lanes {
 		if d.regs != nil {
 			err = errors.Join(err, d.regs.Drop(mem))
+		}
+		if d.sources != nil {
+			lo := rdma.MemOf(mem).Addr()
+			d.sources.uses.ForgetRange(lo, lo+uint64(len(mem)))
 		}
 	}
 	return err

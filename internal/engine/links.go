@@ -76,6 +76,9 @@ func (e *Engine) arrivalLink(d *lane, peer rdma.PeerID) *p2p.Link {
 func (e *Engine) newLink(d *lane, rank int) *p2p.Link {
 	l := &p2p.Link{Rank: rank, Host: e.hostOf(rank), Dev: d.number, Attr: d.attr, QP: d.qp}
 	e.m.SetUp(l)
+	if d.sources != nil && d.sources.least < p2p.MaxSize {
+		e.m.SourceFrom(l, d.sources.least)
+	}
 	if e.failed != nil {
 		e.m.FailLink(l, e.failed)
 	}

@@ -177,6 +177,7 @@ func Open(c Config) (*Device, error) {
 		known:  map[uint64]rdma.PeerID{},
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = costs(d.mss())
+	d.attr.EndCost = float64(receiptDelay) // a short message asks for no receipt
 	d.attendant.banned = c.NoThread
 	if c.NoCRC {
 		d.keys.flags = flagPartial

@@ -173,8 +173,7 @@ func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a.CopyAbove = 0                                       // a copy costs less than to wait for the peer's receipt
 	a.SegmentHint = min(rd.SegmentHint, a.MaxSend)
 	if c.Channel == Connections {
-		a.SentAtOnce = rc.SentAtOnce
-		a.SendCost, a.ReadCost, a.PutCost = rc.SendCost, rc.ReadCost, rc.PutCost
+		a.SendCost, a.ReadCost, a.PutCost, a.EndCost = rc.SendCost, rc.ReadCost, rc.PutCost, rc.EndCost
 	}
 	return a
 }

@@ -91,7 +91,7 @@ func Open(cfg Config) (rdma.Device, error) {
 	d.attr = rdma.Attr{
 		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		MaxSend: maxSend, MaxInline: maxInline,
-		RemoteCPU: cfg.NoThread, LocalKeys: cfg.Strict, Pins: cfg.Strict, SentAtOnce: true,
+		RemoteCPU: cfg.NoThread, LocalKeys: cfg.Strict, Pins: cfg.Strict,
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = cfg.costs()
 	if err := d.door.open(netip.AddrPortFrom(ip, uint16(cfg.Port))); err != nil {

@@ -72,6 +72,7 @@ func attrOf(o offered, s sizes, delivery bool) rdma.Attr {
 		a.ReadCost = rdma.Cost{Fixed: 2500, PerByte: 0.08}
 		a.PutCost = rdma.Cost{Fixed: 2500, PerByte: 0.08}
 		a.RegCost = rdma.Cost{Fixed: 3000, PerByte: 0.05}
+		a.EndCost = 2 * a.SendCost.Fixed // the peer's adapter acknowledges
 		return a
 	}
 	a.RemoteCPU = true
