@@ -116,6 +116,15 @@ type FileCQ interface {
 	Awake()
 }
 
+// BesideCQ is a CQ that a second goroutine can move while the first one is busy with what
+// its Poll has shown it.
+type BesideCQ interface {
+	CQ
+	// PollBeside is Poll, but what the last Poll lent stays lent. What PollBeside itself
+	// lends ends with the next call of either.
+	PollBeside(out []Completion) int
+}
+
 // SolicitedCQ is a CQ beside which a goroutine can wait for what must not wait
 // until somebody polls: messages sent as Solicited, and requests that only this
 // process can move on. Other messages do not wake it, so who sends them pays

@@ -28,6 +28,7 @@ type queue struct {
 	ready  []entry
 	first  int // of ready that was not given out
 	lent   []loan
+	beside []loan // by the last PollBeside
 	closed bool
 	rest   // how it is waited for: wait.go
 }
@@ -63,24 +64,48 @@ func (c *queue) push(done rdma.Completion, l loan) {
 }
 
 // Poll makes progress and gives what has completed.
-func (c *queue) Poll(out []rdma.Completion) (n int) {
+func (c *queue) Poll(out []rdma.Completion) int {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()
 	if c.closed {
 		return 0
 	}
 	c.dev.called()
-	for i := range c.lent {
-		c.dev.giveBack(&c.lent[i])
-		c.lent[i] = loan{}
-	}
-	c.lent = c.lent[:0]
+	c.end(&c.lent)
+	c.end(&c.beside)
 	c.dev.progress()
+	return c.give(out, &c.lent)
+}
+
+// PollBeside is Poll, but what the last Poll lent stays lent.
+func (c *queue) PollBeside(out []rdma.Completion) int {
+	c.dev.mu.Lock()
+	defer c.dev.mu.Unlock()
+	if c.closed {
+		return 0
+	}
+	c.dev.called()
+	c.end(&c.beside)
+	c.dev.progress()
+	return c.give(out, &c.beside)
+}
+
+// end takes back what was lent.
+func (c *queue) end(lent *[]loan) {
+	for i := range *lent {
+		c.dev.giveBack(&(*lent)[i])
+		(*lent)[i] = loan{}
+	}
+	*lent = (*lent)[:0]
+}
+
+// give moves completions to out, and notes what that lends.
+func (c *queue) give(out []rdma.Completion, lent *[]loan) (n int) {
 	for n < len(out) && c.first < len(c.ready) {
 		e := &c.ready[c.first]
 		out[n] = e.completion
 		if e.loan.from != nil {
-			c.lent = append(c.lent, e.loan)
+			*lent = append(*lent, e.loan)
 		}
 		*e = entry{}
 		c.first++
@@ -117,15 +142,14 @@ func (c *queue) shut() {
 	c.closeBells()
 	c.dev.parked -= c.parked
 	c.dev.queues = slices.DeleteFunc(c.dev.queues, func(other *queue) bool { return other == c })
-	for i := range c.lent {
-		c.dev.giveBack(&c.lent[i])
-	}
+	c.end(&c.lent)
+	c.end(&c.beside)
 	for i := range c.ready[c.first:] {
 		if l := &c.ready[c.first+i].loan; l.from != nil {
 			c.dev.giveBack(l)
 		}
 	}
-	c.lent, c.ready, c.first = nil, nil, 0
+	c.lent, c.beside, c.ready, c.first = nil, nil, nil, 0
 }
 
 const (

@@ -33,6 +33,10 @@ type Config struct {
 	Rails []Rail // 1 to 8
 	// Name is the number by which peers know this process, in a job its rank.
 	Name uint32
+	// NoThread leaves the rails alone while nobody polls (attend.go). Reads and Writes of
+	// peers then wait until this process polls again. It is always so where a rail cannot
+	// be slept on.
+	NoThread bool
 }
 
 const (
@@ -61,16 +65,18 @@ type Device struct {
 	pieceMost int
 	clock     func() time.Duration
 
-	mu      sync.Mutex // for the calls that may come while another goroutine waits
-	now     time.Duration
-	closed  bool
-	regions regions
-	pairs   []*pair
-	queues  []*queue
-	peers   []peer // by PeerID
-	known   map[uint64]rdma.PeerID
-	scratch [batchSize]rdma.Completion
-	drops   Drops
+	mu        sync.Mutex // for the calls that may come while another goroutine waits
+	attendant attendant
+	parked    int // who wait for a queue, or are asleep on its file
+	now       time.Duration
+	closed    bool
+	regions   regions
+	pairs     []*pair
+	queues    []*queue
+	peers     []peer // by PeerID
+	known     map[uint64]rdma.PeerID
+	scratch   [batchSize]rdma.Completion
+	drops     Drops
 
 	spare       *operation
 	small       [][]byte
@@ -103,8 +109,20 @@ func Open(c Config) (*Device, error) {
 	}
 	d.attr = rdma.Attr{
 		Name: "rail", Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
-		RemoteCPU: true, RegCost: rdma.Cost{Fixed: 100},
+		RegCost: rdma.Cost{Fixed: 100},
 	}
+	d.attendant.banned = c.NoThread
+	for i := range d.rails {
+		if d.attendant.banned {
+			break
+		}
+		ok, err := attendable(&d.rails[i])
+		if err != nil {
+			return nil, err
+		}
+		d.attendant.banned = !ok
+	}
+	d.attr.RemoteCPU = d.attendant.banned
 	longest, together := int(^uint(0)>>1), 0.0
 	for _, r := range d.rails {
 		a := r.Device.Attr()
@@ -270,7 +288,9 @@ func (d *Device) Close() error {
 		return nil
 	}
 	d.closed = true
-	var err error
+	d.mu.Unlock()
+	err := d.attendant.dismiss()
+	d.mu.Lock()
 	for _, q := range d.pairs {
 		err = errors.Join(err, q.end())
 	}

@@ -59,7 +59,7 @@ func newWorld(t *testing.T, nodes int, wires ...*wire) *world {
 	t.Helper()
 	w := &world{}
 	for node := range nodes {
-		c := Config{Name: uint32(node)}
+		c := Config{Name: uint32(node), NoThread: true}
 		for i, wr := range wires {
 			wr.w = w
 			p := &port{wire: wr, number: node, free: make([]time.Duration, nodes)}

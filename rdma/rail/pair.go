@@ -21,11 +21,12 @@ const (
 
 // railPair is a queue pair of one rail.
 type railPair struct {
-	qp    rdma.QP
-	cq    rdma.CQ
-	srq   rdma.SRQ
-	known []*flow // by the handle that the rail has for the peer
-	idle  int     // Polls in a row in which it had nothing
+	qp     rdma.QP
+	cq     rdma.CQ
+	beside rdma.BesideCQ // cq, if it can be polled beside the program
+	srq    rdma.SRQ
+	known  []*flow // by the handle that the rail has for the peer
+	idle   int     // Polls in a row in which it had nothing
 	RailCounts
 }
 
@@ -92,8 +93,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 		q.rails = append(q.rails, r)
 	}
 	if err := q.attach(); err != nil {
-		q.sendCQ.detach(q)
-		q.recvCQ.detach(q)
+		q.detach()
 		return nil, errors.Join(err, q.closeRails())
 	}
 	d.pairs = append(d.pairs, q)
@@ -104,6 +104,7 @@ func newRailPair(on *Rail) (r railPair, err error) {
 	if r.cq, err = on.Device.NewCQ(0); err != nil {
 		return r, err
 	}
+	r.beside, _ = r.cq.(rdma.BesideCQ)
 	if r.srq, err = on.Device.NewSRQ(rdma.SRQConfig{Lend: true}); err != nil {
 		return r, errors.Join(err, r.close())
 	}
@@ -162,6 +163,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	if q.closed {
 		return 0, rdma.ErrClosed
 	}
+	d.called()
 	d.now = d.clock()
 	for i := range wrs {
 		if err = q.check(&wrs[i]); err == nil {
@@ -255,23 +257,37 @@ func (q *pair) flow(id rdma.PeerID) *flow {
 	return f
 }
 
+// manner is how the rails are asked.
+type manner uint8
+
+const (
+	askSome   manner = iota // those that may have something
+	askAll                  // and the others
+	askBeside               // all, while the program looks at what it was shown
+)
+
 // progress takes in what the rails have, but no more than room messages if it can be
 // avoided: a rail lends them until the next Poll, and what is not shown at once is copied.
 // A look at a rail costs a system call, so one that has had nothing for a while is asked
 // less often, unless all must be.
-func (q *pair) progress(room int, all bool) {
+func (q *pair) progress(room int, how manner) {
 	d := q.dev
 	q.turn++
 	for i := range q.rails {
 		r := &q.rails[i]
-		if r.idle > idlePolls && i != q.latest && (q.turn+i)%idlePolls != 0 && !all {
+		if r.idle > idlePolls && i != q.latest && (q.turn+i)%idlePolls != 0 && how == askSome {
 			continue
 		}
 		batch := d.scratch[:]
 		if !q.copies {
 			batch = d.scratch[:max(min(len(batch), room-q.recvCQ.waiting()), 0)]
 		}
-		n := r.cq.Poll(batch)
+		n := 0
+		if how == askBeside {
+			n = r.beside.PollBeside(batch)
+		} else {
+			n = r.cq.Poll(batch)
+		}
 		if r.idle++; n > 0 {
 			r.idle, q.latest = 0, i
 		}
@@ -314,8 +330,7 @@ func (q *pair) end() error {
 			q.dev.giveBack(f.in.stash[i].buffer)
 		}
 	}
-	q.sendCQ.detach(q)
-	q.recvCQ.detach(q)
+	q.detach()
 	q.flows, q.busy, q.loose = nil, nil, nil
 	return q.closeRails()
 }

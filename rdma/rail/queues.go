@@ -26,6 +26,8 @@ type queue struct {
 	lent   [][]byte // memory shown by the last Poll
 	closed bool
 	all    bool // the next Poll asks all rails
+	filed  bool // somebody is asleep on its file
+	parked int  // who wait for it now, or are asleep on its file
 	rest   rest
 	ending sync.Once
 }
@@ -40,15 +42,25 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 		return nil, rdma.ErrClosed
 	}
 	c := &queue{dev: d, ready: make([]delivery, 0, min(max(depth, 64), 256))}
-	if err := c.rest.open(); err != nil {
+	if err := c.rest.open(waiters); err != nil {
 		return nil, err
 	}
 	d.queues = append(d.queues, c)
 	return c, nil
 }
 
-// attach lets the queues of a pair drive it, and sleep for it.
+// attach lets the queues of a pair drive it, and sleep for it, and somebody attend to it.
 func (q *pair) attach() error {
+	if err := q.dev.attend(); err != nil {
+		return err
+	}
+	for i := range q.rails {
+		if q.dev.attendant.started {
+			if err := q.dev.attendant.rest.watch(q.rails[i].cq); err != nil {
+				return err
+			}
+		}
+	}
 	for _, c := range []*queue{q.sendCQ, q.recvCQ} {
 		for i := range q.rails {
 			if err := c.rest.watch(q.rails[i].cq); err != nil {
@@ -63,8 +75,19 @@ func (q *pair) attach() error {
 	return nil
 }
 
-// detach forgets a pair that is closed.
-func (c *queue) detach(q *pair) {
+// detach undoes attach, before the rails' queues are closed.
+func (q *pair) detach() {
+	for i := range q.rails {
+		if q.dev.attendant.started {
+			q.dev.attendant.rest.forget(q.rails[i].cq)
+		}
+	}
+	q.sendCQ.forget(q)
+	q.recvCQ.forget(q)
+}
+
+// forget forgets a pair that is closed.
+func (c *queue) forget(q *pair) {
 	for i := 0; i < len(c.pairs); i++ {
 		if c.pairs[i] == q {
 			c.pairs = append(c.pairs[:i], c.pairs[i+1:]...)
@@ -102,8 +125,11 @@ func (c *queue) Poll(out []rdma.Completion) (n int) {
 		return 0
 	}
 	c.awake()
-	all := c.all
-	c.all = false
+	d.called()
+	how := askSome
+	if c.all {
+		c.all, how = false, askAll
+	}
 	for i := range c.lent {
 		d.giveBack(c.lent[i])
 		c.lent[i] = nil
@@ -112,20 +138,25 @@ func (c *queue) Poll(out []rdma.Completion) (n int) {
 	d.now = d.clock()
 	n = c.give(out)
 	for _, q := range c.pairs {
-		q.progress(len(out)-n, all)
+		q.progress(len(out)-n, how)
 	}
 	n += c.give(out[n:])
 	if n > 0 {
 		c.rest.nap = 0 // more may follow soon
 	}
+	c.keepLoose()
+	return n
+}
+
+// keepLoose copies what was not given out and lies where a rail has it.
+func (c *queue) keepLoose() {
 	for i := c.first; i < len(c.ready); i++ {
 		if e := &c.ready[i]; e.loose {
 			a := arrival{message: e.completion.Data}
-			d.keep(&a)
+			c.dev.keep(&a)
 			e.completion.Data, e.buffer, e.loose = a.message, a.buffer, false
 		}
 	}
-	return n
 }
 
 // give moves completions to out.
@@ -171,6 +202,7 @@ func (c *queue) Close() error {
 func (c *queue) end() (err error) {
 	c.ending.Do(func() {
 		c.closed = true
+		c.dev.parked -= c.parked
 		for i := c.first; i < len(c.ready); i++ {
 			c.dev.giveBack(c.ready[i].buffer)
 		}

@@ -37,17 +37,36 @@ func (c *queue) Wait(timeout time.Duration) error {
 		d.mu.Unlock()
 		return rdma.ErrClosed
 	}
-	timeout = c.sleep(timeout)
-	d.mu.Unlock()
-	var err error
-	if timeout > 0 {
-		err = c.rest.wait(whoPolls, timeout)
+	d.called()
+	if timeout = c.sleep(timeout); timeout <= 0 {
+		c.awake()
+		d.mu.Unlock()
+		return nil
 	}
+	c.park()
+	d.mu.Unlock()
+	err := c.rest.wait(whoPolls, timeout)
 	d.mu.Lock()
+	c.unpark()
 	c.awake()
 	c.rest.hush(whoPolls)
 	d.mu.Unlock()
 	return err
+}
+
+// park keeps the attendant away while somebody waits.
+func (c *queue) park() {
+	c.parked++
+	c.dev.parked++
+}
+
+func (c *queue) unpark() {
+	if c.closed {
+		return // its share was taken back
+	}
+	c.parked--
+	c.dev.parked--
+	c.dev.called()
 }
 
 // sleep gets the rails ready for a sleep and tells how long it may last.
@@ -100,6 +119,7 @@ func (c *queue) Arm() bool {
 	if c.closed || d.closed {
 		return false
 	}
+	d.called()
 	c.awake()
 	c.rest.armed = c.sleep(standByDelay)
 	return c.rest.armed > 0
@@ -107,17 +127,23 @@ func (c *queue) Arm() bool {
 
 // WaitArmed is Wait after Arm, beside whoever polls.
 func (c *queue) WaitArmed(timeout time.Duration) error {
-	c.dev.mu.Lock()
+	d := c.dev
+	d.mu.Lock()
 	timeout = min(timeout, c.rest.armed)
-	closed := c.closed || c.dev.closed
-	c.dev.mu.Unlock()
-	if closed {
+	if c.closed || d.closed {
+		d.mu.Unlock()
 		return rdma.ErrClosed
 	}
-	if timeout <= 0 {
+	if timeout <= 0 || c.waiting() > 0 { // the attendant was faster
+		d.mu.Unlock()
 		return nil
 	}
+	c.park()
+	d.mu.Unlock()
 	err := c.rest.wait(whoStandsBy, timeout)
+	d.mu.Lock()
+	c.unpark()
 	c.rest.hush(whoStandsBy)
+	d.mu.Unlock()
 	return err
 }

@@ -28,13 +28,17 @@ type rest struct {
 	asleep  bool          // between sleep and awake
 	armed   time.Duration // how long who stands by may sleep
 	settled int           // of files that are asleep
+	// What the kernel is shown by each who waits: it would otherwise be allocated each time.
+	shown  [waiters][1]unix.PollFd
+	limits [waiters]unix.Timespec
 }
 
-func (r *rest) open() error {
+// open gets descriptors for the first so many who may wait.
+func (r *rest) open(who waiter) error {
 	for w := range waiters {
 		r.sets[w], r.bells[w] = -1, -1
 	}
-	for w := range waiters {
+	for w := range who {
 		var err error
 		if r.sets[w], err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
 			if r.bells[w], err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
@@ -60,6 +64,9 @@ func (r *rest) watch(below rdma.CQ) error {
 		return nil
 	}
 	for w := range waiters {
+		if r.sets[w] < 0 {
+			continue
+		}
 		if err := r.add(r.sets[w], f.File()); err != nil {
 			return fmt.Errorf("rail: sleep on a rail: %w", err)
 		}
@@ -118,12 +125,18 @@ func (r *rest) unsettle() {
 
 // wait sleeps until a rail has something or the bell was rung.
 func (r *rest) wait(w waiter, timeout time.Duration) error {
-	set := [1]unix.PollFd{{Fd: int32(r.sets[w]), Events: unix.POLLIN}}
-	ts := unix.NsecToTimespec(int64(timeout))
-	if _, err := unix.Ppoll(set[:], &ts, nil); err != nil && err != unix.EINTR && !r.closed.Load() {
+	r.shown[w][0] = unix.PollFd{Fd: int32(r.sets[w]), Events: unix.POLLIN}
+	r.limits[w] = unix.NsecToTimespec(int64(timeout))
+	if _, err := unix.Ppoll(r.shown[w][:], &r.limits[w], nil); err != nil && err != unix.EINTR && !r.closed.Load() {
 		return fmt.Errorf("rail: wait for the rails: %w", err)
 	}
 	return nil
+}
+
+// waitForBell sleeps until the bell was rung.
+func (r *rest) waitForBell(w waiter) {
+	r.shown[w][0] = unix.PollFd{Fd: int32(r.bells[w]), Events: unix.POLLIN}
+	_, _ = unix.Ppoll(r.shown[w][:], nil, nil) // a signal may end it early
 }
 
 // ring ends a wait, or the next one.
@@ -163,14 +176,24 @@ func (c *queue) Sleep(limit time.Duration) time.Duration {
 	if c.closed || c.dev.closed {
 		return 0
 	}
+	c.dev.called()
 	c.awake()
-	return c.sleep(limit)
+	limit = c.sleep(limit)
+	if limit > 0 && !c.filed {
+		c.filed = true
+		c.park()
+	}
+	return limit
 }
 
 // Awake ends the sleep.
 func (c *queue) Awake() {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()
+	if c.filed {
+		c.filed = false
+		c.unpark()
+	}
 	c.awake()
 	c.rest.hush(whoPolls)
 }

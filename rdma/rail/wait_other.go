@@ -18,8 +18,8 @@ type rest struct {
 	armed  time.Duration
 }
 
-func (r *rest) open() error {
-	for w := range waiters {
+func (r *rest) open(who waiter) error {
+	for w := range who {
 		r.bells[w] = make(chan struct{}, 1)
 	}
 	return nil
@@ -42,6 +42,9 @@ func (r *rest) wait(w waiter, timeout time.Duration) error {
 	}
 	return nil
 }
+
+// waitForBell sleeps until the bell was rung.
+func (r *rest) waitForBell(w waiter) { <-r.bells[w] }
 
 // ring ends a wait, or the next one.
 func (r *rest) ring(w waiter) {
