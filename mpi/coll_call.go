@@ -18,23 +18,42 @@ package mpi
 //	             while this rank is in the last one, find receives in order too.
 //	startedTag   and up: of the calls that begin with I, each with a number of its
 //	             own, counted per communicator. All ranks make them in the same
-//	             order, so they count alike. A number comes again after 2³⁰ calls.
+//	             order, so they count alike. A number comes again after 2²⁹ calls.
 //	preparedTag  and up: of the calls that end with Init, counted apart. A number
 //	             is kept, so that persistent collectives may be started in any
 //	             order. Two runs of one are told apart like blocking calls.
+//	streamTag    and up: of the streams of a schedule that may overtake each other
+//	             (sched.Op), a row of tags for each of the tags above. 2¹⁵ started
+//	             and as many prepared collectives have rows of their own.
 
 import (
 	"errors"
 
 	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/sched"
 )
 
 const (
 	blockingTag = 0
 	releaseTag  = 1 // wakes a rank that sleeps at the gate (coll_barrier.go)
 	startedTag  = 2
-	preparedTag = 1 << 30
+	preparedTag = 1 << 29
+	streamTag   = 1 << 30
+	streamRows  = 1 << 15
 )
+
+// number gives a collective its tag and those of its streams.
+func number(co *engine.Collective, tag int32) {
+	co.Tag = tag
+	row := tag
+	switch {
+	case tag >= preparedTag:
+		row = streamRows + (tag-preparedTag)%streamRows
+	case tag >= startedTag:
+		row = startedTag + (tag-startedTag)%(streamRows-startedTag)
+	}
+	co.Streams = streamTag + row*sched.Streams
+}
 
 // collCall is a collective call with its arguments checked, in bytes.
 type collCall struct {
@@ -56,7 +75,7 @@ func (c *Comm) blocking(k *collCall) error {
 	c.e.Lock()
 	co, err := c.collective(k)
 	if err == nil {
-		co.Tag = blockingTag
+		number(co, blockingTag)
 		err = c.e.RunCollective(co, k.in, k.out)
 	}
 	c.e.Unlock()
@@ -84,7 +103,7 @@ func (c *Comm) started(k *collCall, refused error) Request {
 // startHeld gives a collective its number and starts it. It unlocks.
 func (c *Comm) startHeld(co *engine.Collective, k *collCall) Request {
 	n := &c.plans.started
-	co.Tag = startedTag + *n
+	number(co, startedTag+*n)
 	if *n++; *n == preparedTag-startedTag {
 		*n = 0
 	}
@@ -107,7 +126,8 @@ func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 		return p
 	}
 	co := c.e.NewCollective(plan.graph, &c.co, c.collRanks(), nil)
-	co.Call, co.Tag = k.name, preparedTag+c.plans.prepared
+	co.Call = k.name
+	number(co, preparedTag+c.plans.prepared)
 	c.plans.prepared++
 	p.coll = &preparedColl{co: co, in: k.in, out: k.out}
 	return p
@@ -159,7 +179,7 @@ func reduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
 	c.e.Lock()
 	co, err := c.collective(k)
 	if err == nil {
-		co.Tag = blockingTag
+		number(co, blockingTag)
 		setReducer(co, op)
 		err = c.e.RunCollective(co, k.in, k.out)
 	}

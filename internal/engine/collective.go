@@ -40,6 +40,7 @@ type Collective struct {
 	Comm    *Comm   // whose context and rank its messages bear
 	Ranks   []int32 // rank in the world of each rank of the graph; nil: they are equal
 	Tag     int32
+	Streams int32 // stream n of the graph, but for the first, has the tag Streams+n
 	Reducer Reducer
 
 	e      *Engine
@@ -49,6 +50,7 @@ type Collective struct {
 	whole  *p2p.Xfer  // stands for all of it; nil while it does not run
 	bad    error      // what has gone wrong without stopping it
 	place  int        // in Engine.active
+	crowd  *crowd     // who has arrived, if the graph asks; else nil
 	pool   *CollectivePool
 	next   *Collective // in pool
 }
@@ -78,6 +80,9 @@ func (e *Engine) NewCollective(g *sched.Graph, c *Comm, ranks []int32, pool *Col
 	co := &Collective{Comm: c, Ranks: ranks, e: e, pool: pool, parts: make([]part, len(g.Ops))}
 	co.run.Graph, co.run.Port = g, co
 	co.waiter.Whole = co
+	if g.Ports > 0 {
+		co.gatherCrowd()
+	}
 	return co
 }
 
@@ -87,7 +92,7 @@ func (co *Collective) Active() bool { return co.whole != nil }
 // RunCollective runs a collective to its end. The lock is held.
 func (e *Engine) RunCollective(co *Collective, in, out []byte) error {
 	call, c := co.Call, co.Comm // co may serve again when it has ended
-	x := e.begin(co, in, out)
+	x := e.begin(co, in, out, true)
 	if !x.Done() {
 		e.waitOne(x, c, call)
 	}
@@ -99,7 +104,7 @@ func (e *Engine) RunCollective(co *Collective, in, out []byte) error {
 // StartCollective starts one. If it is over at once and well, the Op is zero. The
 // lock is held.
 func (e *Engine) StartCollective(co *Collective, in, out []byte) Op {
-	x := e.begin(co, in, out)
+	x := e.begin(co, in, out, false)
 	if !x.Done() && e.driver == nil {
 		// What the others have sent may be here already: a caller that goes on to
 		// compute then has one step less to do at the end.
@@ -112,10 +117,14 @@ func (e *Engine) StartCollective(co *Collective, in, out []byte) Op {
 	return Op{x, x.Handle()}
 }
 
-func (e *Engine) begin(co *Collective, in, out []byte) *p2p.Xfer {
+// begin starts a run; stays says that the caller will do nothing but wait for it.
+func (e *Engine) begin(co *Collective, in, out []byte, stays bool) *p2p.Xfer {
 	x := e.m.New()
 	x.Source, x.Tag, x.Ctx = Nobody, p2p.AnyTag, co.Comm.Ctx
 	co.whole, co.bad = x, nil
+	if co.crowd != nil {
+		co.crowd.reset(stays)
+	}
 	e.collectives++
 	co.place = len(e.active)
 	e.active = append(e.active, co)
@@ -130,6 +139,9 @@ func (e *Engine) begin(co *Collective, in, out []byte) *p2p.Xfer {
 
 // moved sees whether a run that went on has failed or ended.
 func (e *Engine) moved(co *Collective) {
+	if co.crowd != nil {
+		e.noteHeld(co)
+	}
 	if co.run.Err() != nil {
 		e.abandon(co)
 	}
@@ -149,21 +161,22 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 		p.link = l
 	}
 	var x *p2p.Xfer
+	tag := co.tag(op)
 	if op.Kind == sched.Send {
-		wr := e.m.SendOne(l, co.Comm.Ctx, co.Comm.Rank, co.Tag, b)
+		wr := e.m.SendOne(l, co.Comm.Ctx, co.Comm.Rank, tag, b)
 		if wr != nil && l.Open && len(l.Wait) == 0 {
 			if n, _ := l.QP.PostSend(wr[:]); n == 1 {
 				return true, nil
 			}
 		}
-		switch sent, tried := e.sendNow(l, co.Comm, co.Tag, b, wr); {
+		switch sent, tried := e.sendNow(l, co.Comm, tag, b, wr); {
 		case sent:
 			return true, nil
 		case tried:
 			x = e.adopt(l)
 		default:
 			x = e.m.New()
-			x.Link, x.Ctx, x.Source, x.Tag, x.Buf = l, co.Comm.Ctx, co.Comm.Rank, co.Tag, b
+			x.Link, x.Ctx, x.Source, x.Tag, x.Buf = l, co.Comm.Ctx, co.Comm.Rank, tag, b
 			e.m.Send(x)
 		}
 	} else {
@@ -171,19 +184,31 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 			return true, co.failure(op, e.failed)
 		}
 		x = e.m.New()
-		x.Link, x.Ctx, x.Source, x.Tag, x.Buf = l, co.Comm.Ctx, op.Peer, co.Tag, b
+		x.Link, x.Ctx, x.Source, x.Tag, x.Buf = l, co.Comm.Ctx, op.Peer, tag, b
 		e.m.Recv(x)
+		if co.crowd != nil {
+			co.tell(x)
+		}
 	}
 	if len(e.m.Out.WR) > 0 {
 		e.flush()
 	}
 	if x.Done() {
+		co.heard(op)
 		err := co.outcome(x, op)
 		e.m.Free(x)
 		return true, err
 	}
 	x.Owner, x.Part, p.x = &co.waiter, int32(id), x
 	return false, nil
+}
+
+// tag is the tag of a message: that of the collective, or of a stream.
+func (co *Collective) tag(op *sched.Op) int32 {
+	if op.Stream == 0 {
+		return co.Tag
+	}
+	return co.Streams + int32(op.Stream)
 }
 
 func (co *Collective) world(rank int32) int {
@@ -204,7 +229,9 @@ func (co *Collective) Reduce(_ *sched.Run, inout, in []byte) {
 func (e *Engine) partEnded(co *Collective, x *p2p.Xfer) {
 	id := int(x.Part)
 	co.parts[id].x = nil
-	err := co.outcome(x, &co.run.Graph.Ops[id])
+	op := &co.run.Graph.Ops[id]
+	co.heard(op)
+	err := co.outcome(x, op)
 	e.m.Free(x)
 	co.run.Ended(id, err)
 	e.moved(co)
@@ -268,6 +295,9 @@ func (e *Engine) over(co *Collective) {
 	x, err := co.whole, co.run.Err()
 	if err == nil {
 		err = co.bad
+	}
+	if co.crowd != nil {
+		e.noteOver(co)
 	}
 	e.giveBack(co.run.Mem[sched.Tmp])
 	co.run.Mem = [3][]byte{} // or it would keep the user's buffers alive

@@ -77,6 +77,9 @@ func (e *Engine) work(d *lane, n int) int {
 	if len(e.blocked) > 0 {
 		n += e.retry()
 	}
+	if e.held > 0 {
+		e.serveHeld()
+	}
 	if len(e.m.Out.Done) > 0 {
 		e.deliver()
 	}
@@ -86,9 +89,10 @@ func (e *Engine) work(d *lane, n int) int {
 	return n
 }
 
-// quiet tells whether there is nothing to post, to deliver or to try again.
+// quiet tells whether there is nothing to post, to deliver or to try again, and
+// nobody waits for somebody's arrival.
 func (e *Engine) quiet() bool {
-	return len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.blocked)|e.probers == 0
+	return len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.blocked)|e.probers|e.held == 0
 }
 
 // sendNow sends a message that needs no operation if it can: sent says that the

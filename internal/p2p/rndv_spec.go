@@ -60,12 +60,15 @@ func (rndvSpec) Probe(Key, *Link) []Range { return nil }
 // waits for a message that will come by rendezvous, by its own length, and if it
 // is certain which one that is. It may be called at any time while the receive
 // waits. Nothing depends on it.
-func (m *Machine) Offer(x *Xfer) {
+func (m *Machine) Offer(x *Xfer) { m.offer(x, false) }
+
+// offer is Offer; stays says that this rank does nothing but wait for the message.
+func (m *Machine) offer(x *Xfer, stays bool) {
 	l, e := x.Link, x.entry
 	if x.stage != stagePosted || l == nil || e.src == AnySource || e.tag == AnyTag || !l.Open || l.offered == maxOffers {
 		return
 	}
-	if from, offers := m.OffersFrom(l); !offers || len(x.Buf) < from {
+	if from, offers := m.offersFrom(l, stays); !offers || len(x.Buf) < from {
 		return
 	}
 	// The count must stay right until the message has come. A receive with a
@@ -108,8 +111,10 @@ func (m *Machine) Offer(x *Xfer) {
 
 // OffersFrom is the length of the shortest buffer that is offered on a link, and
 // whether any is.
-func (m *Machine) OffersFrom(l *Link) (int, bool) {
-	if m.habits.never || !l.Attr.Ops.Has(rdma.OpWrite) || m.cfg.Speculate == "" && l.Attr.RemoteCPU {
+func (m *Machine) OffersFrom(l *Link) (int, bool) { return m.offersFrom(l, false) }
+
+func (m *Machine) offersFrom(l *Link, stays bool) (int, bool) {
+	if m.habits.never || !l.Attr.Ops.Has(rdma.OpWrite) || m.cfg.Speculate == "" && l.Attr.RemoteCPU && !stays {
 		return 0, false // with RemoteCPU nothing would land while this rank computes
 	}
 	return max(l.eagerMax, 0) + 1, true

@@ -1,0 +1,31 @@
+package p2p
+
+// Who is there. A collective that serves first who has arrived (T2 6.4) needs no
+// message for it: a peer that offers a buffer for our next message of an envelope
+// has posted the receive for it, and a receive whose message has been announced has
+// a sender.
+
+// OfferStaying is Offer for a receive of a rank that does nothing but wait for it,
+// such as one in a blocking collective. It can offer its buffer over any device that
+// writes: what the device leaves to this rank's CPU is done at once.
+func (m *Machine) OfferStaying(x *Xfer) { m.offer(x, true) }
+
+// Awaits tells whether the peer has offered a buffer for our next message of an
+// envelope.
+func (l *Link) Awaits(ctx uint32, tag int32) bool {
+	if len(l.offers) == 0 {
+		return false
+	}
+	key := envelopeKey(ctx, tag)
+	for i := range l.offers {
+		if o := &l.offers[i]; o.key == key && o.skip == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Announced tells whether the message of a receive is under way or there.
+func (x *Xfer) Announced() bool {
+	return x.stage > stagePosted && x.stage != stageReady && x.stage != stageLeaving
+}
