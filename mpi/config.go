@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/muster-mpi/muster/internal/engine"
 )
 
 // Config sets what is worth setting. The zero value is right; every field can
@@ -90,6 +92,16 @@ type Config struct {
 	// network adapter after use, in case they are used again. Default
 	// 268435456; negative: none.
 	RegisterCache int64 `env:"MUSTER_REGISTER_CACHE"`
+	// Frequent says whether short messages are sent from the program's own buffer where a
+	// network adapter wants that registered: "auto" (once a buffer is used so often that
+	// registering it saves more copying than it costs), "always" (from the first use, for
+	// measuring) or "never" (always copied). Default auto. It has no effect on devices that
+	// can send from any memory; muster explain tells.
+	Frequent string `env:"MUSTER_FREQUENT"`
+	// Strict lets network iwarp behave as an adapter does: memory must be registered to be
+	// sent from or received into, and registering locks its pages. It is for tests and
+	// benchmarks of what saves registrations, and saves nothing itself. Default false.
+	Strict bool `env:"MUSTER_STRICT"`
 	// BufferedLimit is how many bytes Bsend may hold for messages that are not
 	// yet on their way. Default 67108864.
 	BufferedLimit int64 `env:"MUSTER_BUFFERED_LIMIT"`
@@ -190,6 +202,12 @@ func (c *Config) validate() error {
 	case "", "auto", "always", "never":
 	default:
 		return fmt.Errorf("mpi: Config.Speculate (MUSTER_SPECULATE) is %q; want auto, always or never", c.Speculate)
+	}
+	switch c.Frequent {
+	case "", "auto", engine.FrequentAlways, engine.FrequentNever:
+	default:
+		return fmt.Errorf("mpi: Config.Frequent (MUSTER_FREQUENT) is %q; want auto, always or never%s", c.Frequent,
+			didYouMean(c.Frequent, "auto", engine.FrequentAlways, engine.FrequentNever))
 	}
 	switch c.Progress {
 	case "", "polling", progressAsync:

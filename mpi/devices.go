@@ -132,7 +132,7 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 		}
 		return dev, nil
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections}
+	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict}
 	if cfg.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}

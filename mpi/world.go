@@ -174,7 +174,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	e, err := engine.New(ctx, engine.Config{
 		Client: client, Lanes: lanes, Crowded: crowded, InProcess: inProcess, Async: cfg.Progress == progressAsync,
 		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.Credit, Speculate: cfg.Speculate},
-		RegisterCache: cfg.RegisterCache, Rings: cfg.rings(),
+		RegisterCache: cfg.RegisterCache, Frequent: cfg.Frequent, Rings: cfg.rings(),
 		Spin: cfg.Spin, Yield: cfg.Yield, Timeout: cfg.StartTimeout,
 	})
 	if err != nil {

@@ -29,6 +29,8 @@ var deviceRows = []struct {
 	{"rd-rings", overIWARP("rd", "rings")},
 	{"hybrid-rings", overIWARP("hybrid", "rings")},
 	{"rc-few", overIWARP("rc", "few")},
+	{"rd-strict", append(overIWARP("rd", "srq"), "MUSTER_STRICT=true")},
+	{"rc-strict", append(overIWARP("rc", "srq"), "MUSTER_STRICT=true")},
 	{"ofi", []string{"MUSTER_NETWORK=ofi", "MUSTER_NO_SHARED_MEMORY=true"}},
 }
 

@@ -98,7 +98,7 @@ func explain(c *mpi.Comm) error {
 			"It stops for an envelope of which under 80 %% of the offers are used, and tries one now and then to see whether that has changed.\n", s.From)
 	}
 	fmt.Printf("Progress: %s\n", progressInWords(c))
-	return nil
+	return explainFrequent(c, peer)
 }
 
 func whyNoOffers(mode string) string {

@@ -1,0 +1,42 @@
+package main
+
+// The part of muster explain that tells which short messages are sent from the program's
+// own buffer: see mpi.Config.Frequent.
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/muster-mpi/muster/mpi"
+)
+
+func explainFrequent(c *mpi.Comm, peer int) error {
+	rows, _, err := mpi.FrequentUse(c, peer)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		why := "the device takes short messages from any memory, so that no copy is made that registering would save"
+		if os.Getenv("MUSTER_FREQUENT") == "never" {
+			why = "MUSTER_FREQUENT=never"
+		}
+		fmt.Printf("Buffers: none is registered for short messages: %s.\n", why)
+		return nil
+	}
+	fmt.Println("Buffers of short messages are copied, or registered if they are used so many times (measured on this device):")
+	fmt.Printf("%12s %12s  %11s %8s %8s  %8s %8s %10s\n", "from bytes", "to", "register ns", "copy", "look up", "Send", "Isend", "put, get")
+	for _, r := range rows {
+		fmt.Printf("%12d %12d  %11.0f %8.0f %8.0f  %8s %8s %10s\n", r.Lo, r.Hi, r.Register, r.Copy, r.Lookup,
+			timesOrNever(r.Send), timesOrNever(r.Isend), timesOrNever(r.OneSided))
+	}
+	fmt.Println("They are registered at a quarter of that. A send from the buffer ends when the device is done with it.")
+	return nil
+}
+
+func timesOrNever(n uint32) string {
+	if n == 0 {
+		return "never"
+	}
+	return strconv.FormatUint(uint64(n), 10)
+}
