@@ -77,14 +77,14 @@ func (q *pair) write(wr *rdma.SendWR, p *peer, number psn, f *flight) {
 	if m.refused {
 		h.flags |= flagRefused
 	}
-	if f.offset == 0 {
-		h.headLen = m.headLen
-	}
 	h.place = m.placeAt(int(f.offset))
 	p.receiver.write(q.dev.now, &h)
 	wr.Op, wr.Peer, wr.Flags = rdma.OpSend, p.id, 0
 	n := h.put(&wr.Head)
-	wr.HeadLen = uint16(n + copy(wr.Head[n:], m.head[:h.headLen]))
+	if f.offset == 0 {
+		n += copy(wr.Head[n:], m.head[:m.headLen])
+	}
+	wr.HeadLen = uint16(n)
 	wr.ID = sendSign | uint64(m.slot)
 	if m.refused || m.kind == kindRead {
 		wr.Body, wr.Flags = rdma.Mem{}, rdma.Inline

@@ -61,7 +61,6 @@ type simNode struct {
 	shelf    shelf
 	waiting  map[psn][]byte
 	sentNext byte // seed of the next message to send
-	doneNext byte // and of the next to be told of
 	wantNext byte // and of the next that should come
 	wantAt   int
 	finished int

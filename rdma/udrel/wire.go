@@ -12,8 +12,8 @@ import (
 //
 //	0  version and kind   4  number          8  want            12  left          16  held
 //	1  flags              of this packet     the next number     when it left,     of the packet
-//	2  length of the                         that is wanted      in µs             that a receipt
-//	   user's Head                           from the peer                         is for, with the
+//	2  0                                     that is wanted      in µs             that a receipt
+//	                                         from the peer                         is for, with the
 //	                                                                               time it was kept
 //
 // number is 0 and means nothing in a packet that is a receipt alone.
@@ -53,7 +53,6 @@ const (
 type header struct {
 	kind     kind
 	flags    uint8
-	headLen  uint8
 	number   psn
 	want     psn
 	left     stamp
@@ -73,7 +72,7 @@ type place struct {
 // put writes a header into the Head of a request and gives its length.
 func (h *header) put(head *[rdma.HeadMax]byte) int {
 	head[0], head[1] = version|byte(h.kind), h.flags
-	binary.BigEndian.PutUint16(head[2:], uint16(h.headLen))
+	head[2], head[3] = 0, 0
 	binary.BigEndian.PutUint32(head[4:], uint32(h.number))
 	binary.BigEndian.PutUint32(head[8:], uint32(h.want))
 	binary.BigEndian.PutUint32(head[12:], uint32(h.left))
@@ -99,11 +98,9 @@ func (h *header) parse(b []byte) bool {
 		return false
 	}
 	h.kind, h.flags = kind(b[0]&0x0f), b[1]
-	headLen := binary.BigEndian.Uint16(b[2:])
-	if h.kind == 0 || h.kind >= kinds || int(headLen) > len(b)-headerLen || headLen > longestHead {
+	if h.kind == 0 || h.kind >= kinds {
 		return false
 	}
-	h.headLen = uint8(headLen)
 	h.number = psn(binary.BigEndian.Uint32(b[4:]))
 	h.want = psn(binary.BigEndian.Uint32(b[8:]))
 	h.left = stamp(binary.BigEndian.Uint32(b[12:]))

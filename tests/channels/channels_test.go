@@ -78,6 +78,23 @@ func TestNothingIsLostWhereOnePacketInTwentyIs(t *testing.T) {
 	}
 }
 
+// The same with reliability above unreliable datagrams (T1 6.6.1).
+func TestNothingIsLostAboveUnreliableDatagrams(t *testing.T) {
+	j := build(t, lab.Config{Hosts: 2})
+	for _, h := range j.hosts.Hosts() {
+		if err := j.hosts.Loss(h, 0, 0.05); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := j.command(t, 2, []string{"MUSTER_CHANNEL=ud"}, "exchange", "-messages", "300").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if n := strings.Count(string(out), "has exchanged 300 messages"); n != 4 {
+		t.Errorf("%d of 4 ranks have exchanged all:\n%s", n, out)
+	}
+}
+
 func TestAHostThatIsCutOffForAWhileLosesNothing(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 2})
 	host := j.hosts.Hosts()[1]
