@@ -25,7 +25,7 @@ rdma/internal/capture
 rdma/shm            rdma
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
-rdma/rail           rdma
+rdma/rail           rdma rdma/internal/prompt
 rdma/rdmatest       rdma
 internal/regcache   rdma
 rdma/internal/prompt
@@ -40,8 +40,8 @@ internal/p2p        rdma internal/dtype
 internal/sched      internal/dtype
 internal/coll       internal/sched internal/dtype
 internal/nodecoll   internal/coll
-internal/engine     rdma prof internal/p2p internal/regcache internal/recvpool internal/pmi internal/sched
-internal/rma        rdma internal/engine internal/dtype
+internal/engine     rdma prof internal/p2p internal/regcache internal/recvpool internal/pmi internal/sched internal/rma
+internal/rma        internal/dtype
 internal/launch     internal/pmi
 internal/doctor     internal/launch rdma/ofi
 sim                 rdma internal/sched
@@ -63,7 +63,7 @@ cmd/muster          anything
 // they can be scripted, fuzzed, explored and simulated. They have no use for
 // these packages and functions; time comes in as an argument.
 var (
-	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/recvpool", "rdma/internal/ddp"}
+	pureFolders   = []string{"internal/p2p", "internal/dtype", "internal/sched", "internal/coll", "internal/rma", "internal/recvpool", "rdma/internal/ddp"}
 	impureImports = []string{"net", "os", "syscall", "sync", "math/rand", "runtime", "golang.org/x/sys"}
 	impureTime    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )

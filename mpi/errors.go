@@ -34,10 +34,18 @@ const (
 	ErrIntern      Class = 17 // the library or its transport failed
 	ErrPending     Class = 18
 	ErrInStatus    Class = 19
+	ErrDisp        Class = 26 // place in a window that cannot be
 	ErrNoMem       Class = 39
 	ErrProcAborted Class = 44 // a rank has died or left
+	ErrRMAAttach   Class = 47 // memory that cannot be attached, or is not
+	ErrRMARange    Class = 49 // memory outside of the window
+	ErrRMAShared   Class = 50 // memory that cannot be shared
+	ErrRMASync     Class = 51 // synchronisation missing, or at the wrong time
+	ErrRMAFlavor   Class = 52 // window that was made in another way
+	ErrSize        Class = 55 // size that cannot be
 	ErrUnsupported Class = 58
 	ErrTooLarge    Class = 59
+	ErrWin         Class = 60 // window cannot be used
 )
 
 var classNames = map[Class]string{
@@ -46,6 +54,8 @@ var classNames = map[Class]string{
 	ErrTopology: "topology", ErrDims: "dimensions",
 	ErrUnknown: "unknown error", ErrTruncate: "message truncated", ErrOther: "error", ErrIntern: "internal error",
 	ErrPending: "pending", ErrInStatus: "error in status", ErrNoMem: "out of memory", ErrProcAborted: "a rank is gone",
+	ErrDisp: "displacement", ErrRMAAttach: "attached memory", ErrRMARange: "outside of the window", ErrRMAShared: "shared memory",
+	ErrRMASync: "synchronisation of a window", ErrRMAFlavor: "kind of window", ErrSize: "size", ErrWin: "window",
 	ErrUnsupported: "unsupported", ErrTooLarge: "value too large",
 }
 

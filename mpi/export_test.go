@@ -70,3 +70,7 @@ func ProfileTo(w *World, out io.Writer) {
 		w.profile.text = out
 	}
 }
+
+// KeepWindowsApart has windows that are made from now on reached by the device and by
+// request, even where memory could be mapped. All ranks do the same.
+func KeepWindowsApart(c *Comm, apart bool) { c.w.windowsApart = apart }

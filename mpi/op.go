@@ -2,7 +2,10 @@ package mpi
 
 // Reduction operations (MPI-4.1 section 6.9).
 
-import "github.com/muster-mpi/muster/internal/dtype"
+import (
+	"github.com/muster-mpi/muster/internal/dtype"
+	"github.com/muster-mpi/muster/internal/rma"
+)
 
 // Op combines the contributions of ranks. For one of your own, set Name and
 // Combine, which sets inout[i] to in[i] ∘ inout[i] for all i, as MPI's user
@@ -20,7 +23,11 @@ type Op[T any] struct {
 	predefined combiner[T]
 }
 
-type combiner[T any] interface{ combine(inout, in []T) }
+type combiner[T any] interface {
+	combine(inout, in []T)
+	// code is its name in requests to other ranks.
+	code() rma.Op
+}
 
 // Apply sets inout[i] to in[i] ∘ inout[i] for all i (MPI_Reduce_local).
 func (o Op[T]) Apply(inout, in []T) {
@@ -105,3 +112,16 @@ func (bitOr[T]) combine(inout, in []T)       { dtype.BitOr(inout, in) }
 func (bitXor[T]) combine(inout, in []T)      { dtype.BitXor(inout, in) }
 func (minLoc[V]) combine(inout, in []Loc[V]) { dtype.MinLoc(inout, in) }
 func (maxLoc[V]) combine(inout, in []Loc[V]) { dtype.MaxLoc(inout, in) }
+
+func (sum[T]) code() rma.Op        { return rma.Op(dtype.OpSum) }
+func (prod[T]) code() rma.Op       { return rma.Op(dtype.OpProd) }
+func (minimum[T]) code() rma.Op    { return rma.Op(dtype.OpMin) }
+func (maximum[T]) code() rma.Op    { return rma.Op(dtype.OpMax) }
+func (logicalAnd[T]) code() rma.Op { return rma.Op(dtype.OpLogicalAnd) }
+func (logicalOr[T]) code() rma.Op  { return rma.Op(dtype.OpLogicalOr) }
+func (logicalXor[T]) code() rma.Op { return rma.Op(dtype.OpLogicalXor) }
+func (bitAnd[T]) code() rma.Op     { return rma.Op(dtype.OpBitAnd) }
+func (bitOr[T]) code() rma.Op      { return rma.Op(dtype.OpBitOr) }
+func (bitXor[T]) code() rma.Op     { return rma.Op(dtype.OpBitXor) }
+func (minLoc[V]) code() rma.Op     { return rma.Op(dtype.OpMinLoc) }
+func (maxLoc[V]) code() rma.Op     { return rma.Op(dtype.OpMaxLoc) }

@@ -38,6 +38,8 @@ type World struct {
 	profile   profile
 	gates     uint64 // barriers at the gate of the job
 	finalized atomic.Bool
+	// windowsApart keeps the memory of windows out of each other's reach, for tests.
+	windowsApart bool
 }
 
 // Main runs a rank: it joins the job, calls fn with the communicator of all

@@ -39,6 +39,9 @@ type deputy struct {
 	kick   chan struct{} // where it waits off duty, if it cannot do so in the device
 	gone   chan struct{} // closed at its end
 	futile int           // attempts in a row that got nowhere
+	// windows is how many of the rank's windows others may send requests to, at any
+	// time (onesided.go).
+	windows int
 }
 
 // DeputyStats counts what a deputy did.
@@ -91,7 +94,7 @@ func (e *Engine) leave(x *p2p.Xfer) {
 // noteLarge puts the deputy on duty for a large operation, and tells whether it must
 // be called.
 func (e *Engine) noteLarge(x *p2p.Xfer) bool {
-	if x.Done() || len(x.Buf) <= irecvPolls || x.Link != nil && !x.Link.Rendezvous(len(x.Buf)) {
+	if !e.cfg.Async || x.Done() || len(x.Buf) <= irecvPolls || x.Link != nil && !x.Link.Rendezvous(len(x.Buf)) {
 		return false
 	}
 	d := e.deputy
@@ -108,9 +111,12 @@ func (e *Engine) noteLarge(x *p2p.Xfer) bool {
 // over tells whether an operation has ended, and perhaps serves as another by now.
 func (o Op) over() bool { return o.stale() || o.x.Done() }
 
-// pending tells whether something large is under way. The newest is looked at first:
+// pending tells whether something large is under way, or a window open. The newest is looked at first:
 // it is the likeliest.
 func (d *deputy) pending() bool {
+	if d.windows > 0 {
+		return true
+	}
 	for n := len(d.open); n > 0; n-- {
 		if !d.open[n-1].over() {
 			d.open = d.open[:n]

@@ -6,6 +6,7 @@
 //	engine.go     what it is made of; start and end
 //	calls.go      send, receive, probe, cancel
 //	collective.go schedules of collectives over the same messages
+//	onesided.go   windows: memory of others, by the device or by request
 //	progress.go   poll, post, deliver
 //	lock.go       the lock
 //	wait.go       waiting: who drives, who sleeps, when to yield and park

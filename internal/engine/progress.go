@@ -221,7 +221,12 @@ func (e *Engine) deliver() {
 			continue
 		}
 		if w.Ready == nil {
-			e.partEnded(w.Whole.(*Collective), x)
+			switch whole := w.Whole.(type) {
+			case *Collective:
+				e.partEnded(whole, x)
+			case *Window:
+				whole.ended(x)
+			}
 			continue
 		}
 		if w.Pending--; w.Pending <= 0 {

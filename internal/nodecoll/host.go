@@ -12,6 +12,7 @@ type Host struct {
 	mu       sync.Mutex
 	last     uint64
 	segments map[uint64]segment
+	meetings map[MeetingKey]*Meeting // see memory.go
 }
 
 // NewHost makes an empty host.

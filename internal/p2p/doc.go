@@ -23,6 +23,7 @@
 //	rndv_put.go   RTS, CTS; the sender writes the data; FIN
 //	rndv_coop.go  RTS; both sides copy pieces of the data
 //	rndv_spec.go  RTR from a receiver that is early; the sender writes; FIN
+//	move.go       memory that is moved for a window
 //	habit.go      whether a receiver's RTRs are worth sending
 //	revoke.go     receives that are taken back, with or without an RTR
 //	wire.go       what the packets look like

@@ -78,6 +78,7 @@ const (
 	protoPut
 	protoCoop
 	protoSpec
+	protoMove // never in an RTS
 	protocolCount
 	protocolSlots = 8
 )
@@ -85,7 +86,7 @@ const (
 // protocols lists them; to add one, add it here.
 var protocols = [protocolCount]Protocol{
 	protoEager: eager{}, protoGet: rndvGet{}, protoPut: rndvPut{}, protoCoop: rndvCoop{},
-	protoSpec: rndvSpec{},
+	protoSpec: rndvSpec{}, protoMove: windowMove{},
 }
 
 // receiverNeeds is what a receiver's device must be able to do.

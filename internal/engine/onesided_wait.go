@@ -1,0 +1,232 @@
+package engine
+
+// Waiting for what a window has under way: Flush, the lock of a rank's memory, and
+// batches, which are waited for like sends and receives.
+
+import (
+	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/rma"
+)
+
+// NewBatch makes a call that can be waited for on its own. Its operations are
+// started with it, then Seal says that there are no more.
+func (e *Engine) NewBatch() *Batch { return &Batch{left: 1} }
+
+// Seal gives the operation that stands for a batch. If it has ended well, the Op is
+// zero.
+func (e *Engine) Seal(b *Batch) Op {
+	e.lock()
+	defer e.unlock()
+	if b.left--; b.left == 0 && b.err == nil {
+		return Op{}
+	}
+	b.x = e.m.New()
+	b.x.Source, b.x.Tag = Nobody, p2p.AnyTag
+	if b.left == 0 {
+		e.m.Refuse(b.x, b.err)
+	}
+	return Op{b.x, b.x.Handle()}
+}
+
+// part notes that an operation of a batch has ended.
+func (b *Batch) part(e *Engine, err error) {
+	if b.left--; b.err == nil {
+		b.err = err
+	}
+	if b.left == 0 && b.x != nil {
+		e.m.Refuse(b.x, b.err)
+	}
+}
+
+// Flush waits until all that was started at a rank has ended there; local: until the
+// buffers may be used again and what was asked for is here.
+func (w *Window) Flush(op string, rank int, local bool) error {
+	w.e.lock()
+	defer w.e.unlock()
+	w.confirm(rank, local)
+	return w.await(op, rank)
+}
+
+// confirm asks for an answer behind requests that had none. A request is copied when
+// it is sent, so locally it has ended.
+func (w *Window) confirm(rank int, local bool) {
+	if p := &w.peers[rank]; p.unconfirmed && !local {
+		p.unconfirmed = false
+		w.ask(rank, rma.Request{Kind: rma.Flush}, nil, nil, nil, nil)
+	}
+}
+
+// await waits until nothing is under way to a rank, and tells what went wrong.
+func (w *Window) await(op string, rank int) error {
+	p := &w.peers[rank]
+	if p.pending > 0 {
+		if err := w.e.awaitHeld(&w.comm, op, p.world, func() bool { return p.pending == 0 }); err != nil {
+			return err
+		}
+	}
+	err := p.err
+	p.err = nil
+	return err
+}
+
+// FlushAll is Flush for all ranks. rank is the first for which something went wrong.
+func (w *Window) FlushAll(op string, local bool) (rank int, err error) {
+	w.e.lock()
+	defer w.e.unlock()
+	for r := range w.peers {
+		w.confirm(r, local)
+	}
+	for r := range w.peers {
+		if err := w.await(op, r); err != nil {
+			return r, err
+		}
+	}
+	return 0, nil
+}
+
+// Lock locks the memory of a rank by request, and waits until it is granted.
+func (w *Window) Lock(op string, rank int, exclusive bool) error {
+	w.e.lock()
+	defer w.e.unlock()
+	w.askLock(rank, exclusive)
+	return w.await(op, rank)
+}
+
+func (w *Window) askLock(rank int, exclusive bool) {
+	kind := rma.LockShared
+	if exclusive {
+		kind = rma.LockExclusive
+	}
+	w.ask(rank, rma.Request{Kind: kind}, nil, nil, nil, nil)
+}
+
+// Unlock waits for what is under way, and gives the lock back.
+func (w *Window) Unlock(op string, rank int) error {
+	w.e.lock()
+	defer w.e.unlock()
+	err := w.await(op, rank)
+	w.giveUp(rank)
+	if uerr := w.await(op, rank); err == nil {
+		err = uerr
+	}
+	return err
+}
+
+// giveUp asks the target to release the lock. The answer is wanted only if it tells
+// about requests before it.
+func (w *Window) giveUp(rank int) {
+	if p := &w.peers[rank]; p.unconfirmed {
+		p.unconfirmed = false
+		w.ask(rank, rma.Request{Kind: rma.Unlock}, nil, nil, nil, nil)
+		return
+	}
+	w.send(rank, rma.Request{Kind: rma.Unlock}, nil, nil)
+}
+
+// LockAll locks the memory of all ranks, shared.
+func (w *Window) LockAll(op string) (rank int, err error) {
+	w.e.lock()
+	defer w.e.unlock()
+	for r := range w.peers {
+		w.askLock(r, false)
+	}
+	return w.awaitAll(op)
+}
+
+// UnlockAll waits for what is under way and gives all locks back.
+func (w *Window) UnlockAll(op string) (rank int, err error) {
+	w.e.lock()
+	defer w.e.unlock()
+	rank, err = w.awaitAll(op)
+	for r := range w.peers {
+		w.giveUp(r)
+	}
+	if r, uerr := w.awaitAll(op); err == nil {
+		rank, err = r, uerr
+	}
+	return rank, err
+}
+
+func (w *Window) awaitAll(op string) (rank int, err error) {
+	for r := range w.peers {
+		if rerr := w.await(op, r); err == nil && rerr != nil {
+			rank, err = r, rerr
+		}
+	}
+	return rank, err
+}
+
+// Attach and Detach add memory to a window and take it away.
+func (w *Window) Attach(mem []byte) uint64 {
+	w.e.lock()
+	defer w.e.unlock()
+	return w.target.Attach(mem)
+}
+
+// Detach is false if there is no such region.
+func (w *Window) Detach(region uint64) bool {
+	w.e.lock()
+	defer w.e.unlock()
+	return w.target.Detach(region)
+}
+
+// awaitHeld waits until over is true, which only something that a poll brings can
+// make it. peer is for the board. The lock is held on entry and on return.
+func (e *Engine) awaitHeld(c *Comm, op string, peer int, over func() bool) error {
+	e.relieve()
+	err := e.awaitDriving(c, op, peer, over)
+	e.handOver()
+	e.standIn()
+	return err
+}
+
+func (e *Engine) awaitDriving(c *Comm, op string, peer int, over func() bool) error {
+	shown := false
+	for tries := 0; !over(); tries++ {
+		if e.failed != nil {
+			return e.failed
+		}
+		if !e.parked && e.poll() > 0 {
+			tries = 0
+			continue
+		}
+		switch {
+		case tries < e.spin && e.mu.wanted.Load() == 0:
+		case tries < e.spin+e.yields:
+			if tries&63 == 0 {
+				e.watch()
+			}
+			e.unlock()
+			e.giveWay(tries)
+			e.lock()
+		default:
+			if !shown {
+				e.board.Waiting(e.rank, e.describeProbe(c, op, int32(peer), p2p.AnyTag))
+				shown = true
+			}
+			e.parkBeside()
+		}
+	}
+	if shown {
+		e.board.Running(e.rank)
+	}
+	return nil
+}
+
+// parkBeside sleeps until something has come, as the driver or beside one.
+func (e *Engine) parkBeside() {
+	w := e.getWaiter()
+	defer e.putWaiter(w)
+	e.relieve()
+	if e.driver != nil { // it wakes us when something has come
+		w.Pending = probing
+		e.probers++
+		e.sleep(w, nil)
+		e.probers--
+		return
+	}
+	e.driver = w
+	e.park()
+	e.watch()
+	e.driver = nil
+}

@@ -1,0 +1,54 @@
+package p2p
+
+// Memory that is moved for a window (MPI-4.1 chapter 12): one RDMA Write or Read
+// into or out of memory that the peer has told us of. There is no packet and nothing
+// to match, and the peer takes no part.
+//
+//	origin                target
+//	Move    ═════════════▶ RDMA Write, or ◀══ RDMA Read
+//	done: the bytes are where they should be
+
+import "github.com/muster-mpi/muster/rdma"
+
+type windowMove struct{}
+
+func (windowMove) Name() string { return "window" }
+
+// Probe never offers it: it carries no messages.
+func (windowMove) Probe(Key, *Link) []Range { return nil }
+
+func (windowMove) Begin(*Machine, *Xfer) {}
+
+// Move starts to write Buf to remote, or to read it from there. Buf and Link are
+// set; op is OpWrite or OpRead.
+func (m *Machine) Move(x *Xfer, op rdma.Op, remote, key uint64) {
+	l := x.Link
+	x.proto, x.total, x.Send = protoMove, len(x.Buf), op == rdma.OpWrite
+	if l.Err != nil {
+		m.fail(x, l.Err)
+		return
+	}
+	if l.Attr.LocalKeys && !m.register(x, x.Buf, 0, false) {
+		return
+	}
+	x.stage = stageMove
+	l.Stats.ByProtocol[protoMove]++
+	m.sizes.add(protoMove, len(x.Buf))
+	m.moveWith(rdma.Prompt, x, op, x.Buf, remote, key)
+}
+
+func (windowMove) Step(m *Machine, x *Xfer, ev Event) bool {
+	if ev.Kind != EvDone || x.stage != stageMove {
+		return false
+	}
+	m.release(x)
+	if ev.Status != rdma.StatusOK {
+		m.failed(x, ev.Status)
+		return true
+	}
+	x.Len = x.total
+	m.complete(x)
+	return true
+}
+
+func (windowMove) Abort(m *Machine, x *Xfer) { m.release(x) }

@@ -1,0 +1,124 @@
+package rma
+
+// What a request looks like: a header, then the data that it brings. All integers
+// are little-endian. It travels as a message of its own, so its length is known.
+//
+//	0     1   2        4       8       16     24        32
+//	kind  op  -        tag     region  offset length    | data, or compare and value
+//
+// Tag is that of the answer, 0 if none is wanted. An answer is the bytes that were
+// asked for, and a byte before them that says how it went.
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Kind is what a request asks for.
+type Kind uint8
+
+const (
+	Put           Kind = iota + 1
+	Get                // answer: the bytes
+	Accumulate         // by Op
+	GetAccumulate      // answer: the bytes as they were; then by Op
+	CompareSwap        // data: what is expected, what shall be; answer: what was
+	Flush              // answer: all requests before it have been served
+	LockShared         // answer: when it is granted
+	LockExclusive      // the same
+	Unlock             // answer, if wanted: all requests before it have been served
+	kindCount
+)
+
+var kindNames = [kindCount]string{"", "put", "get", "accumulate", "get-accumulate", "compare-and-swap", "flush", "lock shared", "lock exclusive", "unlock"}
+
+func (k Kind) String() string {
+	if k > 0 && k < kindCount {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("request %d", uint8(k))
+}
+
+// Request is a header.
+type Request struct {
+	Kind   Kind
+	Op     Op
+	Tag    int32
+	Region uint64 // which memory of the target: 0, or what Attach gave
+	Offset uint64 // bytes from its beginning
+	Length uint64 // bytes that are reached
+}
+
+// HeaderLen is the length of a header.
+const HeaderLen = 32
+
+// Encode writes a header.
+func (r *Request) Encode(b []byte) {
+	_ = b[HeaderLen-1]
+	b[0], b[1], b[2], b[3] = byte(r.Kind), byte(r.Op), 0, 0
+	binary.LittleEndian.PutUint32(b[4:], uint32(r.Tag))
+	binary.LittleEndian.PutUint64(b[8:], r.Region)
+	binary.LittleEndian.PutUint64(b[16:], r.Offset)
+	binary.LittleEndian.PutUint64(b[24:], r.Length)
+}
+
+// Decode reads a header and gives the data behind it. It is false for what no
+// version of ours sends.
+func (r *Request) Decode(b []byte) (data []byte, ok bool) {
+	if len(b) < HeaderLen {
+		return nil, false
+	}
+	r.Kind, r.Op = Kind(b[0]), Op(b[1])
+	r.Tag = int32(binary.LittleEndian.Uint32(b[4:]))
+	r.Region = binary.LittleEndian.Uint64(b[8:])
+	r.Offset = binary.LittleEndian.Uint64(b[16:])
+	r.Length = binary.LittleEndian.Uint64(b[24:])
+	data = b[HeaderLen:]
+	want := uint64(0)
+	switch r.Kind {
+	case Put, Accumulate, GetAccumulate:
+		want = r.Length
+		if r.Op == NoOp && r.Kind == GetAccumulate {
+			want = 0
+		}
+	case CompareSwap:
+		want = 2 * r.Length
+	case Get, Flush, LockShared, LockExclusive, Unlock:
+	default:
+		return nil, false
+	}
+	return data, r.Tag >= 0 && uint64(len(data)) == want && r.Length <= MaxPiece
+}
+
+// MaxPiece is the most that one request reaches: more is asked for in pieces, as
+// MPI promises nothing about more than an element (MPI-4.1 section 12.7.1).
+const MaxPiece = 8 << 10
+
+// RequestMax is the longest request, AnswerMax the longest answer.
+const (
+	RequestMax = HeaderLen + 2*MaxPiece
+	AnswerMax  = AnswerHead + MaxPiece
+)
+
+// AnswerHead is what comes before the bytes of an answer. It is as long as an
+// element may be aligned.
+const AnswerHead = 8
+
+// Outcome is how a request went.
+type Outcome uint8
+
+const (
+	Done        Outcome = iota
+	OutOfBounds         // no such memory at the target
+	BadOp               // the operation is not defined for its elements
+	NotLocked           // unlocked without a lock
+)
+
+var outcomeNames = [...]string{"done", "the target has no such memory", "the operation is not defined for the elements of the window", "the memory was not locked"}
+
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return "an outcome that this version does not know"
+}

@@ -1,0 +1,163 @@
+package rma
+
+// A rank's memory as others reach it by request.
+
+// Target is that memory and its lock.
+type Target struct {
+	Elements
+	// Locks is the lock of this rank's memory, if it is by request at all.
+	Locks   Lock
+	memory  []byte            // region 0
+	regions map[uint64][]byte // those that were attached
+	next    uint64
+	// faults is what went wrong with requests that wanted no answer, by origin: the next
+	// Flush or Unlock of that origin tells.
+	faults map[int32]Outcome
+	out    Answers
+}
+
+// Answers is what is to be sent, in order. The data is valid until the next request.
+type Answers struct {
+	List []Answer
+	data []byte
+}
+
+// Answer goes to a rank with a tag.
+type Answer struct {
+	To, Tag int32
+	Data    []byte // AnswerHead bytes, the first of which is the Outcome, and what was asked for
+}
+
+// NewTarget makes the target of a window over memory.
+func NewTarget(memory []byte, elements Elements) *Target {
+	return &Target{Elements: elements, memory: memory, next: 1, out: Answers{data: make([]byte, AnswerMax)}}
+}
+
+// Attach adds memory and gives its region's number, which is never used again.
+func (t *Target) Attach(memory []byte) uint64 {
+	if t.regions == nil {
+		t.regions = make(map[uint64][]byte)
+	}
+	id := t.next
+	t.next++
+	t.regions[id] = memory
+	return id
+}
+
+// Detach takes a region away. It is false if there is none.
+func (t *Target) Detach(id uint64) bool {
+	_, ok := t.regions[id]
+	delete(t.regions, id)
+	return ok
+}
+
+// Attached is the number of regions that were attached.
+func (t *Target) Attached() int { return len(t.regions) }
+
+// Serve does what a request asks for. It gives nil if the request is none of ours;
+// the result is valid until the next call.
+func (t *Target) Serve(from int32, request []byte) *Answers {
+	var r Request
+	data, ok := r.Decode(request)
+	if !ok {
+		return nil
+	}
+	t.out.List = t.out.List[:0]
+	switch r.Kind {
+	case LockShared, LockExclusive:
+		w := Waiting{Origin: from, Tag: r.Tag, Exclusive: r.Kind == LockExclusive}
+		if t.Locks.Request(w) {
+			t.answer(from, r.Tag, Done, nil)
+		}
+	case Unlock:
+		outcome := t.outcome(from, &r)
+		if !t.Locks.Release(func(w Waiting) { t.answer(w.Origin, w.Tag, Done, nil) }) {
+			outcome = NotLocked
+		}
+		t.answer(from, r.Tag, outcome, nil)
+	case Flush:
+		t.answer(from, r.Tag, t.outcome(from, &r), nil)
+	default:
+		t.reach(from, &r, data)
+	}
+	return &t.out
+}
+
+// outcome is how the requests of an origin went since it was last told.
+func (t *Target) outcome(from int32, r *Request) Outcome {
+	o := t.faults[from]
+	if r.Tag != 0 {
+		delete(t.faults, from)
+	}
+	return o
+}
+
+// reach is Serve for what reaches memory.
+func (t *Target) reach(from int32, r *Request, data []byte) {
+	mem := t.memory
+	if r.Region != 0 {
+		mem = t.regions[r.Region]
+	}
+	if r.Offset > uint64(len(mem)) || r.Length > uint64(len(mem))-r.Offset {
+		t.answer(from, r.Tag, OutOfBounds, nil)
+		return
+	}
+	mem = mem[r.Offset : r.Offset+r.Length]
+	outcome := Done
+	switch r.Kind {
+	case Put:
+		copy(mem, data)
+		t.answer(from, r.Tag, Done, nil)
+		return
+	case Get:
+		t.answer(from, r.Tag, Done, mem)
+		return
+	case Accumulate:
+		if !t.Combine(r.Op, mem, data) {
+			outcome = BadOp
+		}
+		t.answer(from, r.Tag, outcome, nil)
+		return
+	case GetAccumulate:
+		was := t.keep(mem)
+		if r.Op != NoOp && !t.Combine(r.Op, mem, data) {
+			outcome = BadOp
+		}
+		t.answer(from, r.Tag, outcome, was)
+	case CompareSwap:
+		was := t.keep(mem)
+		if string(mem) == string(data[:r.Length]) {
+			copy(mem, data[r.Length:])
+		}
+		t.answer(from, r.Tag, Done, was)
+	}
+}
+
+// keep copies memory as it is to where its answer is made.
+func (t *Target) keep(mem []byte) []byte {
+	was := t.out.data[AnswerHead : AnswerHead+len(mem)]
+	copy(was, mem)
+	return was
+}
+
+// answer adds an answer if one is wanted, else it notes what went wrong. Only one of a request has data.
+func (t *Target) answer(to, tag int32, outcome Outcome, data []byte) {
+	if tag == 0 {
+		if _, before := t.faults[to]; outcome != Done && !before {
+			if t.faults == nil {
+				t.faults = make(map[int32]Outcome)
+			}
+			t.faults[to] = outcome
+		}
+		return
+	}
+	b := t.out.data[:AnswerHead]
+	if len(data) > 0 {
+		b = t.out.data[:AnswerHead+len(data)]
+		copy(b[AnswerHead:], data) // onto itself if keep has made it
+	} else if outcome != Done || len(t.out.List) > 0 {
+		b = make([]byte, AnswerHead) // several answers, or a failure: rare
+	}
+	b[0] = byte(outcome)
+	t.out.List = append(t.out.List, Answer{to, tag, b})
+}

@@ -1,0 +1,143 @@
+package mpi
+
+// Accumulates (MPI-4.1 section 12.3.4): calls that read, change and write memory of
+// another rank so that no other accumulate comes between.
+
+import (
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/rma"
+)
+
+// Replace is for accumulates: the new value takes the place of the old one.
+func Replace[T Elem]() Op[T] {
+	return Op[T]{Name: "Replace", predefined: replace[T]{}, NonCommutative: true}
+}
+
+// NoOp is for accumulates: the old value stays. With it GetAccumulate and FetchAndOp
+// read without coming between other accumulates.
+func NoOp[T Elem]() Op[T] { return Op[T]{Name: "NoOp", predefined: noOp[T]{}, NonCommutative: true} }
+
+type (
+	replace[T Elem] struct{}
+	noOp[T Elem]    struct{}
+)
+
+func (replace[T]) combine(inout, in []T) { copy(inout, in) }
+func (noOp[T]) combine(inout, in []T)    {}
+func (replace[T]) code() rma.Op          { return rma.Replace }
+func (noOp[T]) code() rma.Op             { return rma.NoOp }
+
+// Accumulate combines each element of buf with one of target, from disp on. Each
+// element is changed at once, and accumulates of one rank to one place happen in the
+// order of the calls. The operation is a predefined one, Replace or NoOp.
+func (w *Win[T]) Accumulate(buf []T, target, disp int, op Op[T]) error {
+	return w.accumulate("Accumulate", buf, nil, target, disp, op, nil)
+}
+
+// GetAccumulate is Accumulate that also gives what was there before, in result, which
+// is as long as buf. With NoOp buf may be nil.
+func (w *Win[T]) GetAccumulate(buf, result []T, target, disp int, op Op[T]) error {
+	return w.getAccumulate("GetAccumulate", buf, result, target, disp, op, nil)
+}
+
+// FetchAndOp is GetAccumulate of one element. Result is set after a flush or the end
+// of the epoch, on memory in reach at once.
+func (w *Win[T]) FetchAndOp(value T, result *T, target, disp int, op Op[T]) error {
+	if w.control != nil && op.predefined != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) {
+		if to := w.direct[target]; uint(disp) < uint(len(to)) {
+			if fetchNative(&w.elements, &to[disp], &value, result, op.predefined.code()) {
+				return nil
+			}
+		}
+	}
+	return w.accumulate("FetchAndOp", []T{value}, sliceOf(result), target, disp, op, nil)
+}
+
+// CompareAndSwap puts value at disp of target if expected is there, and gives what was
+// there in result, as FetchAndOp does. Elements are compared bit by bit.
+func (w *Win[T]) CompareAndSwap(expected, value T, result *T, target, disp int) error {
+	const call = "CompareAndSwap"
+	if w.control != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) {
+		if to := w.direct[target]; uint(disp) < uint(len(to)) {
+			if swapNative(&w.elements, &to[disp], &expected, &value, result) {
+				return nil
+			}
+		}
+	}
+	region, offset, err := w.place(call, 1, target, disp)
+	if err != nil {
+		return err
+	}
+	a, b, was := rawBytes([]T{expected}), rawBytes([]T{value}), rawBytes(sliceOf(result))
+	if w.far != nil {
+		w.far.CompareSwap(target, region, offset, a, b, was)
+		return nil
+	}
+	return w.alone(call, target, func() {
+		mem := rawBytes(w.direct[target][disp : disp+1])
+		copy(was, mem)
+		if string(mem) == string(a) {
+			copy(mem, b)
+		}
+	})
+}
+
+// RAccumulate is Accumulate with a request, which ends when buf may be changed again.
+// The target must be locked.
+func (w *Win[T]) RAccumulate(buf []T, target, disp int, op Op[T]) Request {
+	return w.requested("RAccumulate", target, func(b *engine.Batch) error {
+		return w.accumulate("RAccumulate", buf, nil, target, disp, op, b)
+	})
+}
+
+// RGetAccumulate is GetAccumulate with a request, which ends when result is filled. The
+// target must be locked.
+func (w *Win[T]) RGetAccumulate(buf, result []T, target, disp int, op Op[T]) Request {
+	return w.requested("RGetAccumulate", target, func(b *engine.Batch) error {
+		return w.getAccumulate("RGetAccumulate", buf, result, target, disp, op, b)
+	})
+}
+
+func (w *Win[T]) getAccumulate(call string, buf, result []T, target, disp int, op Op[T], batch *engine.Batch) error {
+	_, read := op.predefined.(noOp[T])
+	if len(result) != len(buf) && !(read && buf == nil) {
+		return w.refuse(ErrCount, call, "%d elements to combine and room for %d results", len(buf), len(result))
+	}
+	if len(result) == 0 {
+		return nil
+	}
+	if read {
+		buf = nil
+	}
+	return w.accumulate(call, buf, result, target, disp, op, batch)
+}
+
+// accumulate is all of them. result is nil if it is not wanted.
+func (w *Win[T]) accumulate(call string, buf, result []T, target, disp int, op Op[T], batch *engine.Batch) error {
+	if op.predefined == nil {
+		return w.refuse(ErrOp, call, "operation %q is not a predefined one: the target could not know it (MPI-4.1 section 12.3.4)", op.Name)
+	}
+	code := op.predefined.code()
+	if code < rma.Replace && w.elements.Kernel(code) == nil {
+		return w.refuse(ErrOp, call, "operation %q is not defined for the elements of the window", op.Name)
+	}
+	n := max(len(buf), len(result))
+	region, offset, err := w.place(call, n, target, disp)
+	if err != nil {
+		return err
+	}
+	if w.far != nil {
+		w.far.Accumulate(target, region, offset, code, rawBytes(buf), rawBytes(result), w.elements.Size, batch)
+		return nil
+	}
+	to := w.direct[target][disp : disp+n]
+	if combineNative(&w.elements, to, buf, result, code) {
+		return nil
+	}
+	return w.alone(call, target, func() {
+		copy(result, to)
+		if buf != nil {
+			op.Apply(to, buf)
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package mpi
+
+// Accumulates on memory that all ranks of a window have in reach: instructions of the
+// processor, for numbers of 4 and 8 bytes. Everything that changes such elements goes
+// this way, so that no change is lost. Other elements are changed under a lock beside
+// the memory (window.alone).
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/muster-mpi/muster/internal/dtype"
+	"github.com/muster-mpi/muster/internal/rma"
+)
+
+const lineBytes = 64
+
+// control is the words of a rank, each on a cache line of its own. The zero control is
+// right.
+type control struct {
+	next    atomic.Uint32 // the next number that is drawn
+	_       [lineBytes - 4]byte
+	readers atomic.Uint32 // whose turn it is, if it reads
+	_       [lineBytes - 4]byte
+	writers atomic.Uint32 // whose turn it is, if it writes
+	_       [lineBytes - 4]byte
+	busy    atomic.Uint32 // 1 while an element is changed that is no word
+	_       [lineBytes - 4]byte
+}
+
+const controlBytes = int(unsafe.Sizeof(control{}))
+
+// controls views memory, which is aligned to 4 bytes, as the words of n ranks.
+func controls(b []byte, n int) []*control {
+	all := make([]*control, n)
+	for i := range all {
+		all[i] = (*control)(unsafe.Pointer(&b[i*controlBytes]))
+	}
+	return all
+}
+
+// sliceOf is a slice of one element that lies elsewhere.
+func sliceOf[T any](p *T) []T { return unsafe.Slice(p, 1) }
+
+// fetchNative changes one element. It is false if the processor cannot.
+func fetchNative[T any](e *rma.Elements, to, value, was *T, op rma.Op) bool {
+	if !e.Known {
+		return false
+	}
+	p, v, r := unsafe.Pointer(to), unsafe.Pointer(value), unsafe.Pointer(was)
+	switch e.Kind {
+	case dtype.Int64:
+		*(*int64)(r) = fetch64(p, *(*int64)(v), op)
+	case dtype.Uint64:
+		*(*uint64)(r) = fetch64(p, *(*uint64)(v), op)
+	case dtype.Int32:
+		*(*int32)(r) = fetch32(p, *(*int32)(v), op)
+	case dtype.Uint32:
+		*(*uint32)(r) = fetch32(p, *(*uint32)(v), op)
+	case dtype.Float64:
+		*(*float64)(r) = fetchFloat64(p, *(*float64)(v), op)
+	case dtype.Float32:
+		*(*float32)(r) = fetchFloat32(p, *(*float32)(v), op)
+	default:
+		return false
+	}
+	return true
+}
+
+// combineNative changes elements one after the other. in is nil with NoOp, was is nil
+// if nobody wants it.
+func combineNative[T any](e *rma.Elements, to, in, was []T, op rma.Op) bool {
+	var none, old T
+	if len(to) == 0 {
+		return true
+	}
+	for i := range to {
+		value := &none
+		if in != nil {
+			value = &in[i]
+		}
+		if !fetchNative(e, &to[i], value, &old, op) {
+			return false // at the first: it depends on the type alone
+		}
+		if was != nil {
+			was[i] = old
+		}
+	}
+	return true
+}
+
+// swapNative compares and swaps one element.
+func swapNative[T any](e *rma.Elements, to, expected, value, was *T) bool {
+	if !e.Known {
+		return false
+	}
+	p, a, b, r := unsafe.Pointer(to), unsafe.Pointer(expected), unsafe.Pointer(value), unsafe.Pointer(was)
+	switch e.Kind {
+	case dtype.Int64, dtype.Uint64, dtype.Float64:
+		old := *(*uint64)(a)
+		for !atomic.CompareAndSwapUint64((*uint64)(p), old, *(*uint64)(b)) {
+			if old = atomic.LoadUint64((*uint64)(p)); old != *(*uint64)(a) {
+				break
+			}
+		}
+		*(*uint64)(r) = old
+	case dtype.Int32, dtype.Uint32, dtype.Float32:
+		old := *(*uint32)(a)
+		for !atomic.CompareAndSwapUint32((*uint32)(p), old, *(*uint32)(b)) {
+			if old = atomic.LoadUint32((*uint32)(p)); old != *(*uint32)(a) {
+				break
+			}
+		}
+		*(*uint32)(r) = old
+	default:
+		return false
+	}
+	return true
+}
+
+func fetch64[N int64 | uint64](p unsafe.Pointer, v N, op rma.Op) N {
+	word := (*uint64)(p)
+	switch op {
+	case rma.Op(dtype.OpSum):
+		return N(atomic.AddUint64(word, uint64(v))) - v
+	case rma.Replace:
+		return N(atomic.SwapUint64(word, uint64(v)))
+	case rma.NoOp:
+		return N(atomic.LoadUint64(word))
+	}
+	for {
+		old := atomic.LoadUint64(word)
+		if atomic.CompareAndSwapUint64(word, old, uint64(integer(op, N(old), v))) {
+			return N(old)
+		}
+	}
+}
+
+func fetch32[N int32 | uint32](p unsafe.Pointer, v N, op rma.Op) N {
+	word := (*uint32)(p)
+	switch op {
+	case rma.Op(dtype.OpSum):
+		return N(atomic.AddUint32(word, uint32(v))) - v
+	case rma.Replace:
+		return N(atomic.SwapUint32(word, uint32(v)))
+	case rma.NoOp:
+		return N(atomic.LoadUint32(word))
+	}
+	for {
+		old := atomic.LoadUint32(word)
+		if atomic.CompareAndSwapUint32(word, old, uint32(integer(op, N(old), v))) {
+			return N(old)
+		}
+	}
+}
+
+func fetchFloat64(p unsafe.Pointer, v float64, op rma.Op) float64 {
+	word := (*uint64)(p)
+	for {
+		old := atomic.LoadUint64(word)
+		was := *(*float64)(unsafe.Pointer(&old))
+		is := real1(op, was, v)
+		if op == rma.NoOp || atomic.CompareAndSwapUint64(word, old, *(*uint64)(unsafe.Pointer(&is))) {
+			return was
+		}
+	}
+}
+
+func fetchFloat32(p unsafe.Pointer, v float32, op rma.Op) float32 {
+	word := (*uint32)(p)
+	for {
+		old := atomic.LoadUint32(word)
+		was := *(*float32)(unsafe.Pointer(&old))
+		is := real1(op, was, v)
+		if op == rma.NoOp || atomic.CompareAndSwapUint32(word, old, *(*uint32)(unsafe.Pointer(&is))) {
+			return was
+		}
+	}
+}
+
+// real1 is the reductions of package dtype for one number.
+func real1[N int32 | int64 | uint32 | uint64 | float32 | float64](op rma.Op, old, v N) N {
+	switch op {
+	case rma.Op(dtype.OpSum):
+		return old + v
+	case rma.Op(dtype.OpProd):
+		return old * v
+	case rma.Op(dtype.OpMin):
+		return min(old, v)
+	case rma.Op(dtype.OpMax):
+		return max(old, v)
+	case rma.Replace:
+		return v
+	}
+	return old
+}
+
+// integer is real1 with what only integers have.
+func integer[N int32 | int64 | uint32 | uint64](op rma.Op, old, v N) N {
+	truth := func(b bool) N {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	switch op {
+	case rma.Op(dtype.OpBitAnd):
+		return old & v
+	case rma.Op(dtype.OpBitOr):
+		return old | v
+	case rma.Op(dtype.OpBitXor):
+		return old ^ v
+	case rma.Op(dtype.OpLogicalAnd):
+		return truth(old != 0 && v != 0)
+	case rma.Op(dtype.OpLogicalOr):
+		return truth(old != 0 || v != 0)
+	case rma.Op(dtype.OpLogicalXor):
+		return truth((old != 0) != (v != 0))
+	}
+	return real1(op, old, v)
+}

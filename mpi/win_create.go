@@ -1,0 +1,312 @@
+package mpi
+
+// Making a window (MPI-4.1 section 12.2). All ranks take the same steps:
+//
+//	newWindow       a communicator of its own; how much memory has each rank?
+//	 ├ meetInProcess  ranks of one process show each other their memory
+//	 ├ mapTogether    ranks of a host map one piece of memory, if it is allocated
+//	 └ openFar        if not all have all in reach: register, and tell each other where
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"github.com/muster-mpi/muster/internal/dtype"
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/nodecoll"
+	"github.com/muster-mpi/muster/internal/rma"
+)
+
+// CreateWin makes a window over memory that each rank has; it may be of different
+// lengths, and nil. The memory must stay where it is until [Win.Free].
+//
+// Between processes of a host, puts and gets are copies by the kernel, and
+// accumulates and locks need the target's processor; with the memory of
+// [AllocateWin] neither is so. All ranks of c call it.
+func CreateWin[T Elem](c *Comm, mem []T) (*Win[T], error) {
+	return newWindow(c, overMemory, mem, len(mem))
+}
+
+// AllocateWin makes a window with memory for n elements, all zero. Ranks of a host
+// map each other's, so that puts, gets and accumulates are loads and stores there.
+// All ranks of c call it; n may differ.
+func AllocateWin[T Elem](c *Comm, n int) (*Win[T], error) {
+	return newWindow[T](c, allocated, nil, n)
+}
+
+// AllocateSharedWin is AllocateWin for ranks of one host, each of which may use the
+// memory of all others like its own: see [Win.Query]. Each rank's part begins on a
+// cache line of its own. Make c by SplitType with ByNode.
+func AllocateSharedWin[T Elem](c *Comm, n int) (*Win[T], error) {
+	return newWindow[T](c, shared, nil, n)
+}
+
+// CreateDynamicWin makes a window without memory; each rank adds and removes some by
+// [Win.Attach] and [Win.Detach] at any time. All of it is reached by requests, which
+// the target's progress serves.
+func CreateDynamicWin[T Elem](c *Comm) (*Win[T], error) {
+	return newWindow[T](c, dynamic, nil, 0)
+}
+
+func newWindow[T Elem](c *Comm, how flavour, mem []T, n int) (*Win[T], error) {
+	op := how.String()
+	if err := c.intra(op); err != nil {
+		return nil, err
+	}
+	size := sizeOf[T]()
+	var refused error
+	if err := admit[T](&c.w.types); err != nil {
+		refused = c.refuse(ErrType, op, "%w", err)
+	} else if n < 0 || size > 0 && n > maxAlloc/size {
+		refused = c.refuse(ErrSize, op, "memory for %d elements of %d bytes", n, size)
+	} else if size == 0 || size > rma.MaxPiece {
+		refused = c.refuse(ErrType, op, "elements of %d bytes; a window has elements of 1 to %d bytes", size, rma.MaxPiece)
+	}
+	d, err := c.Dup()
+	if err != nil {
+		return nil, err
+	}
+	d.SetName(c.name + ".win")
+	w := &Win[T]{window: window{c: d, name: d.name, flavour: how, epochs: rma.NewEpochs(c.size),
+		elements: elementsOf[T](), held: make([]bool, c.size)}}
+	lengths := make([]int64, c.size)
+	mine := int64(n)
+	if refused != nil {
+		mine = math.MinInt64
+	}
+	if err := allgather(d, op, []int64{mine}, lengths); err != nil {
+		return nil, err
+	}
+	for r, length := range lengths {
+		if length == math.MinInt64 { // a call that one rank cannot make is made by none
+			if refused == nil {
+				refused = c.refuse(ErrSize, op, "rank %d cannot take part: its own error tells why", r)
+			}
+			return nil, errors.Join(refused, d.Free())
+		}
+		w.lengths = append(w.lengths, int(length))
+	}
+	if err := w.reachAll(op, mem); err != nil {
+		for _, release := range w.release {
+			_ = release() // the first error tells more
+		}
+		return nil, errors.Join(err, d.Free())
+	}
+	if how == dynamic {
+		w.lengths = nil
+	}
+	return w, nil
+}
+
+// reachAll brings as much memory into reach as can be.
+func (w *Win[T]) reachAll(op string, mem []T) error {
+	c := w.c
+	w.direct, w.mem = make([][]T, c.size), mem
+	near := w.near()
+	if near == "" && w.flavour != dynamic {
+		var err error
+		switch {
+		case c.w.nodes != nil:
+			err = w.meetInProcess(op)
+		case w.flavour == overMemory && c.size == 1:
+			w.control = controls(make([]byte, controlBytes+lineBytes), 1)
+		case w.flavour != overMemory:
+			err = w.mapTogether(op)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if w.flavour == shared && w.control == nil {
+		if near == "" {
+			near = "they could not map one piece of memory"
+		}
+		return w.refuse(ErrRMAShared, op, "the ranks of %s do not share memory: %s; make a communicator by SplitType(mpi.ByNode, 0)", w.name, near)
+	}
+	if w.control == nil {
+		return w.openFar(op)
+	}
+	return nil
+}
+
+// near says why no rank of this window may share memory with others; "" if some may.
+func (w *window) near() string {
+	switch {
+	case w.c.w.cfg.NoSharedMemory:
+		return "MUSTER_NO_SHARED_MEMORY is set"
+	case w.c.w.windowsApart:
+		return "a test keeps them apart"
+	}
+	return ""
+}
+
+// onMyNode tells whether a rank is on this rank's host.
+func (w *window) onMyNode(rank int) bool {
+	return w.c.w.client.Node(w.c.world(rank)) == w.c.w.client.Node(w.c.world(w.c.rank))
+}
+
+// meetInProcess is for ranks that are goroutines of one process: all memory is in
+// reach, whoever has allocated it.
+func (w *Win[T]) meetInProcess(op string) error {
+	c := w.c
+	if w.flavour != overMemory {
+		w.mem = make([]T, w.lengths[c.rank])
+	}
+	key := nodecoll.MeetingKey{Number: c.ctx, First: c.world(0)}
+	m := c.w.nodes.Meet(key, c.rank, c.size, c.size*controlBytes, rawBytes(w.mem))
+	err := c.barrier(op)
+	c.w.nodes.Part(key)
+	if err != nil {
+		return err
+	}
+	for r := range w.direct {
+		w.direct[r] = elements[T](m.Memory[r])
+	}
+	w.control = controls(m.Common, c.size)
+	return nil
+}
+
+// mapTogether lets the ranks of each host map one piece of memory, which its first
+// rank makes. If one of them cannot, they all do without.
+func (w *Win[T]) mapTogether(op string) error {
+	c := w.c
+	size := sizeOf[T]()
+	var here []int // ranks of this host
+	total := nodecoll.MemoryHead
+	offsets := map[int]int{}
+	for r := range c.size {
+		if w.onMyNode(r) {
+			here = append(here, r)
+			offsets[r] = total
+			total += controlBytes
+		}
+	}
+	for _, r := range here {
+		total = (total + lineBytes - 1) &^ (lineBytes - 1)
+		offsets[r+c.size] = total
+		total += w.lengths[r] * size
+	}
+	const addressMax = 256
+	mine, all := make([]byte, addressMax), make([]byte, addressMax*c.size)
+	var m *nodecoll.Memory
+	var failed error
+	if here[0] == c.rank {
+		if m, failed = nodecoll.ShareMemory(total, c.w.cfg.NoMemfd); failed == nil {
+			copy(mine, m.Address)
+			w.release = append(w.release, m.Close)
+		}
+	}
+	if err := allgather(c, op, mine, all); err != nil {
+		return err
+	}
+	if here[0] != c.rank {
+		address := strings.TrimRight(string(all[here[0]*addressMax:][:addressMax]), "\x00")
+		if address == "" {
+			failed = errors.New("the first rank of the host could not make it")
+		} else if m, failed = nodecoll.FindMemory(address, total); failed == nil {
+			w.release = append(w.release, m.Close)
+		}
+	}
+	good := []int64{1}
+	if failed != nil {
+		good[0] = 0
+	}
+	goods := make([]int64, c.size)
+	if err := allgather(c, op, good, goods); err != nil {
+		return err
+	}
+	if m != nil {
+		m.Hide()
+	}
+	together := true
+	for _, r := range here {
+		together = together && goods[r] == 1
+	}
+	if !together {
+		return nil
+	}
+	var words []*control
+	for _, r := range here {
+		at := offsets[r+c.size]
+		w.direct[r] = elemsOf[T](m.Bytes[at:at+w.lengths[r]*size:at+w.lengths[r]*size], w.lengths[r])
+		words = append(words, controls(m.Bytes[offsets[r]:offsets[r]+controlBytes], 1)...)
+	}
+	w.mem = w.direct[c.rank]
+	if len(here) == c.size {
+		w.control = words
+	}
+	return nil
+}
+
+// openFar makes the rest reachable by devices and requests.
+func (w *Win[T]) openFar(op string) error {
+	c := w.c
+	if w.mem == nil && w.flavour == allocated && w.lengths[c.rank] > 0 {
+		m, err := mapMemory(w.lengths[c.rank] * sizeOf[T]())
+		if err != nil {
+			return w.refuse(ErrNoMem, op, "%w", err) // the others will learn of it when this rank leaves
+		}
+		w.release = append(w.release, func() error { return unmapMemory(m.whole) })
+		w.mem = elemsOf[T](m.used, w.lengths[c.rank])
+	}
+	if c.w.nodes == nil && runtime.GOMAXPROCS(0) < 2 {
+		runtime.GOMAXPROCS(2) // a place for who serves requests while the program computes
+	}
+	b := rawBytes(w.mem)
+	far, place, err := c.e.OpenWindow(c.pt, c.ranks, c.size, rma.NewTarget(b, w.elements), b)
+	if err != nil {
+		return c.failure(err, op, ProcNull, noTag, 0)
+	}
+	w.far = far
+	w.release = append([]func() error{far.Close}, w.release...) // before the memory goes
+	places := make([]engine.Place, c.size)
+	if err := allgather(c, op, []engine.Place{place}, places); err != nil {
+		return err
+	}
+	for r, p := range places {
+		far.Know(r, p)
+	}
+	if w.flavour != dynamic {
+		w.direct[c.rank] = w.mem
+	}
+	return nil
+}
+
+// elementsOf is what accumulates must know of T.
+func elementsOf[T Elem]() rma.Elements {
+	e := rma.Elements{Size: sizeOf[T]()}
+	t := reflect.TypeFor[T]()
+	kinds := map[reflect.Kind]dtype.Kind{
+		reflect.Int8: dtype.Int8, reflect.Int16: dtype.Int16, reflect.Int32: dtype.Int32, reflect.Int64: dtype.Int64,
+		reflect.Uint8: dtype.Uint8, reflect.Uint16: dtype.Uint16, reflect.Uint32: dtype.Uint32, reflect.Uint64: dtype.Uint64,
+		reflect.Float32: dtype.Float32, reflect.Float64: dtype.Float64,
+		reflect.Complex64: dtype.Complex64, reflect.Complex128: dtype.Complex128,
+	}
+	switch t.Kind() {
+	case reflect.Int:
+		kinds[reflect.Int] = dtype.Int32
+		if e.Size == 8 {
+			kinds[reflect.Int] = dtype.Int64
+		}
+	case reflect.Uint, reflect.Uintptr:
+		kinds[t.Kind()] = dtype.Uint32
+		if e.Size == 8 {
+			kinds[t.Kind()] = dtype.Uint64
+		}
+	case reflect.Struct:
+		switch t {
+		case reflect.TypeFor[Loc[int64]](), reflect.TypeFor[Loc[int]]():
+			e.Kind, e.Known = dtype.PairInt64Int64, true
+		case reflect.TypeFor[Loc[float32]]():
+			e.Kind, e.Known = dtype.PairFloat32Int64, true
+		case reflect.TypeFor[Loc[float64]]():
+			e.Kind, e.Known = dtype.PairFloat64Int64, true
+		}
+		return e
+	}
+	e.Kind, e.Known = kinds[t.Kind()]
+	return e
+}

@@ -1,0 +1,197 @@
+package mpi
+
+// Passive targets (MPI-4.1 sections 12.5.3, 12.5.4): locks and flushes. Where all
+// memory is in reach, a lock is three counters beside the memory: who comes draws a
+// number and waits for its turn. A reader lets the next reader in at once; a writer
+// waits until all before it have left. Nobody is overtaken, and the owner of the
+// memory takes no part. Else the target is asked (internal/rma/lock.go).
+
+import "time"
+
+// Lock locks the memory of target for this rank alone, or, if not exclusive, together
+// with others that share it. It returns when the lock is there. The target need not
+// call anything.
+func (w *Win[T]) Lock(target int, exclusive bool) error {
+	const op = "Lock"
+	if err := w.check(op, target); err != nil {
+		return err
+	}
+	if err := w.epochs.Lock(target); err != nil {
+		return w.refuse(ErrRMASync, op, "%w", err)
+	}
+	w.held[target] = exclusive
+	if err := w.lock(op, target, exclusive); err != nil {
+		_ = w.epochs.Unlock(target) // it was locked just now
+		return err
+	}
+	return nil
+}
+
+func (w *window) lock(op string, target int, exclusive bool) error {
+	if w.far != nil {
+		if err := w.far.Lock(op, target, exclusive); err != nil {
+			return w.failure(err, op, target)
+		}
+		return nil
+	}
+	k := w.control[target]
+	turn := &k.readers
+	if exclusive {
+		turn = &k.writers
+	}
+	mine := k.next.Add(1) - 1
+	if err := w.attend(op, target, func() bool { return turn.Load() == mine }); err != nil {
+		return err
+	}
+	if !exclusive {
+		k.readers.Add(1) // the next may come if it reads, too
+	}
+	return nil
+}
+
+// Unlock ends all that this rank has started at target, there, and gives the lock back.
+func (w *Win[T]) Unlock(target int) error {
+	const op = "Unlock"
+	if err := w.check(op, target); err != nil {
+		return err
+	}
+	if err := w.epochs.Unlock(target); err != nil {
+		return w.refuse(ErrRMASync, op, "%w", err)
+	}
+	if w.far != nil {
+		if err := w.far.Unlock(op, target); err != nil {
+			return w.failure(err, op, target)
+		}
+		return nil
+	}
+	w.unlock(target, w.held[target])
+	return nil
+}
+
+func (w *window) unlock(target int, exclusive bool) {
+	k := w.control[target]
+	if exclusive {
+		k.readers.Add(1)
+	}
+	k.writers.Add(1)
+}
+
+// LockAll shares the locks of all ranks.
+func (w *Win[T]) LockAll() error {
+	const op = "LockAll"
+	if err := w.check(op, w.c.rank); err != nil {
+		return err
+	}
+	if err := w.epochs.LockAll(); err != nil {
+		return w.refuse(ErrRMASync, op, "%w", err)
+	}
+	if w.far != nil {
+		if r, err := w.far.LockAll(op); err != nil {
+			return w.failure(err, op, r)
+		}
+		return nil
+	}
+	for r := range w.control {
+		if err := w.lock(op, r, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// UnlockAll ends all that this rank has started and gives the locks back.
+func (w *Win[T]) UnlockAll() error {
+	const op = "UnlockAll"
+	if err := w.check(op, w.c.rank); err != nil {
+		return err
+	}
+	if err := w.epochs.UnlockAll(); err != nil {
+		return w.refuse(ErrRMASync, op, "%w", err)
+	}
+	if w.far != nil {
+		if r, err := w.far.UnlockAll(op); err != nil {
+			return w.failure(err, op, r)
+		}
+		return nil
+	}
+	for r := range w.control {
+		w.unlock(r, false)
+	}
+	return nil
+}
+
+// Flush ends all that this rank has started at target, here and there. The target is
+// locked.
+func (w *Win[T]) Flush(target int) error { return w.flush("Flush", target, false) }
+
+// FlushLocal ends it here: buffers may be used again, and what was asked for has come.
+func (w *Win[T]) FlushLocal(target int) error { return w.flush("FlushLocal", target, true) }
+
+func (w *window) flush(op string, target int, local bool) error {
+	if uint(target) >= uint(len(w.held)) || w.freed || !w.epochs.Passive(target) {
+		if err := w.check(op, target); err != nil {
+			return err
+		}
+		return w.refuse(ErrRMASync, op, "rank %d is not locked: a flush is for Lock and LockAll", target)
+	}
+	if w.far != nil {
+		if err := w.far.Flush(op, target, local); err != nil {
+			return w.failure(err, op, target)
+		}
+	}
+	return nil // what is in reach was moved by the call itself
+}
+
+// FlushAll is Flush for all ranks.
+func (w *Win[T]) FlushAll() error { return w.flushEach("FlushAll", false) }
+
+// FlushLocalAll is FlushLocal for all ranks.
+func (w *Win[T]) FlushLocalAll() error { return w.flushEach("FlushLocalAll", true) }
+
+func (w *window) flushEach(op string, local bool) error {
+	if err := w.check(op, w.c.rank); err != nil {
+		return err
+	}
+	return w.flushAll(op, local)
+}
+
+func (w *window) flushAll(op string, local bool) error {
+	if w.far == nil {
+		return nil
+	}
+	if r, err := w.far.FlushAll(op, local); err != nil {
+		return w.failure(err, op, r)
+	}
+	return nil
+}
+
+// alone does something to the memory of a rank while no other accumulate does, for
+// elements that the processor cannot change at once.
+func (w *window) alone(op string, target int, do func()) error {
+	k := w.control[target]
+	if err := w.attend(op, target, func() bool { return k.busy.CompareAndSwap(0, 1) }); err != nil {
+		return err
+	}
+	do()
+	k.busy.Store(0)
+	return nil
+}
+
+// longestNap is how long a rank sleeps that has waited for a word for long.
+const longestNap = time.Millisecond
+
+// attend waits for a word in memory, and lets this rank's messages move meanwhile.
+func (w *window) attend(op string, target int, over func() bool) error {
+	nap := 20 * time.Microsecond
+	for n := 0; !over(); n++ {
+		sleepy, err := w.c.e.Attend(n)
+		if err != nil {
+			return w.failure(err, op, target)
+		}
+		if sleepy {
+			time.Sleep(nap)
+			nap = min(2*nap, longestNap)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package mpi
+
+// Put and Get (MPI-4.1 sections 12.3.2, 12.3.3), and the forms of them that give a
+// request (12.3.5).
+
+import "github.com/muster-mpi/muster/internal/engine"
+
+// Put writes buf into the memory of target, from element disp on. It may return
+// before that is done: see [Win].
+func (w *Win[T]) Put(buf []T, target, disp int) error {
+	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) {
+		if to := w.direct[target]; to != nil && uint(disp) <= uint(len(to)) && len(buf) <= len(to)-disp {
+			copy(to[disp:], buf)
+			return nil
+		}
+	}
+	return w.putFar("Put", buf, target, disp, nil)
+}
+
+// Get reads the memory of target, from element disp on, into buf. It may return
+// before that is done: see [Win].
+func (w *Win[T]) Get(buf []T, target, disp int) error {
+	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) {
+		if from := w.direct[target]; from != nil && uint(disp) <= uint(len(from)) && len(buf) <= len(from)-disp {
+			copy(buf, from[disp:])
+			return nil
+		}
+	}
+	return w.getFar("Get", buf, target, disp, nil)
+}
+
+func (w *Win[T]) putFar(op string, buf []T, target, disp int, batch *engine.Batch) error {
+	region, offset, err := w.place(op, len(buf), target, disp)
+	if err != nil {
+		return err
+	}
+	w.far.Put(target, region, offset, rawBytes(buf), batch)
+	return nil
+}
+
+func (w *Win[T]) getFar(op string, buf []T, target, disp int, batch *engine.Batch) error {
+	region, offset, err := w.place(op, len(buf), target, disp)
+	if err != nil {
+		return err
+	}
+	w.far.Get(target, region, offset, rawBytes(buf), batch)
+	return nil
+}
+
+// RPut is Put with a request, which ends when buf may be changed again. That the data
+// has arrived, only a flush tells. The target must be locked.
+func (w *Win[T]) RPut(buf []T, target, disp int) Request {
+	return w.requested("RPut", target, func(b *engine.Batch) error {
+		if b == nil {
+			return w.Put(buf, target, disp)
+		}
+		return w.putFar("RPut", buf, target, disp, b)
+	})
+}
+
+// RGet is Get with a request, which ends when buf is filled. The target must be locked.
+func (w *Win[T]) RGet(buf []T, target, disp int) Request {
+	return w.requested("RGet", target, func(b *engine.Batch) error {
+		if b == nil {
+			return w.Get(buf, target, disp)
+		}
+		return w.getFar("RGet", buf, target, disp, b)
+	})
+}
+
+// requested makes a call with a request. start gets a batch if the call may not be
+// over when it returns.
+func (w *Win[T]) requested(op string, target int, start func(*engine.Batch) error) Request {
+	if err := w.check(op, target); err != nil {
+		return w.c.refused(err)
+	}
+	if !w.epochs.Passive(target) {
+		return w.c.refused(w.refuse(ErrRMASync, op, "rank %d is not locked: requests are for Lock and LockAll", target))
+	}
+	if w.far == nil {
+		return w.c.refused(start(nil))
+	}
+	b := w.c.e.NewBatch()
+	if err := start(b); err != nil {
+		return w.c.refused(err)
+	}
+	return Request{c: w.c, op: w.c.e.Seal(b)}
+}

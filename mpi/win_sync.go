@@ -1,0 +1,203 @@
+package mpi
+
+// Synchronisation of active targets (MPI-4.1 sections 12.5.1, 12.5.2): fences, and
+// post-start-complete-wait, whose signals are empty messages of the window.
+
+import (
+	"sync/atomic"
+
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/p2p"
+)
+
+// Tags of the window's messages beside those of the engine.
+const (
+	postTag     = 1
+	completeTag = 2
+)
+
+// Fence ends what all ranks have started and begins the next epoch, in which every
+// rank may reach every other. All ranks call it.
+func (w *Win[T]) Fence() error { return w.fence("Fence", false) }
+
+// FenceEnd is the last Fence: no epoch follows it.
+func (w *Win[T]) FenceEnd() error { return w.fence("FenceEnd", true) }
+
+func (w *window) fence(op string, last bool) error {
+	if err := w.check(op, w.c.rank); err != nil {
+		return err
+	}
+	if err := w.epochs.Fence(last); err != nil {
+		return w.refuse(ErrRMASync, op, "%w", err)
+	}
+	failed := w.flushAll(op, false)
+	// A rank that has failed goes to the barrier all the same, or the others would wait.
+	if err := w.c.barrier(op); err != nil {
+		return err
+	}
+	return failed
+}
+
+// Post lets the ranks of a group reach this rank's memory. It does not wait.
+func (w *Win[T]) Post(origins *Group) error {
+	const op = "Post"
+	ranks, err := w.members(op, origins)
+	if err != nil {
+		return err
+	}
+	if err := w.epochs.Post(ranks); err != nil {
+		return w.refuse(ErrRMASync, op, "%w", err)
+	}
+	for _, r := range ranks {
+		w.signal(r, postTag)
+	}
+	return nil
+}
+
+// Start begins an epoch in which this rank reaches those of a group. It waits until
+// they have called Post.
+func (w *Win[T]) Start(targets *Group) error {
+	const op = "Start"
+	ranks, err := w.members(op, targets)
+	if err != nil {
+		return err
+	}
+	if err := w.epochs.Start(ranks); err != nil {
+		return w.refuse(ErrRMASync, op, "%w", err)
+	}
+	for _, r := range ranks {
+		if _, err := w.c.e.Recv(&w.c.pt, op, w.c.world(r), int32(r), postTag, nil); err != nil {
+			return w.failure(err, op, r)
+		}
+	}
+	return nil
+}
+
+// Complete ends what was begun by Start. All that this rank has started has ended then.
+func (w *Win[T]) Complete() error {
+	const op = "Complete"
+	if err := w.check(op, w.c.rank); err != nil {
+		return err
+	}
+	ranks, err := w.epochs.Complete()
+	if err != nil {
+		return w.refuse(ErrRMASync, op, "%w", err)
+	}
+	var failed error
+	for _, r := range ranks {
+		if w.far != nil {
+			if err := w.far.Flush(op, r, false); err != nil && failed == nil {
+				failed = w.failure(err, op, r)
+			}
+		}
+		w.signal(r, completeTag)
+	}
+	return failed
+}
+
+// Wait waits until all ranks of the group of Post have called Complete.
+func (w *Win[T]) Wait() error {
+	const op = "Win.Wait"
+	if err := w.awaitOrigins(op); err != nil {
+		return err
+	}
+	var failed error
+	for _, o := range w.ends {
+		if _, err := w.c.e.Wait(engine.NoContext, &w.c.pt, op, o); err != nil && failed == nil {
+			failed = w.failure(err, op, ProcNull)
+		}
+	}
+	w.exposed()
+	if err := w.signalled(op); failed == nil {
+		failed = err
+	}
+	return failed
+}
+
+// Test is Wait that does not wait: it tells whether the epoch has ended.
+func (w *Win[T]) Test() (bool, error) {
+	const op = "Win.Test"
+	if err := w.awaitOrigins(op); err != nil {
+		return false, err
+	}
+	w.c.e.Progress()
+	for _, o := range w.ends {
+		if !w.c.e.Done(o) {
+			return false, nil
+		}
+	}
+	return true, w.Wait()
+}
+
+// awaitOrigins posts the receives for the ends of an exposure epoch, once.
+func (w *window) awaitOrigins(op string) error {
+	if err := w.check(op, w.c.rank); err != nil {
+		return err
+	}
+	ranks, open := w.epochs.Exposed()
+	if !open {
+		return w.refuse(ErrRMASync, op, "no epoch was begun by Post")
+	}
+	if w.awaiting {
+		return nil
+	}
+	w.awaiting = true
+	for _, r := range ranks {
+		w.ends = append(w.ends, w.c.e.Irecv(&w.c.pt, w.c.world(r), int32(r), completeTag, nil))
+	}
+	return nil
+}
+
+// exposed ends an exposure epoch.
+func (w *window) exposed() {
+	w.ends, w.awaiting = w.ends[:0], false
+	w.epochs.Waited()
+}
+
+// signal sends an empty message. It does not wait: that the other rank takes it may
+// depend on what this one does next.
+func (w *window) signal(rank int, tag int32) {
+	if o := w.c.e.Isend(&w.c.pt, w.c.world(rank), tag, nil, p2p.Standard); o.Active() {
+		w.posts = append(w.posts, o)
+	}
+}
+
+// signalled waits for signals that have not left yet.
+func (w *window) signalled(op string) (failed error) {
+	for _, o := range w.posts {
+		if _, err := w.c.e.Wait(engine.NoContext, &w.c.pt, op, o); err != nil && failed == nil {
+			failed = w.failure(err, op, ProcNull)
+		}
+	}
+	w.posts = w.posts[:0]
+	return failed
+}
+
+// members is the ranks of a group in the window.
+func (w *window) members(op string, g *Group) ([]int, error) {
+	if err := w.check(op, w.c.rank); err != nil {
+		return nil, err
+	}
+	if g == nil {
+		return nil, w.refuse(ErrGroup, op, "the group is nil")
+	}
+	ranks := make([]int, g.Size())
+	mine := w.c.peers()
+	for i := range ranks {
+		if ranks[i] = mine.indexOf(g.world(i)); ranks[i] < 0 {
+			return nil, w.refuse(ErrGroup, op, "rank %d of the group (rank %d of the world) is not in %s", i, g.world(i), w.name)
+		}
+	}
+	return ranks, nil
+}
+
+// Sync orders what this rank has done to memory with what it does next (MPI_Win_sync):
+// for windows whose memory it reads and writes itself while others reach it.
+func (w *Win[T]) Sync() error {
+	if err := w.check("Sync", w.c.rank); err != nil {
+		return err
+	}
+	var fence atomic.Uint32
+	fence.Add(1) // a full barrier, to the processor and to the compiler
+	return nil
+}
