@@ -133,7 +133,13 @@ func figureOf(f SkewFigure, calls, first []callTimes) SkewFigure {
 // Results are the figures one by one. The bound explains the mean.
 func (f SkewFigure) Results() []Result {
 	f.Bound.Beside = true
-	return []Result{f.Mean, f.Bound, f.Tail}
+	by := f.Mean
+	by.Metric, by.Unit, by.Beside = by.Metric+"-by-bound", "ratio", true
+	if by.Value = 0; f.Bound.Value > 0 {
+		by.Value = f.Mean.Value / f.Bound.Value
+	}
+	by.Min, by.P50, by.P99 = by.Value, by.Value, by.Value
+	return []Result{f.Mean, f.Bound, by, f.Tail}
 }
 
 // AwaitsAll tells whether every rank needs something of every other, so that nobody can

@@ -43,7 +43,7 @@ type SkewParams struct {
 }
 
 const (
-	fewestCalls, mostCalls = 10, 1000
+	fewestCalls, mostCalls = 5, 1000
 	skewPings              = 30
 	// shortestSleep: what is shorter takes the kernel longer to arrange.
 	shortestSleep = 100 * time.Microsecond

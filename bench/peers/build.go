@@ -15,7 +15,10 @@ import (
 )
 
 // binaries are the programs that can be built.
-type binaries struct{ openMPI, mpich, bare, muster, musterOFI string }
+type binaries struct {
+	openMPI, mpich, bare, muster, musterOFI string
+	onHost                                  string // the script that runs a command on a host
+}
 
 // program is one of them.
 type program int
@@ -88,6 +91,7 @@ func build(ctx context.Context, root string, needed []program) (binaries, error)
 		bare:      filepath.Join(here, "bin", "ofi_bare"),
 		muster:    filepath.Join(root, "bin", "muster"),
 		musterOFI: filepath.Join(root, "bin", "muster-ofi"),
+		onHost:    filepath.Join(here, "loops", "onhost.sh"),
 	}
 	if err := os.MkdirAll(filepath.Join(here, "bin"), 0o755); err != nil {
 		return bin, err
@@ -118,7 +122,7 @@ func buildPeer(ctx context.Context, root, compiler, out string) error {
 		return fmt.Errorf("%s is not installed; on Debian: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev", compiler)
 	}
 	// The last flag: gcc takes MPICH's MPI_STATUSES_IGNORE for an array.
-	return tool(ctx, root, nil, compiler, "-O2", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-o", out, "bench/peers/loops/peers.c", "bench/peers/loops/rendezvous.c", "bench/peers/loops/collective.c", "-lpthread", "-lm")
+	return tool(ctx, root, nil, compiler, "-O2", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-o", out, "bench/peers/loops/peers.c", "bench/peers/loops/rendezvous.c", "bench/peers/loops/collective.c", "bench/peers/loops/skew.c", "-lpthread", "-lm")
 }
 
 func buildBare(ctx context.Context, root, out string) error {
@@ -165,7 +169,7 @@ func (g *group) versions(all map[contender]string) string {
 	for _, c := range g.peers {
 		used = append(used, all[c])
 	}
-	if g.over != sharedMemory && !slices.Contains(g.peers, bare) {
+	if g.over != sharedMemory && g.channel == "" && !slices.Contains(g.peers, bare) {
 		used = append(used, all[bare])
 	}
 	return strings.Join(used, ", ")

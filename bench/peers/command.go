@@ -16,46 +16,83 @@ type command struct {
 // place is where the hosts of a group are.
 type place struct {
 	hosts []string
+	rails int    // that each has
 	rsh   string // the command that runs another one on a host
+	// onHost is the same as a script that passes for ssh.
+	onHost string
 }
 
 // command of a contender. Two ranks are bound one to a core; more than that
-// share the cores.
+// share the cores. Ranks on hosts of a lab are not bound: every host would begin with
+// the first core.
 func (g *group) command(c contender, bin binaries, at place) command {
 	switch c {
 	case openMPI:
-		return g.openMPI(bin)
+		return g.openMPI(bin, at)
 	case mpich:
-		return g.mpich(bin)
+		return g.mpich(bin, at)
 	case bare: // it makes and binds its two processes itself
 		return command{argv: append([]string{bin.bare}, strings.Fields(g.args)...)}
 	}
 	return g.muster(bin, at)
 }
 
-func (g *group) openMPI(bin binaries) command {
+// slots are the hosts with the number of ranks on each.
+func (at place) slots(ranks int) string {
+	slots := make([]string, len(at.hosts))
+	for i, h := range at.hosts {
+		slots[i] = fmt.Sprintf("%s:%d", h, ranks/len(at.hosts))
+	}
+	return strings.Join(slots, ",")
+}
+
+// interfaces of a host: eth0, eth1 and so on, one for each rail.
+func (at place) interfaces() string {
+	names := make([]string, at.rails)
+	for r := range names {
+		names[r] = fmt.Sprintf("eth%d", r)
+	}
+	return strings.Join(names, ",")
+}
+
+func (g *group) openMPI(bin binaries, at place) command {
 	// Its messaging layer that has no fabric in mind, over one transport.
 	argv := []string{"mpirun.openmpi", "-n", strconv.Itoa(g.ranks), "--mca", "pml", "ob1"}
-	if g.over == network {
+	switch g.over {
+	case network:
 		argv = append(argv, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
-	} else {
+	case hosts:
+		// The launcher itself must be on a host: the machine has no cable to them.
+		argv = append([]string{at.onHost, at.hosts[0]}, argv...)
+		argv = append(argv, "--host", at.slots(g.ranks), "--mca", "plm_rsh_agent", at.onHost, "--mca", "oob_tcp_if_include", "eth0",
+			"--mca", "btl", "vader,tcp,self", "--mca", "btl_tcp_if_include", at.interfaces())
+	default:
 		argv = append(argv, "--mca", "btl", "vader,self")
 	}
-	if g.ranks == 2 {
+	switch {
+	case g.ranks == 2 && g.over == hosts:
+		argv = append(argv, "--bind-to", "none")
+	case g.ranks == 2:
 		argv = append(argv, "--bind-to", "core")
-	} else {
+	default:
 		// Ranks that share cores must be told to yield.
 		argv = append(argv, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
 	}
 	return command{argv: append(append(argv, bin.openMPI), strings.Fields(g.args)...)}
 }
 
-func (g *group) mpich(bin binaries) command {
+func (g *group) mpich(bin binaries, at place) command {
 	cmd := command{argv: []string{"mpiexec.hydra", "-n", strconv.Itoa(g.ranks)}}
-	if g.over == network {
+	switch g.over {
+	case network:
 		cmd.env = []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=self,tcp", "UCX_NET_DEVICES=lo"}
+	case hosts:
+		// UCX would find that the hosts are one machine and use its memory.
+		cmd.env = []string{"UCX_TLS=self,tcp", "UCX_NET_DEVICES=" + at.interfaces()}
+		cmd.argv = append([]string{at.onHost, at.hosts[0]}, cmd.argv...)
+		cmd.argv = append(cmd.argv, "-hosts", at.slots(g.ranks), "-launcher", "ssh", "-launcher-exec", at.onHost, "-iface", "eth0")
 	}
-	if g.ranks == 2 {
+	if g.ranks == 2 && g.over != hosts {
 		cmd.argv = append(cmd.argv, "-bind-to", "core")
 	}
 	cmd.argv = append(append(cmd.argv, bin.mpich), strings.Fields(g.args)...)
@@ -68,6 +105,9 @@ func (g *group) muster(bin binaries, at place) command {
 	switch {
 	case g.over == sharedMemory:
 		program = bin.muster
+	case g.over == hosts && g.channel != "":
+		program = bin.muster
+		cmd.env = []string{"MUSTER_NETWORK=iwarp", "MUSTER_CHANNEL=" + g.channel}
 	case g.channel != "":
 		program = bin.muster
 		cmd.env = []string{"MUSTER_NETWORK=iwarp", "MUSTER_CHANNEL=" + g.channel, "MUSTER_INTERFACE=lo", "MUSTER_NO_SHARED_MEMORY=1"}
@@ -77,15 +117,11 @@ func (g *group) muster(bin binaries, at place) command {
 		cmd.env = []string{"MUSTER_NETWORK=ofi:net"}
 	}
 	cmd.argv = []string{program, "run", "-n", strconv.Itoa(g.ranks)}
-	if g.ranks == 2 {
+	switch {
+	case g.over == hosts:
+		cmd.argv = append(cmd.argv, "--bind", "none", "--hosts", at.slots(g.ranks), "--rsh", at.rsh)
+	case g.ranks == 2:
 		cmd.argv = append(cmd.argv, "--bind", "core")
-	}
-	if g.over == hosts {
-		slots := make([]string, len(at.hosts))
-		for i, h := range at.hosts {
-			slots[i] = fmt.Sprintf("%s:%d", h, g.ranks/len(at.hosts))
-		}
-		cmd.argv = append(cmd.argv, "--hosts", strings.Join(slots, ","), "--rsh", at.rsh)
 	}
 	now := strconv.FormatFloat(float64(time.Now().UnixMicro())/1e6, 'f', 6, 64)
 	ours := strings.ReplaceAll(g.ours, "{now}", now)

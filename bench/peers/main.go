@@ -11,7 +11,7 @@
 // may have changed by the next. Every run is bounded in time; one that hangs is
 // killed and counted.
 //
-// The files: plan.go, plan_overlap.go and plan_coll.go say what is measured and what it must show; build.go makes
+// The files: plan.go and the other plan_*.go say what is measured and what it must show; build.go makes
 // the programs and command.go their commands; quiet.go and hop.go look at the
 // machine; run.go runs one command; summary.go makes medians and ratios;
 // report.go prints them.
@@ -112,12 +112,12 @@ func measure(ctx context.Context, o options) error {
 func measureGroup(ctx context.Context, g *group, o options, cpus []int, bin binaries) (s summary, err error) {
 	var at place
 	if g.over == hosts {
-		l, err := lab.Up(lab.Config{Hosts: g.hosts, Prefix: "peers"})
+		l, err := lab.Up(lab.Config{Hosts: g.hosts, Rails: g.rails, Rate: g.rate, Prefix: "peers"})
 		if err != nil {
 			return s, err
 		}
 		defer func() { err = errors.Join(err, l.Down()) }()
-		at = place{hosts: l.Hosts(), rsh: l.Rsh()}
+		at = place{hosts: l.Hosts(), rails: max(g.rails, 1), rsh: l.Rsh(), onHost: bin.onHost}
 	}
 	runs := newRuns(g, o)
 	for round := range o.rounds {

@@ -79,7 +79,7 @@ func TestFiguresFromWhatIsPrinted(t *testing.T) {
 
 func TestEveryLineHasACommandAndABound(t *testing.T) {
 	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", muster: "muster", musterOFI: "muster-ofi"}
-	at := place{hosts: []string{"a", "b", "c", "d"}, rsh: "run-on {host}"}
+	at := place{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
 	for _, g := range plan() {
 		if len(g.lines) == 0 || g.scale == 0 || g.shown == "" || (unitFactors[g.unit] == nil && !g.wallClock) {
 			t.Errorf("the group %s is incomplete", g.name)
@@ -92,8 +92,8 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 			if !strings.Contains(argv, fmt.Sprintf("-n %d ", g.ranks)) {
 				t.Errorf("%s of %s does not start %d ranks: %s", g.name, c, g.ranks, argv)
 			}
-			if bound := strings.Contains(argv, "bind-to core") || strings.Contains(argv, "--bind core"); bound != (g.ranks == 2) {
-				t.Errorf("%s of %s: two ranks are bound to cores, more are not: %s", g.name, c, argv)
+			if bound := strings.Contains(argv, "bind-to core") || strings.Contains(argv, "--bind core"); bound != (g.ranks == 2 && g.over != hosts) {
+				t.Errorf("%s of %s: two ranks of a machine are bound to cores, more are not: %s", g.name, c, argv)
 			}
 		}
 		for _, l := range g.lines {
@@ -109,7 +109,7 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 
 func TestContendersOnTheNetworkDoNotMeetInSharedMemory(t *testing.T) {
 	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", muster: "muster", musterOFI: "muster-ofi"}
-	at := place{hosts: []string{"a", "b", "c", "d"}, rsh: "run-on {host}"}
+	at := place{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
 	find := func(name string) *group {
 		for _, g := range plan() {
 			if g.name == name {
@@ -131,6 +131,9 @@ func TestContendersOnTheNetworkDoNotMeetInSharedMemory(t *testing.T) {
 		{"iwarp-rd", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=iwarp", "MUSTER_CHANNEL=rd", "muster run"}},
 		{"ofi-latency", bare, []string{"ofi_bare latency -s 8,8192"}},
 		{"ofi-bw", muster, []string{"MUSTER_NO_SHARED_MEMORY=1", "MUSTER_NETWORK=ofi:net"}},
+		{"coll-mif-tail", openMPI, []string{"onhost.sh a mpirun.openmpi", "--host a:4,b:4,c:4,d:4", "plm_rsh_agent onhost.sh", "btl vader,tcp,self", "btl_tcp_if_include eth0,eth1", "coll -o alltoall,allgather -s 4,8192 -m 30,96 -f 32,512 -l 0"}},
+		{"coll-mif-tail", mpich, []string{"onhost.sh a mpiexec.hydra", "-hosts a:4,b:4,c:4,d:4", "-launcher-exec onhost.sh", "UCX_TLS=self,tcp", "UCX_NET_DEVICES=eth0,eth1"}},
+		{"coll-mif-late", muster, []string{"MUSTER_NETWORK=iwarp", "MUSTER_CHANNEL=hybrid", "muster run", "--hosts a:4,b:4,c:4,d:4 --rsh run-on {host}", "--message 30us,96us --mif 128 --late 25%,75%"}},
 		{"hosts-start", muster, []string{"MUSTER_NETWORK=ofi:net", "--hosts a:16,b:16,c:16,d:16 --rsh run-on {host}", "--since 1"}},
 	} {
 		cmd := find(c.group).command(c.who, bin, at)

@@ -1,6 +1,9 @@
 package main
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // contender is a program that takes part.
 type contender int
@@ -38,7 +41,12 @@ type group struct {
 	ranks int
 	over  medium
 	hosts int // that the ranks are spread over, where over is hosts
-	// channel of software iWARP, in place of libfabric, where over is network.
+	rails int // cables of each host; 0: one
+	// rate of a cable; "": as fast as the machine copies.
+	rate string
+	// limit of a run, if it is longer than that of the others.
+	limit time.Duration
+	// channel of software iWARP, in place of libfabric.
 	channel string
 	// peers are the contenders that ours is compared with: the better of them.
 	// None: ours is compared with the bound itself.
@@ -80,7 +88,7 @@ func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 
 // plan is the table of what must be shown, in shared memory and on the network.
 func plan() []*group {
-	return slices.Concat(sharedMemoryPlan(), overlapPlan(), collectivePlan(), networkPlan())
+	return slices.Concat(sharedMemoryPlan(), overlapPlan(), collectivePlan(), networkPlan(), labPlan())
 }
 
 func sharedMemoryPlan() []*group {

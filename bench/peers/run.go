@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -108,7 +109,11 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, a
 // one is one run of one contender: a figure for each line of the group.
 func (r *runs) one(ctx context.Context, cmd command) ([]float64, error) {
 	start := time.Now()
-	out, err := bounded(ctx, r.limit, cmd)
+	enough := func(out []byte) bool {
+		_, err := r.group.figures(out, r.statistic)
+		return !r.group.wallClock && err == nil
+	}
+	out, err := boundedUntil(ctx, max(r.limit, r.group.limit), cmd, enough)
 	if err != nil {
 		return nil, err
 	}
@@ -160,12 +165,32 @@ const runMark = "BENCH_PEERS_RUN"
 // bounded runs a command and returns its standard output. If it takes too long
 // it is asked to end, then killed, and so is every process it left behind.
 func bounded(ctx context.Context, limit time.Duration, run command) ([]byte, error) {
+	return boundedUntil(ctx, limit, run, func([]byte) bool { return false })
+}
+
+// farewell is what a run gets to end when it has printed all that it was for. MPICH over
+// TCP often hangs in MPI_Finalize with eight ranks and more; its figures count.
+const farewell = 3 * time.Second
+
+// boundedUntil is bounded for a run that has done its work when its output is enough.
+func boundedUntil(ctx context.Context, limit time.Duration, run command, enough func([]byte) bool) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	var out, complaints output
+	done, finish := context.WithCancel(ctx)
+	defer finish()
+	go func() {
+		for done.Err() == nil && !enough(out.bytes()) {
+			time.Sleep(100 * time.Millisecond)
+		}
+		select {
+		case <-done.Done():
+		case <-time.After(farewell):
+			cancel()
+		}
+	}()
 	mark := fmt.Sprintf("%s=%d.%d", runMark, os.Getpid(), time.Now().UnixNano())
 	defer killMarked(mark)
-
-	var out, complaints bytes.Buffer
 	cmd := exec.CommandContext(ctx, run.argv[0], run.argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	// Open MPI refuses to run as root, as in a container, without these two.
@@ -178,10 +203,29 @@ func bounded(ctx context.Context, limit time.Duration, run command) ([]byte, err
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, fmt.Errorf("%w after %s", errHung, limit)
+	case err != nil && enough(out.bytes()):
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(run.argv[0]), err, lastLine(complaints.String()))
+		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(run.argv[0]), err, lastLine(string(complaints.bytes())))
 	}
-	return out.Bytes(), nil
+	return out.bytes(), nil
+}
+
+// output is what a run has printed so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.text.Bytes())
 }
 
 // killMarked kills the processes of a run that are still there. A launcher may

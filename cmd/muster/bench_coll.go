@@ -87,7 +87,7 @@ instead, since ranks that take turns computing would come when the scheduler lik
 	fl.StringSliceVar(&f.late, "late", nil, "shares of the ranks that come late by all of the time, such as 25%; random does what happens without --late")
 	fl.StringSliceVar(&f.algorithms, "algorithm", []string{asChosen}, "algorithms of the collective (muster sched lists them), with parameters as in bruck:ports=2; "+asChosen+": as the library chooses")
 	fl.DurationSliceVar(&f.message, "message", nil, "what to take for the time of a message, one for each size or one for all (default: it is measured, between rank 0 and the last)")
-	fl.IntVarP(&f.calls, "iterations", "i", 0, "calls of each algorithm (default: as many as --budget allows, 10 to 1000)")
+	fl.IntVarP(&f.calls, "iterations", "i", 0, "calls of each algorithm (default: as many as --budget allows, 5 to 1000)")
 	fl.DurationVar(&f.budget, "budget", 2*time.Second, "how long the calls of a size under one pattern may take")
 	fl.StringVar(&f.away, "away", "auto", "what a rank does before it comes: compute, sleep, or auto (sleep if there are more ranks than processors)")
 	fl.BoolVar(&f.json, "json", false, "one JSON object a line, for each figure")

@@ -24,6 +24,7 @@ struct call {
 	int size, elements;           /* bytes of a block, doubles of a vector */
 	int *counts, *places, *parts; /* of blocks in bytes; of parts of the vector */
 	MPI_Request request;
+	int which; /* of calls */
 };
 
 static void run_bcast(struct call *c)
@@ -207,7 +208,7 @@ static int part_begin(int n, int k)
 
 static struct call prepare(int which, long size)
 {
-	struct call c = {.size = (int)size};
+	struct call c = {.size = (int)size, .which = which};
 	long room = size < 8 ? 8 : size; /* a vector has at least one element */
 	c.elements = (int)(room / 8);
 	c.in = buffer(room * (calls[which].in_blocks ? opt.ranks : 1));
@@ -313,4 +314,26 @@ void collective(long size)
 		single(size, "computation", "us", figures[2]);
 	}
 	release(&c);
+}
+
+/* ---- for loops of others ---- */
+
+struct call *prepare_call(const char *name, long size)
+{
+	struct call *c = malloc(sizeof *c);
+	if (c == NULL)
+		die("no memory for a call");
+	*c = prepare(find_call(name), size);
+	return c;
+}
+
+void make_call(struct call *c)
+{
+	calls[c->which].run(c);
+}
+
+void release_call(struct call *c)
+{
+	release(c);
+	free(c);
 }

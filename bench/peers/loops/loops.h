@@ -1,8 +1,8 @@
-/* What the loops of peers.c, rendezvous.c and collective.c share. */
+/* What the loops of peers.c, rendezvous.c, collective.c and skew.c share. */
 #ifndef LOOPS_H
 #define LOOPS_H
 
-enum { BATCHES = 50, MAX_SIZES = 32, MAX_THREADS = 16, MAX_RATIOS = 32 };
+enum { BATCHES = 50, MAX_SIZES = 32, MAX_THREADS = 16, MAX_RATIOS = 32, MAX_OPS = 16 };
 
 struct options {
 	const char *bench;
@@ -14,6 +14,12 @@ struct options {
 	double ratios[MAX_RATIOS]; /* exchange: communication to computation */
 	int nratios;
 	double communication; /* exchange: µs; 0: measured */
+	/* coll: see skew.c */
+	char *ops[MAX_OPS];
+	int nops, sleep;
+	double factors[MAX_RATIOS], late[MAX_RATIOS], messages[MAX_SIZES];
+	int nfactors, nlate, nmessages;
+	double budget; /* ms */
 	int rank, ranks;
 };
 
@@ -38,5 +44,12 @@ void exchange(long size);
 /* collective.c */
 int is_collective(const char *name);
 void collective(long size);
+struct call;
+struct call *prepare_call(const char *name, long size); /* of a blocking collective, with its buffers */
+void make_call(struct call *c);
+void release_call(struct call *c);
+
+/* skew.c */
+void skew(void);
 
 #endif

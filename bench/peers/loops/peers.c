@@ -14,6 +14,7 @@
  *   memory-once  every rank sends 8 bytes to every other; then the PSS of each
  *   empty        Init and Finalize; timed from outside
  *   overlap, progress, exchange   see rendezvous.c
+ *   coll         collectives whose ranks come late, see skew.c for its options
  *
  * The shape of the loops is that of the OSU micro-benchmarks: a warm-up, then a
  * timed loop over page-aligned buffers that were touched once and are not
@@ -42,7 +43,7 @@
 
 enum { TAG_DATA = 1, TAG_ACK = 2, TAG_THREAD = 100 };
 
-struct options opt = {.window = 64, .threads = 2, .delay = 5};
+struct options opt = {.window = 64, .threads = 2, .delay = 5, .budget = 2000};
 
 double now(void) /* seconds */
 {
@@ -345,16 +346,26 @@ static void memory_once(void)
 
 /* ---- command line ---- */
 
+/* The list of numbers that an option has. */
+static int numbers(double *out, int most)
+{
+	int n = 0;
+	for (char *p = strtok(optarg, ","); p && n < most; p = strtok(NULL, ","))
+		out[n++] = atof(p);
+	return n;
+}
+
 static void parse(int argc, char **argv)
 {
 	int c;
 	if (argc < 2 || argv[1][0] == '-') {
-		fprintf(stderr, "usage: peers latency|bw|bibw|rate|mt-latency|barrier|COLLECTIVE|memory-once|empty|overlap|progress|exchange "
-				"[-s SIZES] [-i ITERATIONS] [-w WINDOW] [-p THREADS] [-t] [-d DELAY] [-r RATIOS] [-c MICROSECONDS]\n");
+		fprintf(stderr, "usage: peers latency|bw|bibw|rate|mt-latency|barrier|COLLECTIVE|memory-once|empty|overlap|progress|exchange|coll "
+				"[-s SIZES] [-i ITERATIONS] [-w WINDOW] [-p THREADS] [-t] [-d DELAY] [-r RATIOS] [-c MICROSECONDS] "
+				"[-o COLLECTIVES] [-f FACTORS] [-l PERCENT] [-m MICROSECONDS] [-b MILLISECONDS] [-a]\n");
 		exit(2);
 	}
 	opt.bench = argv[1];
-	while ((c = getopt(argc - 1, argv + 1, "s:i:w:p:td:r:c:")) != -1) {
+	while ((c = getopt(argc - 1, argv + 1, "s:i:w:p:td:r:c:o:f:l:m:b:a")) != -1) {
 		switch (c) {
 		case 's':
 			for (char *p = strtok(optarg, ","); p && opt.nsizes < MAX_SIZES; p = strtok(NULL, ","))
@@ -365,16 +376,24 @@ static void parse(int argc, char **argv)
 		case 'p': opt.threads = atoi(optarg); break;
 		case 't': opt.touch = 1; break;
 		case 'd': opt.delay = atof(optarg); break;
-		case 'r':
-			for (char *p = strtok(optarg, ","); p && opt.nratios < MAX_RATIOS; p = strtok(NULL, ","))
-				opt.ratios[opt.nratios++] = atof(p);
+		case 'r': opt.nratios = numbers(opt.ratios, MAX_RATIOS); break;
+		case 'o':
+			for (char *p = strtok(optarg, ","); p && opt.nops < MAX_OPS; p = strtok(NULL, ","))
+				opt.ops[opt.nops++] = p;
 			break;
+		case 'f': opt.nfactors = numbers(opt.factors, MAX_RATIOS); break;
+		case 'l': opt.nlate = numbers(opt.late, MAX_RATIOS); break;
+		case 'm': opt.nmessages = numbers(opt.messages, MAX_SIZES); break;
+		case 'b': opt.budget = atof(optarg); break;
+		case 'a': opt.sleep = 1; break;
 		case 'c': opt.communication = atof(optarg); break;
 		default: exit(2);
 		}
 	}
 	if (opt.nsizes == 0)
 		opt.sizes[opt.nsizes++] = 8;
+	if (opt.nlate == 0)
+		opt.nlate = 1; /* of 0: at random */
 	if (opt.window < 1 || opt.iterations < 0 || opt.threads < 1 || opt.threads > MAX_THREADS) {
 		fprintf(stderr, "peers: the window is at least 1, iterations are not negative, threads are 1 to %d\n", MAX_THREADS);
 		exit(2);
@@ -404,6 +423,8 @@ int main(int argc, char **argv)
 	} else if (is_collective(opt.bench)) {
 		for (int i = 0; i < opt.nsizes; i++)
 			collective(opt.sizes[i]);
+	} else if (strcmp(opt.bench, "coll") == 0) {
+		skew();
 	} else if (strcmp(opt.bench, "memory-once") == 0) {
 		memory_once();
 	} else if (strcmp(opt.bench, "empty") != 0) {

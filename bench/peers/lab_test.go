@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/lab"
+)
+
+// The peers cross hosts of a lab, and print a figure for each line of a group.
+func TestThePeersRunOnHostsOfALab(t *testing.T) {
+	if err := lab.Usable(); err != nil {
+		t.Skip(err)
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := lab.New(t, lab.Config{Hosts: 2, Rails: 2})
+	dir := t.TempDir()
+	bin := binaries{openMPI: filepath.Join(dir, "openmpi"), mpich: filepath.Join(dir, "mpich"), onHost: filepath.Join(root, "bench", "peers", "loops", "onhost.sh")}
+	g := skewed("test", "test", []string{"alltoall", "reduce"}, skewSizes[:1], []int{1, 4}, []int{0, 50})
+	g.ranks, g.args = 2, g.args+" -i 3"
+	for _, op := range []string{"alltoall", "reduce"} {
+		for _, what := range []string{"mif-1/mean", "mif-4/bound", "mif-1-late-50/tail", "mif-4-late-50/tail"} {
+			g.lines = append(g.lines, line{title: what, metric: op + "/" + what, size: 4})
+		}
+	}
+	at := place{hosts: l.Hosts(), rails: l.Rails(), onHost: bin.onHost}
+	for _, p := range []struct {
+		who       contender
+		compiler  string
+		out, must string
+	}{{openMPI, "mpicc.openmpi", bin.openMPI, "mpirun.openmpi"}, {mpich, "mpicc.mpich", bin.mpich, "mpiexec.hydra"}} {
+		t.Run(p.who.String(), func(t *testing.T) {
+			for _, tool := range []string{p.compiler, p.must} {
+				if _, err := exec.LookPath(tool); err != nil {
+					t.Skip(err)
+				}
+			}
+			if err := buildPeer(t.Context(), root, p.compiler, p.out); err != nil {
+				t.Fatal(err)
+			}
+			enough := func(out []byte) bool { _, err := g.figures(out, "value"); return err == nil }
+			out, err := boundedUntil(t.Context(), time.Minute, g.command(p.who, bin, at), enough)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values, err := g.figures(out, "value")
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, out)
+			}
+			for i, v := range values {
+				if v <= 0 {
+					t.Errorf("%s is %v", g.lines[i].metric, v)
+				}
+			}
+		})
+	}
+}
+
+func TestARunThatHasPrintedEverythingNeedNotEnd(t *testing.T) {
+	enough := func(out []byte) bool { return strings.Contains(string(out), "figure") }
+	start := time.Now()
+	out, err := boundedUntil(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo figure; sleep 100"}}, enough)
+	if err != nil || string(out) != "figure\n" {
+		t.Errorf("got %q, %v", out, err)
+	}
+	if took := time.Since(start); took < farewell || took > 30*time.Second {
+		t.Errorf("it was given %s to end, want about %s", took, farewell)
+	}
+	// One that has not is an error, whatever it says.
+	if out, err := boundedUntil(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo half; exit 1"}}, enough); err == nil {
+		t.Errorf("a run that failed half-way gave %q", out)
+	}
+}
+
+func TestEverySkewGroupAsksBothSidesForTheSame(t *testing.T) {
+	for _, g := range append(skewPlan(), labCollective("bcast")) {
+		for _, pair := range [][2]string{{"-o ", "--op "}, {"-s ", "--sizes "}, {"-f ", "--mif "}} {
+			word := func(s, flag string) string {
+				_, rest, _ := strings.Cut(s, " "+flag)
+				return strings.Fields(rest + " ?")[0]
+			}
+			if theirs, ours := word(g.args, pair[0]), word(g.ours, pair[1]); theirs != ours || theirs == "?" {
+				t.Errorf("%s: theirs has %s%s and ours %s%s", g.name, pair[0], theirs, pair[1], ours)
+			}
+		}
+	}
+}
