@@ -95,6 +95,7 @@ func (d *Device) noteAsk(p *peer, one *ask) {
 	}
 	p.asks.ring[(p.asks.first+p.asks.n)%mostAsks] = *one
 	p.asks.n++
+	d.begins(one)
 }
 
 // deliverAccess takes in a segment that is not a Send. It is not taken if too many
@@ -102,11 +103,13 @@ func (d *Device) noteAsk(p *peer, one *ask) {
 func (q *pair) deliverAccess(p *peer, h *ddp.Header, payload []byte) (taken bool) {
 	switch h.Op {
 	case ddp.Write:
+		q.dev.note(h, len(payload))
 		q.place(p, h, payload)
 		return true
 	case ddp.ReadRequestOp:
 		return q.deliverRequest(p, h, payload)
 	case ddp.ReadResponse:
+		q.dev.note(h, len(payload))
 		q.deliverResponse(p, h, payload)
 		return true
 	case ddp.TerminateOp:
@@ -128,7 +131,7 @@ func (q *pair) place(p *peer, h *ddp.Header, payload []byte) {
 		p.refused = fault
 		return
 	}
-	copy(mem, payload)
+	put(mem, payload)
 }
 
 // deliverRequest queues the answer to a request.
@@ -186,7 +189,7 @@ func (q *pair) deliverResponse(p *peer, h *ddp.Header, payload []byte) {
 		q.answered(p, rdma.StatusFault)
 		return
 	}
-	copy(one.sink.Bytes()[one.got:], payload)
+	put(one.sink.Bytes()[one.got:], payload)
 	if one.got += len(payload); h.Last {
 		q.answered(p, rdma.StatusOK)
 	}
@@ -208,6 +211,7 @@ func (q *pair) deliverRefusal(p *peer, h *ddp.Header, payload []byte) {
 // answered ends the oldest request.
 func (q *pair) answered(p *peer, status rdma.Status) {
 	one := p.asks.oldest()
+	q.dev.ends(one)
 	q.complete(p, one.id, one.op, one.length, one.inline, status)
 	*one = ask{}
 	p.asks.first = (p.asks.first + 1) % mostAsks

@@ -148,9 +148,13 @@ func (q *pair) unstash(p *peer) {
 // the message; the slot is kept if the message is shown in it.
 func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 	var h ddp.Header
-	n, fault := h.Decode(s.data[s.lo:s.hi], s.hi-s.lo)
+	n, fault := h.Decode(s.data[s.lo:s.hi], s.hi-s.lo+len(s.placed))
 	if fault == ddp.NoFault && !isSend(h.Op) {
-		return q.deliverAccess(p, &h, s.data[s.lo+n:s.hi]), false
+		payload := s.placed
+		if payload == nil {
+			payload = s.data[s.lo+n : s.hi]
+		}
+		return q.deliverAccess(p, &h, payload), false
 	}
 	got := 0
 	if p.join != nil {

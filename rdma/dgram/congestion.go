@@ -27,6 +27,8 @@ const (
 	heavyLoss    = 0.125     // one that says much
 	lossFloor    = 4         // datagrams: loss below half does not shrink the window further
 	delayFloor   = 128 << 10 // octets: delay alone does not shrink the window further
+	selfWindow   = 20        // datagrams to a peer on this host, at first and whatever the delay
+	selfUnit     = 32 << 10  // and the cost from which a datagram goes to one: no link carries it
 	delayedCut   = 0.8       // how strongly excess delay shrinks the window
 	deepestCut   = 0.5       // the most that one round trip can take away
 	firstTimeout = 20 * time.Millisecond
@@ -58,7 +60,21 @@ type congestion struct {
 
 func newCongestion(mss int) congestion {
 	unit := float64(cost(mss))
-	return congestion{unit: unit, window: firstWindow * unit, threshold: 1e18, least: never, leastNow: never, thisRound: never, delayed: never}
+	c := congestion{unit: unit, window: firstWindow * unit, threshold: 1e18, least: never, leastNow: never, thisRound: never, delayed: never}
+	if unit >= selfUnit {
+		c.window = c.floor()
+	}
+	return c
+}
+
+// floor is the window below which delay alone does not shrink it. On the way from a host to
+// itself there is no queue but the socket of a peer that does not look at it, and a megabyte
+// should leave in one go.
+func (c *congestion) floor() float64 {
+	if c.unit >= selfUnit {
+		return selfWindow * c.unit
+	}
+	return max(delayFloor, lossFloor*c.unit)
 }
 
 // permits tells whether a datagram may leave now.
@@ -144,7 +160,7 @@ func (c *congestion) settled(now time.Duration, came, gone, before int) {
 	if float64(before)+c.unit >= c.window {
 		c.full = true
 	}
-	recovers := c.window < delayFloor
+	recovers := c.window < c.floor()
 	if c.full && c.lostCost == 0 && (c.delayed <= 0 || recovers) {
 		if c.window < c.threshold {
 			c.window += float64(came)
@@ -159,7 +175,7 @@ func (c *congestion) settled(now time.Duration, came, gone, before int) {
 
 // endRound judges a round trip and begins the next.
 func (c *congestion) endRound(now time.Duration) {
-	factor, floor := 1.0, min(max(delayFloor, lossFloor*c.unit), c.window)
+	factor, floor := 1.0, min(c.floor(), c.window)
 	if c.delayed > 0 && c.delayed != never {
 		factor = max(1-delayedCut*float64(c.delayed)/float64(c.smoothed), deepestCut)
 	}
@@ -198,6 +214,6 @@ func (c *congestion) endRound(now time.Duration) {
 // silent is for a peer of whom nothing was heard for two timeouts in a row: what
 // was known of the path is no longer true.
 func (c *congestion) silent() {
-	c.threshold = max(c.window/2, delayFloor)
+	c.threshold = max(c.window/2, c.floor())
 	c.window = c.unit
 }

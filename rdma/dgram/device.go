@@ -91,6 +91,8 @@ type Device struct {
 	now      time.Duration
 	ticked   bool // now is that of the call under way
 	closed   bool
+	polled   bool // it is a Poll that makes progress
+	shows    bool // and it has something for the program
 	crowded  bool // datagrams come faster than one in a call
 	cameLast bool // the last call found one
 
@@ -117,6 +119,7 @@ type Device struct {
 	drops    Drops
 	traffic  traffic // counters.go
 	refusals budget  // of error messages on UD
+	inPlace  inPlace
 	// disturb, in tests, does to datagrams what a bad network does.
 	disturb func(*outbox)
 }
@@ -254,6 +257,18 @@ func (d *Device) know(l life, pair uint16, name uint32, from *rawAddress) rdma.P
 	return id
 }
 
+// find gives the handle of a peer that is known.
+func (d *Device) find(l life, pair uint16) (id rdma.PeerID, ok bool) {
+	both := uint64(l)<<16 | uint64(pair)
+	if both != d.latest || len(d.peers) == 0 {
+		if id, ok = d.known[both]; !ok {
+			return 0, false
+		}
+		d.latest, d.latestID = both, id
+	}
+	return d.latestID, true
+}
+
 // clock is the time since the device was opened.
 func (d *Device) clock() time.Duration { return time.Since(d.start) }
 
@@ -272,7 +287,7 @@ func (d *Device) tick() {
 // times a microsecond, and reading the clock and asking each peer takes as long as the
 // call of the kernel.
 func (d *Device) progress() {
-	d.ticked = false
+	d.ticked, d.shows = false, false
 	if came := d.hearken(); came || d.lull == 0 {
 		d.lull = tendEvery
 		d.socket.refusals(d.reject)
@@ -286,8 +301,20 @@ func (d *Device) progress() {
 const tendEvery = 4
 
 // hearken takes in what has come: one datagram, or batches of them if they come so fast
-// that the call before found one too.
+// that the call before found one too. Long ones that are expected come one by one, each to
+// its place.
 func (d *Device) hearken() (came bool) {
+	if d.expects() {
+		for range batchSize {
+			if !d.receiveInPlace() {
+				break
+			}
+			if came = true; !d.expects() {
+				break
+			}
+		}
+		return came
+	}
 	if !d.crowded {
 		one := d.receiveOne()
 		d.crowded, d.cameLast = one && d.cameLast, one

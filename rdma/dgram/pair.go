@@ -266,7 +266,9 @@ func (q *pair) tend() {
 		q.unstash(p)
 		q.pump(p)
 		if p.due(now) {
-			q.writeReceipt(p, false)
+			if !q.dev.awaitsAnswer(p) {
+				q.writeReceipt(p, false)
+			}
 		} else if now >= p.probeAt() {
 			p.probed = now
 			q.writeReceipt(p, true)
@@ -280,6 +282,16 @@ func (q *pair) tend() {
 		q.busy[i], q.busy[last] = q.busy[last], nil
 		q.busy = q.busy[:last]
 	}
+}
+
+// awaitsAnswer tells whether a receipt should not go alone yet: this Poll shows the program
+// something, and its answer may take the receipt with it. The next call does not wait.
+func (d *Device) awaitsAnswer(p *peer) bool {
+	if !d.shows || p.owed >= receiptEvery {
+		return false
+	}
+	d.lull = 1
+	return true
 }
 
 // pump sends what may go to a peer.

@@ -58,6 +58,7 @@ func (c *queue) push(done rdma.Completion, l loan) {
 		c.ready, c.first = c.ready[:n], 0
 	}
 	c.ready = append(c.ready, entry{done, l})
+	c.dev.shows = c.dev.polled
 	if c.parked > 0 {
 		c.ring() // somebody waits here while another one moves the device
 	}
@@ -73,7 +74,9 @@ func (c *queue) Poll(out []rdma.Completion) int {
 	c.dev.called()
 	c.end(&c.lent)
 	c.end(&c.beside)
+	c.dev.polled = true
 	c.dev.progress()
+	c.dev.polled = false
 	return c.give(out, &c.lent)
 }
 

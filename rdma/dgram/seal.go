@@ -171,6 +171,25 @@ func (k *keyring) check(d []byte) ([]byte, error) {
 	return d[:n], nil
 }
 
+// checkGathered is check for a plain datagram of which the octets of the user, longer than
+// what the tag covers, are apart.
+func (k *keyring) checkGathered(front, octets, seal []byte) error {
+	n := copy(k.coming[:coveredLen], front)
+	copy(k.coming[n:coveredLen], octets)
+	crc := crc32.Checksum(k.coming[:coveredLen], k.crc)
+	if front[1]&flagPartial == 0 {
+		crc = crc32.Update(crc32.Update(crc, k.crc, front[n:]), k.crc, octets[coveredLen-n:])
+	}
+	if binary.LittleEndian.Uint32(seal) != crc {
+		return errCorrupt
+	}
+	copy(k.coming[coveredLen:], seal[:crcLen])
+	if _, err := k.aead.Open(nil, nonceOf(front), seal[crcLen:], k.coming[:]); err != nil {
+		return errStranger
+	}
+	return nil
+}
+
 // sum is the CRC of header and segment, or of their front alone.
 func (k *keyring) sum(d []byte) uint32 {
 	if d[1]&flagPartial != 0 {

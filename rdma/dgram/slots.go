@@ -14,13 +14,14 @@ const (
 )
 
 type slot struct {
-	data []byte
-	n    int // octets in it
-	from rawAddress
-	lo   int // where the DDP segment begins and ends
-	hi   int
-	most int // octets that were ever in it
-	each int // length of each of the datagrams in it, if the kernel joined several
+	data   []byte
+	n      int // octets in it
+	from   rawAddress
+	lo     int // where the DDP segment begins and ends
+	hi     int
+	most   int    // octets that were ever in it
+	placed []byte // octets that came and are not in data (inplace.go)
+	each   int    // length of each of the datagrams in it, if the kernel joined several
 }
 
 // store keeps the slots of a device. They are made when they are needed first, and

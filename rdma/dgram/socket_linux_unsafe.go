@@ -65,6 +65,7 @@ type socket struct {
 	local    netip.AddrPort
 	in, out  [batchSize]batchHeader
 	inVec    [batchSize]unix.Iovec
+	inParts  [pieces]unix.Iovec
 	outVec   [batchSize * pieces]unix.Iovec
 	nameLen  uint32      // of the address that recvfrom gave
 	troubled atomic.Bool // the kernel has errors to tell
@@ -153,6 +154,36 @@ func (s *socket) receiveOne(t *slot) bool {
 		return false
 	}
 	t.n, t.from.length = int(n), uint8(s.nameLen)
+	return true
+}
+
+// look shows the front of the datagram that comes next, which stays where it is, and tells
+// how long it is in all; 0 if there is none.
+func (s *socket) look(front []byte) (n, whole int) {
+	r, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&front[0])), uintptr(len(front)), unix.MSG_DONTWAIT|unix.MSG_PEEK|unix.MSG_TRUNC, 0, 0)
+	if errno != 0 {
+		s.noteTrouble(errno)
+		return 0, 0
+	}
+	return min(int(r), len(front)), int(r)
+}
+
+// receiveInto is receiveOne with the octets behind the front in a place of their own. What
+// comes behind them follows the front in the slot.
+func (s *socket) receiveInto(t *slot, front int, place []byte) bool {
+	s.inParts[0].Base, s.inParts[1].Base, s.inParts[2].Base = &t.data[0], &place[0], &t.data[front]
+	s.inParts[0].SetLen(front)
+	s.inParts[1].SetLen(len(place))
+	s.inParts[2].SetLen(len(t.data) - front)
+	m := unix.Msghdr{Iov: &s.inParts[0]}
+	m.SetIovlen(len(s.inParts))
+	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&m)), unix.MSG_DONTWAIT)
+	s.inParts = [pieces]unix.Iovec{}
+	if errno != 0 {
+		s.noteTrouble(errno)
+		return false
+	}
+	t.n = int(n)
 	return true
 }
 

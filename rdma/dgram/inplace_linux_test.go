@@ -1,0 +1,116 @@
+package dgram
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Long Reads and Writes between two devices: the octets come to their place without a stay
+// in a slot, and what was spoilt on the way is replaced there.
+
+func TestLongAccessIsReceivedInPlace(t *testing.T) {
+	const size = 400_000
+	for _, v := range []struct {
+		name    string
+		op      rdma.Op
+		c       Config
+		spoil   int // which long datagram is spoilt
+		inPlace bool
+	}{
+		{"read", rdma.OpRead, Config{NoCRC: true}, -1, true},
+		{"read-summed", rdma.OpRead, Config{}, -1, true},
+		{"read-spoilt", rdma.OpRead, Config{}, 2, true},
+		{"read-encrypted", rdma.OpRead, Config{Encrypt: true}, -1, false},
+		{"read-ethernet", rdma.OpRead, Config{Datagram: ethernetDatagram}, -1, false},
+		{"read-jumbo", rdma.OpRead, Config{Datagram: 8972}, -1, false},
+		{"write", rdma.OpWrite, Config{NoCRC: true}, -1, true},
+		{"write-spoilt", rdma.OpWrite, Config{}, 3, true},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			asks, answers := newStation(t, v.c), newStation(t, v.c)
+			sends, receives := asks, answers
+			if v.op == rdma.OpRead {
+				sends, receives = answers, asks
+			}
+			longs := 0
+			sends.disturb = func(o *outbox) {
+				for i := range o.letters[:o.n] {
+					if l := &o.letters[i]; len(l.data) > placeAbove {
+						if longs == v.spoil {
+							l.data[len(l.data)/2] ^= 1
+						}
+						longs++
+					}
+				}
+			}
+			here, there := make([]byte, size), make([]byte, size)
+			from, to := here, there
+			if v.op == rdma.OpRead {
+				from, to = there, here
+			}
+			for i := range from {
+				from[i] = byte(i * 31 >> 3)
+			}
+			reg, err := answers.Register(there, rdma.RemoteRead|rdma.RemoteWrite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = answers.Deregister(reg) }() // the test is over
+			wr := rdma.SendWR{ID: 7, Op: v.op, Peer: asks.meet(t, answers), Body: rdma.MemOf(here), Remote: reg.Base, RKey: reg.RKey}
+			if n, err := asks.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+				t.Fatal(err)
+			}
+			var out [1]rdma.Completion
+			for deadline := time.Now().Add(patience); asks.cq.Poll(out[:]) == 0; {
+				answers.cq.Poll(out[:])
+				if time.Now().After(deadline) {
+					t.Fatal("it does not end")
+				}
+			}
+			if out[0].ID != 7 || out[0].Status != rdma.StatusOK || !bytes.Equal(from, to) {
+				t.Errorf("it ends with %+v, and the octets are the right ones: %v", out[0], bytes.Equal(from, to))
+			}
+			receives.mu.Lock()
+			defer receives.mu.Unlock()
+			if got := receives.inPlace.count > 0; got != v.inPlace {
+				t.Errorf("%d datagrams were received in place", receives.inPlace.count)
+			}
+			if receives.inPlace.reads != 0 || receives.inPlace.midway {
+				t.Errorf("it still expects something: %d reads, midway %v", receives.inPlace.reads, receives.inPlace.midway)
+			}
+			if spoilt := receives.drops.Corrupt > 0; spoilt != (v.spoil >= 0) {
+				t.Errorf("%d datagrams were dropped as spoilt", receives.drops.Corrupt)
+			}
+		})
+	}
+}
+
+// TestReceivingInPlaceAllocatesNothing reads the same megabyte again and again.
+func TestReceivingInPlaceAllocatesNothing(t *testing.T) {
+	a, b := newStation(t, Config{NoCRC: true}), newStation(t, Config{NoCRC: true})
+	there := make([]byte, 1<<20)
+	reg, err := b.Register(there, rdma.RemoteRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Deregister(reg) }() // the test is over
+	wrs := []rdma.SendWR{{ID: 7, Op: rdma.OpRead, Peer: a.meet(t, b), Body: rdma.MemOf(make([]byte, 1<<20)), Remote: reg.Base, RKey: reg.RKey}}
+	out := make([]rdma.Completion, 1)
+	round := func() {
+		if n, err := a.qp.PostSend(wrs); n != 1 {
+			t.Fatal(err)
+		}
+		for a.cq.Poll(out) == 0 {
+			b.cq.Poll(out)
+		}
+	}
+	for range 5 {
+		round()
+	}
+	if n := testing.AllocsPerRun(20, round); n > 0 {
+		t.Errorf("a read of a megabyte allocates %v times", n)
+	}
+}
