@@ -29,6 +29,20 @@ const (
 	nearByte    = 0.13e-9
 )
 
+// farStarts is how many messages to other nodes a rank begins in the time of one:
+// most of that time is the way, on which others are too.
+const farStarts = 4
+
+// farEager is about the longest message to another node that does not ask first.
+const farEager = 8 << 10
+
+// What a message costs where ranks take turns on the cores of their node: the one
+// that it is for must be woken. Inside the node others have run meanwhile.
+const (
+	awakeFar  = 40e-6
+	awakeNear = 15e-6
+)
+
 // chooser is what a communicator knows for its choices.
 type chooser struct {
 	ready bool
@@ -63,13 +77,19 @@ func (h *chooser) prepare(c *Comm) {
 	// A message between nodes is what algorithms spend their time with, if there
 	// are several.
 	peer := near
-	if h.nodes = coll.NewTopology(nodes, 1); h.nodes != nil {
+	if h.nodes = coll.NewTopology(nodes, c.w.site.rails); h.nodes != nil {
 		peer = far
 	}
 	cost := c.e.Attr(c.worldOrAnyone(peer)).SendCost
 	h.model = coll.Model{Startup: cost.Fixed * 1e-9, PerByte: cost.PerByte * 1e-9, Copy: copyByte, Reduce: reduceByte, Ports: 1}
 	if h.nodes != nil {
 		h.model.Near = coll.Near{Startup: nearStartup, PerByte: nearByte}
+		h.model.Ports = h.nodes.Rails // T2 3.4: k ports for k rails
+		h.model.Starts, h.model.Turns = farStarts, c.w.site.crowded
+		h.model.Eager = farEager
+		if h.model.Turns {
+			h.model.Startup, h.model.Near.Startup = max(h.model.Startup, awakeFar), awakeNear
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ type World struct {
 	types  typeCheck
 	comm   *Comm
 	tuning *coll.Tuning // which algorithms the user wants; nil: none
+	site   site         // for the choice of algorithms
 
 	ids       contextIDs
 	buffered  atomic.Int64 // bytes that Bsend holds
@@ -173,16 +174,22 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	if err != nil {
 		return nil, err
 	}
+	if err := tellSite(client, lanes, crowded); err != nil {
+		return nil, err
+	}
 	e, err := engine.New(ctx, engine.Config{
 		Client: client, Lanes: lanes, Crowded: crowded, InProcess: inProcess, Async: cfg.Progress == progressAsync,
 		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.Credit, Speculate: cfg.Speculate},
-		RegisterCache: cfg.RegisterCache, Frequent: cfg.Frequent, Rings: cfg.rings(),
+		RegisterCache: cfg.RegisterCache, Frequent: cfg.Frequent, Rings: cfg.rings(), Posted: cfg.Eager == eagerPosted,
 		Spin: cfg.Spin, Yield: cfg.Yield, Timeout: cfg.StartTimeout,
 	})
 	if err != nil {
 		return nil, err
 	}
 	w := &World{e: e, client: client, cfg: cfg, tuning: tuning}
+	if w.site, err = askSite(ctx, client); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
 	w.ids.next = firstFreeContext
 	w.comm = (&Comm{w: w, e: e, ctx: worldContext, rank: client.Rank(), size: client.Size(), name: "world"}).ready()
 	return w, nil

@@ -88,13 +88,17 @@ func rank(s *Shape, m *Model) []Ranked {
 }
 
 // costOn is Cost where ranks share nodes. Algorithms that do not know of nodes have
-// all ranks of one send at the same time, over the cables that they share.
+// all ranks of one send at the same time, over the cables that they share, but for
+// what goes to ranks of the same node. With a root, its cable is what counts.
 func (a *Algorithm) costOn(s *Shape, m *Model, params []int) float64 {
-	if s.Nodes == nil || a.Needs.Nodes || a.Along && s.Nodes.inOrder {
+	if s.Nodes == nil || a.Needs.Nodes || a.Along && s.Nodes.inOrder || s.Kind.Rooted() {
 		return a.Cost(s, m, params)
 	}
-	shared := *m
-	shared.PerByte *= float64(s.Nodes.most())
+	shared, most := *m, s.Nodes.most()
+	if m.Turns {
+		shared.Startup *= float64(most)
+	}
+	shared.PerByte *= float64(most*(s.Size-most)) / float64(s.Size-1)
 	return a.Cost(s, &shared, params)
 }
 

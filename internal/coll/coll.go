@@ -115,18 +115,41 @@ type Needs struct {
 type Model struct {
 	Startup, PerByte, Reduce, Copy float64
 	Ports                          int
-	Near                           Near
+	// Starts is how many messages a rank can begin at the same time, where that is
+	// more than Ports: their start-ups overlap, their bytes share the ports.
+	Starts int
+	// Eager is the longest message that goes at once. Longer ones ask first, which
+	// takes as long as two more; 0: none does.
+	Eager int
+	// Turns says that the ranks of a node take turns on its cores: the start-ups of
+	// their messages to other nodes add up.
+	Turns bool
+	Near  Near
 }
+
+// startup is the time of a message of n bytes without its bytes.
+func (m *Model) startup(n float64) float64 {
+	if m.Eager > 0 && n > float64(m.Eager) {
+		return 3 * m.Startup
+	}
+	return m.Startup
+}
+
+// starts is Starts, or Ports.
+func (m *Model) starts() int { return max(m.Starts, m.Ports, 1) }
 
 // Near is what a message inside a node costs.
 type Near struct{ Startup, PerByte float64 }
 
 // near is the model inside a node. Memory has one port: a rank copies one message
-// at a time.
+// at a time. Ranks that take turns find several messages when it is theirs.
 func (m *Model) near() Model {
 	inside := *m
 	if m.Near != (Near{}) {
-		inside.Startup, inside.PerByte, inside.Ports = m.Near.Startup, m.Near.PerByte, 1
+		inside.Startup, inside.PerByte, inside.Ports, inside.Starts, inside.Eager = m.Near.Startup, m.Near.PerByte, 1, 1, 0
+		if m.Turns {
+			inside.Starts = 4
+		}
 	}
 	return inside
 }

@@ -107,20 +107,23 @@ func nodesAllgatherAlgorithms() []Algorithm {
 }
 
 // groupsCost is the cost of the three phases. Masters of one node share its way to
-// others, so their parts together are what the network sees.
+// others, so their parts together are what the network sees, and their start-ups
+// add up.
 func (s *Shape) groupsCost(m *Model, groups, form int, between func(part float64) float64) float64 {
 	all, largest := s.blocksTotal()
-	near, most := m.near(), s.Nodes.most()
-	node := largest * float64(most)
-	// What a master hands on: copied in one message to each, straight in as many as
-	// there are nodes, of which all but the last go on beside the network.
-	part := all / float64(groups)
-	handed, copies := near.together(most-1, part), largest+all
-	if form == straight {
-		handed = near.together(most-1, part/float64(s.nodeCount())) + float64((s.nodeCount()-1)*(most-1))*near.Startup
-		copies = largest
+	near, most, nodes := m.near(), s.Nodes.most(), s.nodeCount()
+	t := near.together((most+groups-1)/groups-1, largest) + between(largest*float64(most)) + float64(groups-1)*m.Startup
+	part := all / float64(groups) // that a master hands on
+	if form == copied {
+		copies := largest
+		if groups > 1 || !s.Nodes.inOrder || s.Recv.irregular() {
+			copies += all
+		}
+		return m.atLeast(t + near.together(max(most-1, groups), part) + m.Copy*copies)
 	}
-	return m.atLeast(near.together((most+groups-1)/groups-1, largest) + between(node) + handed + m.Copy*copies)
+	// All parts but the last are handed on beside the network.
+	messages := max((nodes-1)*(most-1), groups*nodes)
+	return m.atLeast(t + near.together(most-1, part/float64(nodes)) + near.together(messages, 0) + m.Copy*largest)
 }
 
 // grouped is a row of all blocks, in the order that lets the runs of an algorithm be

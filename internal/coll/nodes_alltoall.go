@@ -38,7 +38,7 @@ func carriersCost(s *Shape, m *Model, params []int) float64 {
 	}
 	// A rank gives to all carriers, a carrier takes from all ranks.
 	inside := near.together(max(most-1, carriers), given)
-	between := float64(handled)*m.Startup + each*float64(most*most*(nodes-1))*m.PerByte
+	between := m.together(handled, 0) + m.startup(each*float64(most*most)) - m.Startup + each*float64(most*most*(nodes-1))*m.PerByte
 	return m.atLeast(t + 2*inside + between + 3*m.Copy*given*float64(most))
 }
 

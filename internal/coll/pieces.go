@@ -138,12 +138,16 @@ func (m *Model) together(k int, n float64) float64 {
 	if k <= 0 {
 		return 0
 	}
-	ports := max(m.Ports, 1)
-	return float64((k+ports-1)/ports) * (m.Startup + n*m.PerByte)
+	return m.rounds(k, m.starts())*m.startup(n) + m.rounds(k, m.Ports)*n*m.PerByte
+}
+
+// rounds is how often so many at a time must go until all have gone.
+func (m *Model) rounds(messages, at int) float64 {
+	at = max(at, 1)
+	return float64((messages + at - 1) / at)
 }
 
 // window is the time of many messages of n bytes, at most k of them under way.
 func (m *Model) window(messages, k int, n float64) float64 {
-	k = min(k, max(m.Ports, 1))
-	return float64((messages+k-1)/k) * (m.Startup + n*m.PerByte)
+	return m.rounds(messages, min(k, m.starts()))*m.startup(n) + m.rounds(messages, min(k, m.Ports))*n*m.PerByte
 }
