@@ -1,0 +1,106 @@
+package sched
+
+// What a collective costs each node, counted from the graphs of all ranks: the
+// measures of T2 5.5.4 (table 5.1), which the schedule itself must bear out.
+
+import "fmt"
+
+// Traffic is what one node has to do.
+type Traffic struct {
+	// Out is the largest number of connections to other nodes that carry messages
+	// of the node in one step, In of those that bring some.
+	Out, In int
+	// Sent and Received are bytes to and from other nodes.
+	Sent, Received int
+	// A message inside the node is written to shared memory by one rank and read by
+	// another. What a rank sends to several ranks of its node without changing it
+	// is written once.
+	Writes, Reads int
+	Written, Read int // bytes
+}
+
+// TrafficOf counts for every node. The graphs are those of rank 0 to the last, node
+// gives the node of each.
+func TrafficOf(graphs []*Graph, node []int) ([]Traffic, error) {
+	f, err := fit(graphs)
+	if err != nil {
+		return nil, err
+	}
+	if len(node) != len(graphs) {
+		return nil, fmt.Errorf("%d graphs, and nodes of %d ranks: give one for each", len(graphs), len(node))
+	}
+	nodes := 0
+	for _, n := range node {
+		nodes = max(nodes, n+1)
+	}
+	list := make([]Traffic, nodes)
+	out, in := make([]map[connection]bool, nodes), make([]map[connection]bool, nodes)
+	for n := range list {
+		out[n], in[n] = map[connection]bool{}, map[connection]bool{}
+	}
+	for r, g := range graphs {
+		t := &list[node[r]]
+		var lies []Span // what the rank has in shared memory
+		for i, op := range g.Ops {
+			if op.Kind != Send {
+				lies = unchanged(lies, op.Dst)
+			}
+			switch {
+			case op.Kind == Send && node[op.Peer] != node[r]:
+				to := &list[node[op.Peer]]
+				t.Sent += op.Src.Len
+				to.Received += op.Src.Len
+				way := connection{r, int(op.Peer), f.step[r][i]}
+				out[node[r]][way], in[node[op.Peer]][way] = true, true
+			case op.Kind == Send:
+				if before := len(lies); !has(lies, op.Src) {
+					lies = append(lies[:before:before], op.Src)
+					t.Writes++
+					t.Written += op.Src.Len
+				}
+			case op.Kind == Recv && node[op.Peer] == node[r]:
+				t.Reads++
+				t.Read += op.Dst.Len
+			}
+		}
+	}
+	for n := range list {
+		list[n].Out, list[n].In = busiest(out[n]), busiest(in[n])
+	}
+	return list, nil
+}
+
+// connection is one that has a message in a step.
+type connection struct {
+	from, to int
+	step     int32
+}
+
+// busiest is the most connections of one step.
+func busiest(ways map[connection]bool) (most int) {
+	count := map[int32]int{}
+	for way := range ways {
+		count[way.step]++
+		most = max(most, count[way.step])
+	}
+	return most
+}
+
+// unchanged leaves out what an operation writes over.
+func unchanged(lies []Span, written Span) (rest []Span) {
+	for _, s := range lies {
+		if !overlap(s, written) {
+			rest = append(rest, s)
+		}
+	}
+	return rest
+}
+
+func has(lies []Span, s Span) bool {
+	for _, have := range lies {
+		if have == s {
+			return true
+		}
+	}
+	return false
+}
