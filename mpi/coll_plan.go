@@ -36,7 +36,8 @@ type plan struct {
 	by     coll.Ranked // what made it; nothing between two groups, where each phase has its own
 	graph  *sched.Graph
 	idle   engine.CollectivePool
-	used   uint64 // when, in calls that did not find it at once
+	aware  *awareForm // the same messages in the order of arrival; nil: there is no such form
+	used   uint64     // when, in calls that did not find it at once
 }
 
 // What a communicator keeps at most. Large schedules count by their operations.
@@ -63,12 +64,20 @@ func (c *Comm) collective(k *collCall) (*engine.Collective, error) {
 	if err != nil {
 		return nil, err
 	}
-	co := p.idle.Take()
+	if p.aware != nil {
+		return c.adaptive(p, k)
+	}
+	return c.taken(&p.idle, p.graph, k), nil
+}
+
+// taken gives an idle collective of a graph, or a new one.
+func (c *Comm) taken(idle *engine.CollectivePool, g *sched.Graph, k *collCall) *engine.Collective {
+	co := idle.Take()
 	if co == nil {
-		co = c.e.NewCollective(p.graph, &c.co, c.collRanks(), &p.idle)
+		co = c.e.NewCollective(g, &c.co, c.collRanks(), idle)
 	}
 	co.Call = k.name
-	return co, nil
+	return co
 }
 
 // plan finds or makes the plan of a call. The lock is held.
@@ -151,6 +160,7 @@ func (c *Comm) fillPlan(p *plan, k *collCall) (err error) {
 		return err
 	}
 	p.by = choice.Ranked
+	p.aware = c.awareFormOf(p, &s)
 	p.graph, err = p.by.Algorithm.Graph(&c.plans.build, &s, p.by.Params)
 	return err
 }

@@ -11,9 +11,11 @@ package engine
 //
 // Both are looked for when sends are held back and something has come: work calls
 // serveHeld. Whether offers are worth sending is seen by p2p's habits, which stop
-// them for an envelope whose senders are always first (decision 017).
+// them for an envelope whose senders are always first (decision 016).
 
 import (
+	"time"
+
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/internal/sched"
 )
@@ -98,6 +100,16 @@ func (e *Engine) noteHeld(co *Collective) {
 	}
 }
 
+// Overtaken is how many sends of collectives have gone before others so far, because
+// their peers had arrived. The lock is held.
+func (e *Engine) Overtaken() uint64 {
+	n := e.overtaken
+	for _, co := range e.active {
+		n += uint64(co.run.Overtaken())
+	}
+	return n
+}
+
 // noteOver is for the end of a run.
 func (e *Engine) noteOver(co *Collective) {
 	e.overtaken += uint64(co.run.Overtaken())
@@ -116,4 +128,26 @@ func (e *Engine) serveHeld() {
 			e.moved(co)
 		}
 	}
+}
+
+// Meter learns from the runs of collectives how evenly ranks come to them. It is
+// called with the lock held and must not call the engine.
+type Meter interface {
+	Begin(now int64)  // in nanoseconds since some moment
+	Event(now int64)  // a message has ended
+	End(now int64)    // of the run
+	Served(early int) // of a run with loose sends, timed or not: how many went before others
+}
+
+func (e *Engine) now() int64 { return int64(time.Since(e.began)) }
+
+// measured tells the meter of a run that is over, once.
+func (e *Engine) measured(co *Collective) {
+	if co.Timed {
+		co.Meter.End(e.now())
+	}
+	if co.crowd != nil {
+		co.Meter.Served(co.run.Overtaken())
+	}
+	co.Meter, co.Timed = nil, false
 }

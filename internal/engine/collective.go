@@ -42,6 +42,8 @@ type Collective struct {
 	Tag     int32
 	Streams int32 // stream n of the graph, but for the first, has the tag Streams+n
 	Reducer Reducer
+	Meter   Meter // hears of the next run, if not nil
+	Timed   bool  // and when what happens in it
 
 	e      *Engine
 	run    sched.Run
@@ -129,6 +131,9 @@ func (e *Engine) begin(co *Collective, in, out []byte, stays bool) *p2p.Xfer {
 	co.place = len(e.active)
 	e.active = append(e.active, co)
 	co.run.Mem = [3][]byte{in, out, e.borrow(co.run.Graph.Tmp)}
+	if co.Timed {
+		co.Meter.Begin(e.now())
+	}
 	co.run.Start()
 	e.moved(co)
 	if len(e.m.Out.Done)|len(e.blocked) != 0 {
@@ -231,6 +236,9 @@ func (e *Engine) partEnded(co *Collective, x *p2p.Xfer) {
 	co.parts[id].x = nil
 	op := &co.run.Graph.Ops[id]
 	co.heard(op)
+	if co.Timed {
+		co.Meter.Event(e.now())
+	}
 	err := co.outcome(x, op)
 	e.m.Free(x)
 	co.run.Ended(id, err)
@@ -298,6 +306,9 @@ func (e *Engine) over(co *Collective) {
 	}
 	if co.crowd != nil {
 		e.noteOver(co)
+	}
+	if co.Meter != nil {
+		e.measured(co)
 	}
 	e.giveBack(co.run.Mem[sched.Tmp])
 	co.run.Mem = [3][]byte{} // or it would keep the user's buffers alive
