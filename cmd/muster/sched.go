@@ -33,6 +33,7 @@ type schedFlags struct {
 	text      bool
 	rank      int
 	list      bool
+	nodes     string
 }
 
 func newSchedCommand() *cobra.Command {
@@ -50,6 +51,8 @@ Without an algorithm it lists those that the collective has.`,
   muster sched allreduce --algorithm ring -n 4 --text
   muster sched bcast --algorithm binomial -n 8 --root 3 --text --rank 5
   muster sched bcast --algorithm chain -n 4 --bytes 4K --param segment=1024
+  muster sched allgather --algorithm node-bruck --nodes 4x4 --svg node-bruck.svg
+  muster sched alltoall --algorithm node-carriers --nodes 3,1,4
   muster sched --list                                           everything there is`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -90,6 +93,7 @@ Without an algorithm it lists those that the collective has.`,
 	fl.StringVar(&f.svg, "svg", "", "draw all ranks into this file")
 	fl.BoolVar(&f.text, "text", false, "print the operations of all ranks")
 	fl.IntVar(&f.rank, "rank", 0, "print the operations of this rank only")
+	fl.StringVar(&f.nodes, "nodes", "", "ranks on nodes: 4x4 is four nodes of four ranks, 3,1,4 three nodes of so many (default: all on one)")
 	fl.BoolVar(&f.list, "list", false, "list all algorithms of all collectives")
 	return cmd
 }
@@ -104,9 +108,19 @@ func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) erro
 	if err != nil {
 		return err
 	}
+	nodes, err := parseNodes(f.nodes)
+	if err != nil {
+		return err
+	}
+	if nodes != nil {
+		f.ranks = len(nodes.Node)
+	}
 	shapes, err := f.shapes(kind)
 	if err != nil {
 		return err
+	}
+	for r := range shapes {
+		shapes[r].Nodes = nodes
 	}
 	if oneRank && (f.rank < 0 || f.rank >= f.ranks) {
 		return fmt.Errorf("--rank %d: there are ranks 0 to %d", f.rank, f.ranks-1)
@@ -127,6 +141,11 @@ func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) erro
 	}
 	title := scheduleTitle(a, params, shapes)
 	fmt.Fprintf(w, "%s\n%s\n", title, totalsLine(totals))
+	if nodes != nil {
+		if err := printTraffic(w, graphs, nodes); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintf(w, "proved: sends and receives pair up, nothing can block, every byte of every result is right\n")
 	for r, g := range graphs {
 		if f.text && !oneRank || oneRank && r == f.rank {
@@ -206,6 +225,9 @@ func scheduleTitle(a *coll.Algorithm, params []int, shapes []coll.Shape) string 
 		title += " (" + strings.Join(with, ", ") + ")"
 	}
 	title += fmt.Sprintf(", %d ranks", s.Size)
+	if s.Nodes != nil {
+		title += fmt.Sprintf(" on nodes %v", s.Nodes)
+	}
 	switch {
 	case a.Kind == coll.Barrier:
 	case wholeData(a.Kind):
@@ -288,6 +310,7 @@ func needsOf(n coll.Needs) string {
 	add(n.Regular, "equal blocks")
 	add(n.NotInPlace, "input and output apart")
 	add(n.WholeBlocks, "an element for every rank")
+	add(n.Nodes, "several nodes (--nodes)")
 	return strings.Join(list, ", ")
 }
 

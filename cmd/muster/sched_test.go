@@ -47,11 +47,30 @@ func TestSchedRefusesNonsense(t *testing.T) {
 		{[]string{"allgather", "-a", "bruck", "--bytes", "many"}, "want a number of bytes"},
 		{[]string{"allgather", "-a", "bruck", "-n", "3", "--rank", "3"}, "ranks 0 to 2"},
 		{[]string{"allgather", "-a", "neighbour-exchange", "-n", "3"}, "odd"},
+		{[]string{"allgather", "-a", "node-bruck"}, "all ranks are on one node"},
+		{[]string{"allgather", "-a", "node-bruck", "--nodes", "4by4"}, "write 4x4"},
+		{[]string{"allgather", "-a", "node-bruck", "--nodes", "3,0"}, "write 4x4"},
+		{[]string{"allgather", "-a", "node-bruck", "--nodes", "4096x4096"}, "at most 4096 ranks"},
 	} {
 		got := muster(t, t.TempDir(), append([]string{"sched"}, c.args...)...)
 		if got.status == 0 || !strings.Contains(got.err, c.want) || got.out != "" {
 			t.Errorf("muster sched %q must be refused with %q; got %+v", c.args, c.want, got)
 		}
+	}
+}
+
+// TestSchedOnNodes: T2 table 5.1, two groups on four nodes of four ranks: six
+// connections, 12 blocks over the network, and of 4 + 16 blocks written and 4 + 64 read
+// those left out that a master has already (2 written, 2 + 16 read).
+func TestSchedOnNodes(t *testing.T) {
+	got := muster(t, t.TempDir(), "sched", "allgather", "-a", "node-groups", "--nodes", "4x4", "--param", "groups=2", "--bytes", "1")
+	want := "     3      4                6   6          12        12                     18    50\n"
+	if got.status != 0 || !strings.Contains(got.out, "16 ranks on nodes 4×4") || !strings.Contains(got.out, want) || !strings.Contains(got.out, "proved:") {
+		t.Errorf("muster sched does not say %q: %+v", want, got)
+	}
+	uneven := muster(t, t.TempDir(), "sched", "alltoall", "-a", "node-carriers", "--nodes", "3,1,4", "--svg", "carriers.svg")
+	if uneven.status != 0 || !strings.Contains(uneven.out, "8 ranks on nodes [3 1 4]") {
+		t.Errorf("uneven nodes: %+v", uneven)
 	}
 }
 
