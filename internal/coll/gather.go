@@ -27,7 +27,7 @@ func gatherAlgorithms() []Algorithm {
 			Kind: Gather, Name: "linear", Ref: "MPI-4.1 section 6.5",
 			About: "All ranks send to the root at once.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
-				return m.atLeast(m.window(s.Size-1, s.Size, float64(s.blockBytes())))
+				return m.atLeast(m.fanIn(s.Size-1, s.Size, float64(s.blockBytes())))
 			},
 			Build: func(b *sched.Builder, s *Shape, _ []int) { directGather(b, s, s.Size) },
 		},
@@ -36,7 +36,7 @@ func gatherAlgorithms() []Algorithm {
 			About:  "The root receives from k ranks at a time: for long blocks.",
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},
 			Cost: func(s *Shape, m *Model, p []int) float64 {
-				return m.atLeast(m.window(s.Size-1, p[0], float64(s.blockBytes())))
+				return m.atLeast(m.fanIn(s.Size-1, p[0], float64(s.blockBytes())))
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) { directGather(b, s, p[0]) },
 		},

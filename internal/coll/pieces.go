@@ -151,3 +151,12 @@ func (m *Model) rounds(messages, at int) float64 {
 func (m *Model) window(messages, k int, n float64) float64 {
 	return m.rounds(messages, min(k, m.starts()))*m.startup(n) + m.rounds(messages, min(k, m.Ports))*n*m.PerByte
 }
+
+// fanIn is the time of many messages of n bytes to one rank, at most k of them under
+// way. Where start-ups overlap, those of different ranks all do.
+func (m *Model) fanIn(messages, k int, n float64) float64 {
+	if m.Starts == 0 {
+		return m.window(messages, k, n)
+	}
+	return m.rounds(messages, k)*m.startup(n) + m.rounds(messages, min(k, m.Ports))*n*m.PerByte
+}
