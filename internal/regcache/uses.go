@@ -10,9 +10,9 @@ package regcache
 // Threshold computes n. Since nobody knows the future, a protocol registers
 // after a part of n.
 //
-// The table is a hash table of buckets, four buffers and one cache line each, so
-// that a look costs one miss at most. A bucket that overflows makes the table
-// grow, up to a limit, and only while it is worth it: a table of some size stops
+// The table is a hash table of buckets, four buffers and one cache line each, in pairs
+// that lie side by side, so that a look costs one miss. A pair that overflows makes a
+// table of which a quarter is in use grow, up to a limit, and only while it is worth it: a table of some size stops
 // growing when a bucket overflows and less than a fifth of the buffers are
 // frequently used. From then on, or at the limit, a newcomer weakens the buffers
 // of its bucket until one makes way: what is used often stays, what is used no
@@ -122,6 +122,10 @@ func keyOf(addr uint64, size int) uint64 {
 
 func (u *Uses) bucketOf(key uint64) *useBucket { return &u.buckets[key*golden>>u.shift] }
 
+// besideOf is the other half of a pair of buckets: neighbours in memory, which the
+// processor fetches together. What finds its bucket full goes there.
+func (u *Uses) besideOf(key uint64) *useBucket { return &u.buckets[key*golden>>u.shift^1] }
+
 // Generation says that so many generations have passed (Cache.Generation).
 func (u *Uses) Generation(g uint32) { u.now = uint16(g) }
 
@@ -129,23 +133,36 @@ func (u *Uses) Generation(g uint32) { u.now = uint16(g) }
 // been used, as far as is known; 0 if the buffer has found no place.
 func (u *Uses) Note(addr uint64, size int) uint32 {
 	key := keyOf(addr, size)
+	s := u.find(key)
+	if s == nil {
+		return u.admit(key, size)
+	}
+	if s.gen != u.now {
+		u.outlive(s)
+	}
+	if s.count < math.MaxUint32 {
+		if s.count++; s.count == uint32(s.limit) {
+			u.stats.Frequent++
+		}
+	}
+	return s.count
+}
+
+// find is the entry of a buffer, nil if it is not known.
+func (u *Uses) find(key uint64) *useEntry {
 	b := u.bucketOf(key)
 	for i := range b {
-		s := &b[i]
-		if s.key != key {
-			continue
+		if b[i].key == key {
+			return &b[i]
 		}
-		if s.gen != u.now {
-			u.outlive(s)
-		}
-		if s.count < math.MaxUint32 {
-			if s.count++; s.count == uint32(s.limit) {
-				u.stats.Frequent++
-			}
-		}
-		return s.count
 	}
-	return u.admit(key, size)
+	b = u.besideOf(key)
+	for i := range b {
+		if b[i].key == key {
+			return &b[i]
+		}
+	}
+	return nil
 }
 
 // outlive sees whether the memory may be another's.
@@ -163,31 +180,36 @@ func (u *Uses) outlive(s *useEntry) {
 // admit finds a place for a buffer that is not known.
 func (u *Uses) admit(key uint64, size int) uint32 {
 	for {
-		b := u.bucketOf(key)
-		if i := b.room(); i >= 0 {
-			return u.fill(b, i, key, size)
+		b, beside := u.bucketOf(key), u.besideOf(key)
+		if s := roomIn(b, beside); s != nil {
+			return u.fill(s, key, size)
 		}
 		if u.mayGrow() {
 			u.grow()
 			continue
 		}
 		u.weaken(b)
-		if i := b.room(); i >= 0 {
-			return u.fill(b, i, key, size)
+		if s := roomIn(b, beside); s != nil {
+			return u.fill(s, key, size)
 		}
 		u.stats.Refused++
 		return 0
 	}
 }
 
-// room is a free place, or -1.
-func (b *useBucket) room() int {
+// roomIn is a free place in one of two buckets, or nil.
+func roomIn(b, beside *useBucket) *useEntry {
 	for i := range b {
 		if b[i].key == 0 {
-			return i
+			return &b[i]
 		}
 	}
-	return -1
+	for i := range beside {
+		if beside[i].key == 0 {
+			return &beside[i]
+		}
+	}
+	return nil
 }
 
 // weaken takes one use from each buffer of a full bucket (Misra and Gries,
@@ -211,10 +233,10 @@ func (u *Uses) weaken(b *useBucket) {
 	}
 }
 
-func (u *Uses) fill(b *useBucket, i int, key uint64, size int) uint32 {
-	b[i] = useEntry{key: key, count: 1, limit: uint16(min(max(u.cfg.Frequent(size), 1), math.MaxUint16)), gen: u.now}
+func (u *Uses) fill(s *useEntry, key uint64, size int) uint32 {
+	*s = useEntry{key: key, count: 1, limit: uint16(min(max(u.cfg.Frequent(size), 1), math.MaxUint16)), gen: u.now}
 	u.stats.Buffers++
-	if b[i].limit == 1 {
+	if s.limit == 1 {
 		u.stats.Frequent++
 	}
 	return 1
@@ -222,11 +244,15 @@ func (u *Uses) fill(b *useBucket, i int, key uint64, size int) uint32 {
 
 func (u *Uses) mayGrow() bool {
 	room := 2 * len(u.buckets) * len(useBucket{})
+	if 8*u.stats.Buffers < room {
+		return false // three quarters are empty: it must not outgrow the processor's cache for the sake of a bucket
+	}
 	worth := room <= u.cfg.Free || float64(u.stats.Frequent) >= u.cfg.Share*float64(u.stats.Buffers)
 	return worth && room <= u.cfg.Limit
 }
 
-// grow doubles the table. Every bucket becomes two, so none overflows.
+// grow doubles the table. Every bucket becomes a pair, which has room for what the old pair
+// held of it, so none overflows.
 func (u *Uses) grow() {
 	old := u.buckets
 	u.buckets = make([]useBucket, 2*len(old))
@@ -236,26 +262,15 @@ func (u *Uses) grow() {
 			if s.key == 0 {
 				continue
 			}
-			b := u.bucketOf(s.key)
-			for j := range b {
-				if b[j].key == 0 {
-					b[j] = s
-					break
-				}
-			}
+			*roomIn(u.bucketOf(s.key), u.besideOf(s.key)) = s
 		}
 	}
 }
 
 // Forget forgets a buffer: it was registered, or is about to be unmapped.
 func (u *Uses) Forget(addr uint64, size int) {
-	key := keyOf(addr, size)
-	b := u.bucketOf(key)
-	for i := range b {
-		if b[i].key != key {
-			continue
-		}
-		u.drop(&b[i])
+	if s := u.find(keyOf(addr, size)); s != nil {
+		u.drop(s)
 	}
 }
 
