@@ -65,9 +65,10 @@ type Config struct {
 	MaxConnections int `env:"MUSTER_MAX_CONNECTIONS"`
 	// Eager is where short messages between hosts wait: "srq" (receive buffers that
 	// all senders share), "rings" (the same, and a ring for each of the first senders
-	// that send much, into which they write: memory for speed, on adapters), or "few"
-	// (rings, and a few receive buffers for each connection of network iwarp). Default
-	// "srq".
+	// that send much, into which they write: memory for speed, on adapters), "few"
+	// (rings, and a few receive buffers for each connection of network iwarp), or
+	// "posted" (receive buffers that this rank posts, few or many as they are needed, in
+	// place of those of the device). Default "srq".
 	Eager string `env:"MUSTER_EAGER"`
 	// NoProcessVM keeps the library from copying between processes by
 	// process_vm_readv and process_vm_writev. Default false: it is used where
@@ -216,9 +217,9 @@ func (c *Config) validate() error {
 			didYouMean(c.Progress, "polling", progressAsync))
 	}
 	switch c.Eager {
-	case "", "srq", eagerRings, eagerFew:
+	case "", "srq", eagerRings, eagerFew, eagerPosted:
 	default:
-		return fmt.Errorf("mpi: Config.Eager (MUSTER_EAGER) is %q; want srq, rings or few%s", c.Eager, didYouMean(c.Eager, "srq", eagerRings, eagerFew))
+		return fmt.Errorf("mpi: Config.Eager (MUSTER_EAGER) is %q; want srq, rings, few or posted%s", c.Eager, didYouMean(c.Eager, "srq", eagerRings, eagerFew, eagerPosted))
 	}
 	if _, ok := channels[c.Channel]; !ok && c.Channel != channelUD {
 		return fmt.Errorf("mpi: Config.Channel (MUSTER_CHANNEL) is %q; want hybrid, rd, rc or ud%s", c.Channel, didYouMean(c.Channel, "hybrid", "rd", "rc", channelUD))
@@ -239,10 +240,11 @@ func (c *Config) validate() error {
 }
 
 const (
-	eagerRings = "rings"
-	eagerFew   = "few"
-	ringPeers  = 16 // that may have a ring
-	fewBuffers = 8  // of a connection
+	eagerRings  = "rings"
+	eagerFew    = "few"
+	eagerPosted = "posted"
+	ringPeers   = 16 // that may have a ring
+	fewBuffers  = 8  // of a connection
 )
 
 func (c *Config) rings() int {

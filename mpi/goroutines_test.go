@@ -193,6 +193,7 @@ func TestTrafficInEveryWay(t *testing.T) {
 		"all eager":               {EagerLimit: 1 << 20},
 		"little credit":           {Credit: 2000},
 		"small rings":             {RingBytes: 4096, Rings: 1},
+		"posted buffers":          {Eager: "posted"},
 		"sleep at once":           {Spin: 1, Yield: 1},
 	} {
 		t.Run(name, func(t *testing.T) {

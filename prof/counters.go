@@ -53,6 +53,12 @@ const (
 	BuffersKnown    Name = "buffers.known"    // whose uses are counted
 	BuffersFrequent Name = "buffers.frequent" // of these, used often
 
+	// Receive buffers that ranks post themselves.
+	ReceiveBuffers     Name = "receive.buffers"      // now
+	ReceiveBuffersMost Name = "receive.buffers-most" // that there ever were
+	ReceiveGrown       Name = "receive.grown"        // times that more were posted
+	ReceiveShrunk      Name = "receive.shrunk"       // times that some were given up
+
 	BackgroundDuties Name = "background.duties" // times that the thread of asynchronous progress was in charge
 	BackgroundWakes  Name = "background.wakes"
 	BackgroundServed Name = "background.served"

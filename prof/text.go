@@ -319,6 +319,9 @@ func (b *page) peers(s *Summary) {
 	if v := s.Values["receive.low-water"]; v.Sum > 0 {
 		b.entry("low water", "%s times few receive buffers were left%s", grouped(v.Sum), most(v, grouped))
 	}
+	if v := s.Values[ReceiveBuffersMost]; v.Sum > 0 {
+		b.entry("buffers", "a rank has posted %s, %s at the most", span(s.Values[ReceiveBuffers], grouped), span(v, grouped))
+	}
 }
 
 func (b *page) network(s *Summary) {

@@ -26,6 +26,7 @@ var deviceRows = []struct {
 	{"rc", overIWARP("rc", "srq")},
 	{"hybrid", overIWARP("hybrid", "srq")},
 	{"ud", overIWARP("ud", "srq")},
+	{"rd-posted", overIWARP("rd", "posted")},
 	{"rd-rings", overIWARP("rd", "rings")},
 	{"hybrid-rings", overIWARP("hybrid", "rings")},
 	{"rc-few", overIWARP("rc", "few")},

@@ -134,6 +134,9 @@ func (d *lane) count(c *prof.Counters) {
 	if dev, ok := d.dev.(rdma.CountingDevice); ok {
 		dev.Count(func(name rdma.Counter, value uint64) { c.Add(prof.Name(name), value) })
 	}
+	if d.pool != nil {
+		d.countBuffers(c)
+	}
 	if d.regs != nil {
 		s := d.regs.Stats()
 		c.Add(prof.MemoryRegistered, uint64(s.Bytes))

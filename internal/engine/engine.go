@@ -34,6 +34,9 @@ type Config struct {
 	// Rings is how many peers may have a ring to write their packets into, for each
 	// device. Zero: none, all use the shared receive queue.
 	Rings int
+	// Posted makes the rank post receive buffers of its own, also with devices that lend
+	// theirs (buffers.go). Those that cannot take any lend all the same.
+	Posted bool
 	// InProcess says that the ranks are goroutines of this process, so that a
 	// waiter must give way to goroutines rather than to threads.
 	InProcess bool

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/recvpool"
 	"github.com/muster-mpi/muster/internal/regcache"
 	"github.com/muster-mpi/muster/rdma"
 )
@@ -37,6 +38,7 @@ type lane struct {
 	cq     rdma.CQ
 	qp     rdma.QP
 	srq    rdma.SRQ
+	pool   *recvpool.Pool   // of posted buffers; nil: the device lends
 	names  rdma.NamedDevice // nil: its handles are places on the node, or ranks
 	byPeer []*p2p.Link      // links by the device's handle
 	rings  []*p2p.Link      // that write packets into rings here
@@ -70,7 +72,7 @@ func (e *Engine) openLanes() error {
 			d.regs = regcache.New(d.dev, regcache.Config{Bytes: e.cfg.RegisterCache})
 		}
 		e.lanes = append(e.lanes, d)
-		if err := d.openQueues(); err != nil {
+		if err := d.openQueues(e.cfg.Posted); err != nil {
 			return err
 		}
 		if err := e.openSources(d); err != nil {
@@ -84,11 +86,11 @@ func (e *Engine) openLanes() error {
 	return nil
 }
 
-func (d *lane) openQueues() (err error) {
+func (d *lane) openQueues(posted bool) (err error) {
 	if d.cq, err = d.dev.NewCQ(0); err != nil {
 		return fmt.Errorf("completion queue on %s: %w", d.attr.Name, err)
 	}
-	if d.srq, err = d.dev.NewSRQ(rdma.SRQConfig{Lend: true}); err != nil {
+	if err = d.openReceive(posted); err != nil {
 		return fmt.Errorf("receive queue on %s: %w", d.attr.Name, err)
 	}
 	d.qp, err = d.dev.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: d.cq, RecvCQ: d.cq, SRQ: d.srq})
@@ -211,6 +213,7 @@ func (e *Engine) closeLanes() error {
 		d.closeRings()
 		d.qp.Close()
 		d.srq.Close()
+		err = errors.Join(err, d.closeBuffers())
 		d.cq.Close()
 		if d.regs != nil {
 			err = errors.Join(err, d.regs.Close())

@@ -50,6 +50,9 @@ func (e *Engine) work(d *lane, n int) int {
 			}
 			continue
 		}
+		if c.Op == rdma.OpLowWater {
+			continue // returnBuffers answers it
+		}
 		if c.ID == p2p.RingID {
 			if int(c.Peer) < len(d.byPeer) && d.byPeer[c.Peer] != nil && c.Status != rdma.StatusOK {
 				e.watch()
@@ -64,6 +67,9 @@ func (e *Engine) work(d *lane, n int) int {
 			e.watch()
 		}
 		e.m.Completed(c.ID, c.Status, int(c.Len))
+	}
+	if d.pool != nil && n > 0 {
+		e.returnBuffers(d, n)
 	}
 	if len(d.rings) > 0 {
 		n += e.pollRings(d)

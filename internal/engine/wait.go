@@ -50,7 +50,7 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 				}
 			}
 			n := d.cq.Poll(e.comps[:])
-			if n == 1 && e.comps[0].Op == rdma.OpRecv {
+			if n == 1 && e.comps[0].Op == rdma.OpRecv && d.pool == nil {
 				// What work does, for the message that is waited for.
 				if m := &e.comps[0]; int(m.Peer) < len(d.byPeer) && d.byPeer[m.Peer] != nil {
 					e.m.Arrived(d.byPeer[m.Peer], m.Data.Bytes())
