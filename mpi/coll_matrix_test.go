@@ -39,6 +39,7 @@ type matrixWay struct {
 	kind      coll.Kind
 	algorithm *coll.Algorithm // nil: the segment
 	params    []int
+	nodes     []int // of the ranks, for an algorithm that needs several; they are made up
 }
 
 func (w matrixWay) String() string {
@@ -127,11 +128,15 @@ func executeMatrix(t *testing.T, world *mpi.Comm, kind coll.Kind, a *coll.Algori
 	} else {
 		ways = nil
 		for _, params := range matrixParams(a) {
-			ways = append(ways, matrixWay{kind, a, params})
+			ways = append(ways, matrixWay{kind: kind, algorithm: a, params: params})
 		}
 	}
 	defer mpi.Unforce(c, kind)
-	for _, way := range ways {
+	for i, way := range ways {
+		if a != nil && a.Needs.Nodes {
+			way.nodes = matrixNodes(c.Size(), i)
+			mpi.PretendNodes(c, way.nodes)
+		}
 		way.force(c)
 		first := true
 		for i, k := range matrixCalls(kind, c.Size()) {
@@ -149,6 +154,25 @@ func executeMatrix(t *testing.T, world *mpi.Comm, kind coll.Kind, a *coll.Algori
 	}
 	noError(t, c.Free(), "Free")
 	return executed
+}
+
+// matrixNodes puts ranks on nodes: halves, dealt out to three, one of them alone, or
+// of different sizes and mixed.
+func matrixNodes(ranks, form int) []int {
+	nodes := make([]int, ranks)
+	for r := range nodes {
+		switch form % 4 {
+		case 0:
+			nodes[r] = r * 2 / ranks
+		case 1:
+			nodes[r] = r % 3
+		case 2:
+			nodes[r] = min(r, 1)
+		case 3:
+			nodes[r] = r * r % 7
+		}
+	}
+	return nodes
 }
 
 // haveSegment makes so many calls that the ranks of c share memory; where they
@@ -203,6 +227,7 @@ func (w matrixWay) can(k matrixCall, ranks int) bool {
 	}
 	s := coll.Shape{Kind: k.kind, Size: ranks, Elem: oddBytes, Commutes: !k.ordered, Bytes: k.count * oddBytes}
 	s.Send.Irregular, s.Recv.Irregular = k.irregular, k.irregular
+	s.Nodes = coll.NewTopology(w.nodes, 2)
 	ok, _ := coll.Applicable(w.algorithm, &s)
 	return ok
 }
@@ -267,6 +292,6 @@ func (w matrixWay) wantServed(t *testing.T, c *mpi.Comm, can bool, what string) 
 	by, params := mpi.ServedBy(c, w.kind)
 	forced := by == w.algorithm && slices.Equal(params, w.params)
 	if can != forced || !can && (by == nil || by == w.algorithm) {
-		t.Fatalf("%s: it was served by %v", what, matrixWay{w.kind, by, params})
+		t.Fatalf("%s: it was served by %v", what, matrixWay{kind: w.kind, algorithm: by, params: params})
 	}
 }

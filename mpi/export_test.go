@@ -38,6 +38,19 @@ func forceCollective(c *Comm, kind coll.Kind, limit int, tuning *coll.Tuning) {
 	c.plans.forget()
 }
 
+// PretendNodes has the algorithms that are chosen on c believe that its ranks are on
+// nodes: those with the same number share one. What carries messages stays as it is.
+func PretendNodes(c *Comm, nodeOf []int) {
+	c.e.Lock()
+	defer c.e.Unlock()
+	if c.plans == nil {
+		c.plans = &collPlans{}
+	}
+	c.plans.forget()
+	c.plans.choice.prepare(c)
+	c.plans.choice.nodes = coll.NewTopology(nodeOf, 2)
+}
+
 // ForgetPlans makes the next calls on c choose anew, so that ServedBy tells about
 // them.
 func ForgetPlans(c *Comm) {
