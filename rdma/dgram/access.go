@@ -63,9 +63,12 @@ func (q *pair) ask(wr *rdma.SendWR) error {
 		request = ddp.ReadRequest{Sink: one.tag, Size: uint32(wr.Body.Len()), Source: tag, SourceTO: wr.Remote}
 	} else {
 		m := d.newMessage()
+		if !d.carry(m, wr) {
+			d.forget(m)
+			return rdma.ErrAgain
+		}
 		m.role, m.opcode, m.length, m.headLen = roleWrite, ddp.Write, wr.Body.Len(), 0
 		m.tag, m.address = tag, wr.Remote
-		m.carry(wr)
 		p.push(m)
 	}
 	m := d.newMessage()

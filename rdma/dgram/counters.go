@@ -61,7 +61,7 @@ func (d *Device) receiveMemory() uint64 {
 // sendMemory is the letters, and the messages that are on their way or to be used again.
 func (d *Device) sendMemory() uint64 {
 	n := uint64(d.outbox.most) * uint64(wholePages(d.datagram))
-	count := func(m *message) { n += sizeOf[message]() + uint64(cap(m.kept)) }
+	count := func(m *message) { n += sizeOf[message]() }
 	for _, m := range d.spare {
 		count(m)
 	}
@@ -74,7 +74,7 @@ func (d *Device) sendMemory() uint64 {
 			flights += len(p.flight.ring)
 		}
 	})
-	return n + uint64(flights)*sizeOf[sent]()
+	return n + uint64(flights)*sizeOf[sent]() + uint64(d.bodies.made)
 }
 
 // peerMemory is what is kept of peers.

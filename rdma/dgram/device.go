@@ -68,7 +68,6 @@ const (
 	socketBuffer     = 4 << 20
 
 	maxSend    = 60 << 10 // fits into one datagram, for UD
-	maxInline  = 1024
 	maxRegions = 1 << 20
 	maxPairs   = 1 << 16
 )
@@ -105,7 +104,7 @@ type Device struct {
 	joins   [][]byte // memory in which messages of several datagrams are joined
 	joined  []*joining
 	spare   []*message
-	roomy   int // of those, with memory for a long body
+	bodies  bodies
 
 	table *ddp.Table
 	pins  pin.Pages // in strict mode
@@ -169,7 +168,7 @@ func Open(c Config) (*Device, error) {
 	d := &Device{
 		attr: rdma.Attr{
 			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
-			MaxSend: maxSend, MaxInline: maxInline, CopyAbove: maxInline, RemoteCPU: c.NoThread,
+			MaxSend: maxSend, MaxInline: maxInline, CopyAbove: strictMax, RemoteCPU: c.NoThread,
 			LocalKeys: c.Strict, Pins: c.Strict,
 		},
 		socket: s, keys: keys, name: c.Name, patience: c.Patience, start: time.Now(),
@@ -182,6 +181,9 @@ func Open(c Config) (*Device, error) {
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = costs(d.mss())
 	d.attr.EndCost = float64(receiptDelay) // a short message asks for no receipt
 	d.attendant.banned = c.NoThread
+	if c.Strict {
+		d.attr.MaxInline = strictMax
+	}
 	if c.NoCRC {
 		d.keys.flags = flagPartial
 	}

@@ -125,40 +125,27 @@ func (d *Device) flush() {
 	o.n -= done
 }
 
-const (
-	messageBlock = 64  // messages that are made at a time
-	shortBody    = 128 // octets of an inline body that need no memory of their own
-	mostRoomy    = 64  // spare messages with room for a longer one
-)
+// messageBlock is how many messages are made at a time.
+const messageBlock = 64
 
 // newMessage takes a message from those that are done with, or makes some.
 func (d *Device) newMessage() *message {
 	if len(d.spare) == 0 {
-		block, bodies := make([]message, messageBlock), make([]byte, messageBlock*shortBody)
+		block := make([]message, messageBlock)
 		for i := range block {
-			block[i].kept = bodies[i*shortBody : i*shortBody : (i+1)*shortBody]
 			d.spare = append(d.spare, &block[i])
 		}
 	}
 	last := len(d.spare) - 1
 	m := d.spare[last]
 	d.spare = d.spare[:last]
-	if cap(m.kept) > shortBody {
-		d.roomy--
-	}
 	return m
 }
 
 // forget keeps a message for the next one, without the user's memory.
 func (d *Device) forget(m *message) {
 	m.body, m.following = rdma.Mem{}, nil
-	if cap(m.kept) > shortBody {
-		if d.roomy == mostRoomy {
-			m.kept = nil
-		} else {
-			d.roomy++
-		}
-	}
+	d.uncopy(m)
 	d.spare = append(d.spare, m)
 }
 

@@ -102,8 +102,7 @@ func (q *pair) Keep(id rdma.PeerID) {
 	}
 	for m := q.peers[id].sender.oldest; m != nil; m = m.following {
 		if m.role == roleSend && !m.inline && m.body.Len() > 0 {
-			m.kept = append(m.kept[:0], m.body.Bytes()...)
-			m.body = rdma.MemOf(m.kept)
+			q.dev.keep(m)
 		}
 	}
 }
@@ -143,6 +142,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		n++
 	}
 	d.flush()
+	d.copyBodies()
 	if d.parked > 0 && (n > 0 || err != nil) {
 		d.rouse() // whoever waits does not know of the new timers
 	}
@@ -165,8 +165,8 @@ func (q *pair) check(wr *rdma.SendWR) error {
 		return fmt.Errorf("dgram: a write-record of %d octets for %v is longer than %d datagrams carry; cut it", wr.Body.Len(), &q.dev.peers[wr.Peer], mostPieces)
 	case wr.Op == rdma.OpSend && length > maxSend:
 		return fmt.Errorf("dgram: a message of %d octets for %v is longer than Attr.MaxSend, %d; cut it", length, &q.dev.peers[wr.Peer], maxSend)
-	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > maxInline:
-		return fmt.Errorf("dgram: an inline body of %d octets for %v is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), &q.dev.peers[wr.Peer], maxInline)
+	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > q.dev.attr.MaxInline:
+		return fmt.Errorf("dgram: an inline body of %d octets for %v is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxInline)
 	case q.dev.attr.LocalKeys && wr.Flags&rdma.Inline == 0:
 		return q.dev.checkLocal(wr.Op.String(), wr.Body, wr.LKey)
 	}
@@ -199,26 +199,20 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	d := q.dev
 	p := q.peer(wr.Peer)
 	m := d.newMessage()
+	if !d.carry(m, wr) {
+		d.forget(m)
+		return rdma.ErrAgain
+	}
 	m.id, m.length = wr.ID, int(wr.HeadLen)+wr.Body.Len()
 	m.role, m.opcode = roleSend, sendOpcode(wr.Flags)
 	m.number = p.sendNumber
 	p.sendNumber++
 	m.headLen = copy(m.head[:wr.HeadLen], wr.Head[:])
-	m.carry(wr)
 	q.pending++
 	p.push(m)
 	q.occupy(p)
 	q.pump(p)
 	return nil
-}
-
-// carry takes the body of a request, or a copy of an inline one.
-func (m *message) carry(wr *rdma.SendWR) {
-	m.body = wr.Body
-	if m.inline = wr.Flags&rdma.Inline != 0; m.inline {
-		m.kept = append(m.kept[:0], wr.Body.Bytes()...)
-		m.body = rdma.MemOf(m.kept)
-	}
 }
 
 func sendOpcode(f rdma.Flags) ddp.Opcode {

@@ -40,7 +40,8 @@ type message struct {
 	headLen int
 	head    [rdma.HeadMax]byte
 	body    rdma.Mem
-	kept    []byte // the body of one that was posted inline
+	kept    []byte // a copy of it, or memory for one: bodies.go
+	short   [shortBody]byte
 }
 
 // role is what the end of a message means.

@@ -75,12 +75,15 @@ func (q *pair) throwRecord(wr *rdma.SendWR) error {
 		return rdma.ErrAgain
 	}
 	m := q.dev.newMessage()
+	if !q.dev.carry(m, wr) {
+		q.dev.forget(m)
+		return rdma.ErrAgain
+	}
 	m.id, m.length, m.cut, m.headLen = wr.ID, wr.Body.Len(), 0, 0
 	m.number, m.address, m.tag = q.remember(wr.ID, wr.Peer), wr.Remote, 0
 	if wr.RKey>>32 == 0 {
 		m.tag = ddp.Tag(wr.RKey) // a longer key is nobody's, and 0 is refused
 	}
-	m.carry(wr)
 	q.pending++
 	q.leaving = append(q.leaving, leaving{m, wr.Peer})
 	q.pumpRecords()

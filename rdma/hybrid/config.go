@@ -156,6 +156,14 @@ func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
 	return rd, rc, nil
 }
 
+// inline is the longest body that both devices copy by themselves.
+func (c *Config) inline(rd, rc *rdma.Attr) int {
+	if rc == nil {
+		return rd.MaxInline
+	}
+	return min(rd.MaxInline, rc.MaxInline)
+}
+
 // attr is what both devices can do.
 func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a := *rd
@@ -169,8 +177,8 @@ func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 			a.MaxSend = min(a.MaxSend, c.ConnectionBuffer)
 		}
 	}
-	a.MaxInline = min(mostInline, a.MaxSend-rdma.HeadMax) // copies.go
-	a.CopyAbove = 0                                       // a copy costs less than to wait for the peer's receipt
+	a.MaxInline = min(max(mostInline, c.inline(rd, rc)), a.MaxSend-rdma.HeadMax) // copies.go
+	a.CopyAbove = 0                                                              // a copy costs less than to wait for the peer's receipt
 	a.SegmentHint = min(rd.SegmentHint, a.MaxSend)
 	if c.Channel == Connections {
 		a.SendCost, a.ReadCost, a.PutCost, a.EndCost = rc.SendCost, rc.ReadCost, rc.PutCost, rc.EndCost

@@ -1,0 +1,110 @@
+package dgram
+
+import (
+	"math/bits"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// Copies of bodies that were posted inline. The caller has his memory back when PostSend
+// returns, and RD may have to send again later, so there must be a copy. It need not be made
+// first: carry only takes memory for it, the kernel gets the octets from the caller, and
+// copyBodies makes the copies when everything has left, while the peers take it in. The
+// memory is kept by size and bounded; when it is used up, PostSend takes no more for now.
+
+const (
+	shortBody = 128      // octets that need no memory of their own: they are copied at once
+	leastBody = 512      // the smallest size that is kept
+	maxInline = 32 << 10 // the largest
+	mostKept  = 2 << 20  // octets of all of them
+	bodySizes = 6 + 1    // 512, 1024 ... 32768
+	strictMax = 1024     // MaxInline in strict mode, as adapters have it, and the length from which the completion is worth waiting for
+)
+
+// bodies is memory for copies.
+type bodies struct {
+	free [bodySizes][][]byte
+	made int        // octets, in use and free
+	due  []*message // whose copies are to be made
+}
+
+func sizeOfBody(n int) (index, size int) {
+	index = bits.Len(uint(max(n, leastBody)-1)) - bits.Len(uint(leastBody-1))
+	return index, leastBody << index
+}
+
+// take gives memory for n octets, nil if there is none left.
+func (b *bodies) take(n int) []byte {
+	i, size := sizeOfBody(n)
+	if last := len(b.free[i]) - 1; last >= 0 {
+		body := b.free[i][last]
+		b.free[i] = b.free[i][:last]
+		return body[:n]
+	}
+	for other := 0; other < bodySizes && b.made+size > mostKept; other++ {
+		b.made -= len(b.free[other]) * (leastBody << other)
+		b.free[other] = nil
+	}
+	if b.made+size > mostKept {
+		return nil
+	}
+	b.made += size
+	return make([]byte, n, size)
+}
+
+func (b *bodies) giveBack(body []byte) {
+	i, _ := sizeOfBody(cap(body))
+	b.free[i] = append(b.free[i], body)
+}
+
+// carry takes the body of a request, and memory for a copy of a long inline one. It is
+// false if there is none.
+func (d *Device) carry(m *message, wr *rdma.SendWR) bool {
+	m.body = wr.Body
+	switch m.inline = wr.Flags&rdma.Inline != 0; {
+	case !m.inline:
+	case wr.Body.Len() <= shortBody:
+		m.body = rdma.MemOf(m.short[:copy(m.short[:], wr.Body.Bytes())])
+	default:
+		if m.kept = d.bodies.take(wr.Body.Len()); m.kept == nil {
+			m.body = rdma.Mem{}
+			return false
+		}
+		d.bodies.due = append(d.bodies.due, m)
+	}
+	return true
+}
+
+// copyBodies makes the copies that are due.
+func (d *Device) copyBodies() {
+	for i, m := range d.bodies.due {
+		copy(m.kept, m.body.Bytes())
+		m.body = rdma.MemOf(m.kept)
+		d.bodies.due[i] = nil
+	}
+	d.bodies.due = d.bodies.due[:0]
+}
+
+// keep copies the body of a message that was not inline.
+func (d *Device) keep(m *message) {
+	if m.kept != nil {
+		return
+	}
+	if m.body.Len() <= maxInline {
+		m.kept = d.bodies.take(m.body.Len())
+	}
+	if m.kept == nil { // too long, or there are too many: this is for the end of a rank
+		m.body = rdma.MemOf(append([]byte(nil), m.body.Bytes()...))
+		return
+	}
+	copy(m.kept, m.body.Bytes())
+	m.body = rdma.MemOf(m.kept)
+}
+
+// uncopy gives the copy of a message back.
+func (d *Device) uncopy(m *message) {
+	if m.kept != nil {
+		d.bodies.giveBack(m.kept)
+		m.kept = nil
+	}
+}
