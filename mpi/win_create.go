@@ -112,7 +112,7 @@ func (w *Win[T]) reachAll(op string, mem []T) error {
 		case c.w.nodes != nil:
 			err = w.meetInProcess(op)
 		case w.flavour == overMemory && c.size == 1:
-			w.control = controls(make([]byte, controlBytes+lineBytes), 1)
+			w.direct[0], w.control = mem, controls(make([]byte, controlBytes), 1)
 		case w.flavour != overMemory:
 			err = w.mapTogether(op)
 		}

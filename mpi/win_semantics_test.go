@@ -200,6 +200,12 @@ func TestPutIntoARankThatComputes(t *testing.T) {
 		for _, made := range madeBy {
 			w, err := made.make(c, 1<<17)
 			noError(t, err, made.name)
+			if raceDetector && !w.Direct(1-c.Rank()) {
+				// Rank 0 looks at memory that is written beside it, as MPI allows and the
+				// detector does not.
+				noError(t, w.Free(), "Free")
+				continue
+			}
 			done := &w.Memory()[1<<17-1]
 			noError(t, mpi.Barrier(c), "Barrier")
 			if c.Rank() == 0 {

@@ -1,0 +1,56 @@
+package rma
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestEpochs: a script of calls; one that ends in ! is refused. The state behind each
+// is the targets of three that may be reached, and those that may be flushed.
+func TestEpochs(t *testing.T) {
+	calls := map[string]func(e *Epochs) error{
+		"fence":      func(e *Epochs) error { return e.Fence(false) },
+		"fence-end":  func(e *Epochs) error { return e.Fence(true) },
+		"start":      func(e *Epochs) error { return e.Start([]int{0, 2}) },
+		"complete":   func(e *Epochs) error { _, err := e.Complete(); return err },
+		"post":       func(e *Epochs) error { return e.Post([]int{1}) },
+		"waited":     func(e *Epochs) error { e.Waited(); return nil },
+		"lock":       func(e *Epochs) error { return e.Lock(1) },
+		"unlock":     func(e *Epochs) error { return e.Unlock(1) },
+		"lock-all":   func(e *Epochs) error { return e.LockAll() },
+		"unlock-all": func(e *Epochs) error { return e.UnlockAll() },
+		"idle":       func(e *Epochs) error { return e.Idle() },
+	}
+	for _, script := range []string{
+		"idle=... fence=ooo idle=ooo fence=ooo fence-end=... idle=...",
+		"complete!=... start=o.o start!=o.o idle!=o.o fence!=o.o complete=... complete!=...",
+		"post=... post!=... idle!=... fence!=... waited=... post=... waited=... idle=...",
+		"unlock!=... lock=.f. lock!=.f. lock-all!=.f. fence!=.f. idle!=.f. unlock=... unlock!=...",
+		"unlock-all!=... lock-all=fff lock!=fff lock-all!=fff idle!=fff unlock-all=... idle=...",
+		"fence=ooo lock=ofo unlock=ooo fence=ooo lock-all=fff unlock-all=ooo fence-end=...",
+		"start=o.o lock=ofo complete=.f. unlock=... post=... start=o.o complete=... waited=... idle=...",
+	} {
+		e := NewEpochs(3)
+		for _, step := range strings.Fields(script) {
+			call, want, _ := strings.Cut(step, "=")
+			call, refused := strings.CutSuffix(call, "!")
+			if err := calls[call](e); (err != nil) != refused {
+				t.Errorf("%s: %s gives %v", script, step, err)
+			}
+			got := ""
+			for target := range 3 {
+				switch {
+				case e.Passive(target):
+					got += "f"
+				case e.Open(target):
+					got += "o"
+				default:
+					got += "."
+				}
+			}
+			if got != want {
+				t.Errorf("%s: after %s the targets are %s", script, step, got)
+			}
+		}
+	}
+}
