@@ -48,6 +48,7 @@ sim                 rdma internal/sched
 
 mpi                 rdma prof internal/dtype internal/pmi internal/regcache internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma internal/launch sim
 mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/hybrid rdma/iwarp rdma/dgram rdma/hybrid rdma/udrel
+mpi/rails.go        rdma/rail rdma/dgram
 
 mpitest             mpi sim rdma
 bench               mpi prof rdma internal/regcache

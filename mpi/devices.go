@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -117,14 +118,12 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	fail := func(err error) (rdma.Device, error) {
 		return nil, fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w", client.Rank(), client.Host(), why, err)
 	}
-	key, err := networkKey(cfg, client)
+	network, err := agreeOnRails(cfg, client)
 	if err != nil {
 		return fail(err)
 	}
-	candidates, err := chooseRails(cfg, client.LocalSize() < client.Size())
-	if err != nil {
-		return fail(err)
-	}
+	network.tell(os.Stderr, client.Rank())
+	key, candidates := network.key, network.candidates
 	if cfg.Channel == channelUD {
 		dev, err := openUnreliable(client, key, candidates)
 		if err != nil {
@@ -136,79 +135,21 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	if cfg.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
-	several := 0
-	for _, r := range candidates {
-		if r.Taken {
-			several++
-		}
-	}
-	if several > 1 {
-		// What TCP has taken would be missed by nobody when a cable is cut, so rails are
-		// made of datagrams. A cut cable may be mended: see dgram.Config.Patience.
-		c.Channel, c.Patience = hybrid.Datagrams, railPatience
-	}
-	var rails []rail.Rail
-	for _, r := range candidates {
-		if !r.Taken {
-			continue
-		}
-		c.Address = r.Address.Addr()
-		c.NoCRC = c.Address.IsLoopback() // there is no cable to corrupt anything
-		dev, err := hybrid.Open(c)
+	if network.several {
+		dev, err := openRails(client, key, candidates)
 		if err != nil {
-			for _, open := range rails {
-				open.Device.Close()
-			}
-			return fail(fmt.Errorf("%s: %w", r.Name, err))
+			return fail(err)
 		}
-		rails = append(rails, rail.Rail{Name: r.Name, Network: r.Network(), Device: dev})
+		return dev, nil
 	}
-	if len(rails) == 1 {
-		return rails[0].Device, nil
-	}
-	dev, err := rail.Open(rail.Config{Rails: rails, Name: uint32(client.Rank())})
+	taken := slices.IndexFunc(candidates, func(r rail.Candidate) bool { return r.Taken })
+	c.Address = candidates[taken].Address.Addr()
+	c.NoCRC = c.Address.IsLoopback() // there is no cable to corrupt anything
+	dev, err := hybrid.Open(c)
 	if err != nil {
-		for _, open := range rails {
-			open.Device.Close()
-		}
-		return fail(err)
+		return fail(fmt.Errorf("%s: %w", candidates[taken].Name, err))
 	}
 	return dev, nil
-}
-
-// railPatience is how long a rail goes on trying to reach a peer. Then it is given up on
-// that rail for good.
-const railPatience = 5 * time.Minute
-
-// chooseRails tells which interfaces software iWARP uses, and why. A job on one host
-// needs none of them.
-func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
-	list, err := rail.Interfaces()
-	if err != nil {
-		return nil, err
-	}
-	var want []string
-	switch {
-	case cfg.Interface != "":
-		want = strings.Split(cfg.Interface, ",")
-	case !apart:
-		want = []string{"127.0.0.0/8"}
-	}
-	candidates, err := rail.Choose(list, want)
-	if cfg.Channel == "rc" || cfg.Channel == channelUD {
-		first := true
-		for i := range candidates {
-			if c := &candidates[i]; c.Taken && !first {
-				c.Taken, c.Why = false, fmt.Sprintf("MUSTER_CHANNEL is %s, which has one interface", cfg.Channel)
-			} else if c.Taken {
-				first = false
-			}
-		}
-	}
-	if err == nil && !slices.ContainsFunc(candidates, func(c rail.Candidate) bool { return c.Taken }) {
-		err = fmt.Errorf("no interface leads to other hosts: %s", rail.Summary(candidates))
-	}
-	return candidates, err
 }
 
 // channels are the names of Config.Channel that package hybrid has.
@@ -307,8 +248,13 @@ func BareDevice(c *Comm) (rdma.Device, error) {
 	if !c.w.cfg.NoSharedMemory {
 		return openShared(&c.w.cfg, c.w.client, nil)
 	}
-	return openNetwork(&c.w.cfg, c.w.client)
+	return openNetwork(&c.w.cfg, published{c.w.client})
 }
+
+// published is a client of a job whose first device has published the key already.
+type published struct{ pmi.Client }
+
+func (published) Put(string, []byte) error { return nil }
 
 // DeviceName is the name of the device that carries messages to a rank of c.
 func DeviceName(c *Comm, rank int) string { return c.e.Attr(c.world(rank)).Name }
@@ -319,19 +265,6 @@ func CardsFetched(c *Comm) int { return c.e.CardsFetched() }
 
 // Offer is a way to communicate between hosts that this host has.
 type Offer = ofi.Offer
-
-// SoftwareNetwork tells over which interfaces of this host software iWARP would carry
-// messages between hosts: a line that sums it up, and a table of all interfaces with
-// what is thought of each.
-func SoftwareNetwork(cfg *Config) (line, table string, err error) {
-	candidates, err := chooseRails(cfg, true)
-	if candidates == nil {
-		return "", "", err
-	}
-	var b strings.Builder
-	_ = rail.Table(&b, candidates) // a Builder takes everything
-	return rail.Summary(candidates), b.String(), err
-}
 
 // ErrNoLibfabric is what NetworkOffers says of a program, or a host, without it.
 var ErrNoLibfabric = ofi.ErrMissing

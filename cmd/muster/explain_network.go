@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,31 +31,32 @@ obeyed here as a job would.`,
 		Example: `  muster explain network
   muster explain network --all                          also what can never be used
   MUSTER_NETWORK='ofi:tcp;ofi_rxm' muster explain network
-  MUSTER_INTERFACE=eth1 muster explain network`,
+  MUSTER_INTERFACE=eth1 muster explain network
+  muster run --hosts a,b muster explain network         with proof that they reach each other`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := mpi.ConfigFromEnv(os.Environ())
 			if err != nil {
 				return err
 			}
-			return explainNetwork(cmd.OutOrStdout(), cfg, all)
+			return explainNetwork(cmd.Context(), cmd.OutOrStdout(), cfg, all)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list every endpoint type of every provider")
 	return cmd
 }
 
-func explainNetwork(w io.Writer, cfg *mpi.Config, all bool) error {
+func explainNetwork(ctx context.Context, w io.Writer, cfg *mpi.Config, all bool) error {
 	if cfg.Network == "none" {
 		fmt.Fprintln(w, "no network: MUSTER_NETWORK is none; a job has to run on one host")
 		return nil
 	}
 	if cfg.Network == "iwarp" {
-		return explainSoftware(w, cfg, "MUSTER_NETWORK is iwarp")
+		return explainSoftware(ctx, w, cfg, "MUSTER_NETWORK is iwarp")
 	}
 	offers, version, err := mpi.NetworkOffers(cfg)
 	if errors.Is(err, mpi.ErrNoLibfabric) && cfg.Network == "" {
-		return explainSoftware(w, cfg, err.Error())
+		return explainSoftware(ctx, w, cfg, err.Error())
 	}
 	if err != nil {
 		return fmt.Errorf("explain: network: %w", err)
@@ -98,17 +100,27 @@ func explainNetwork(w io.Writer, cfg *mpi.Config, all bool) error {
 	return nil
 }
 
-// explainSoftware tells of the network that needs no library.
-func explainSoftware(w io.Writer, cfg *mpi.Config, why string) error {
-	fmt.Fprintf(w, "taken: software iWARP, channel %s: %s\n", cmp.Or(cfg.Channel, "hybrid"), why)
-	line, table, err := mpi.SoftwareNetwork(cfg)
+// explainSoftware tells of the network that needs no library. In a job its hosts dial each
+// other, and each tells what has answered.
+func explainSoftware(ctx context.Context, w io.Writer, cfg *mpi.Config, why string) error {
+	host, line, table, proved, err := mpi.ProvenNetwork(ctx, cfg)
+	if host == "" && err == nil {
+		return nil // another rank of this host tells
+	}
+	if proved {
+		fmt.Fprintf(w, "%s: software iWARP, channel %s\n", host, cmp.Or(cfg.Channel, "hybrid"))
+	} else {
+		fmt.Fprintf(w, "taken: software iWARP, channel %s: %s\n", cmp.Or(cfg.Channel, "hybrid"), why)
+	}
 	if table != "" {
 		fmt.Fprintf(w, "%s\n\n%s", line, table)
 	}
 	if err != nil {
 		return fmt.Errorf("explain: network: %w", err)
 	}
-	fmt.Fprintln(w, "\nInterfaces of the same network on two hosts form a rail. That each leads to the other\nhost is proved when two ranks first talk; muster doctor --hosts tries it before.")
+	if !proved {
+		fmt.Fprintln(w, "\nThat is what names and kinds of the interfaces promise. When a job starts, its hosts dial\neach other over every interface that might do, and those that answer are rails:\nmuster run --hosts a,b muster explain network shows it.")
+	}
 	return nil
 }
 

@@ -77,6 +77,9 @@ func (d *Device) peerMemory() uint64 {
 
 func sizeOf[T any]() uint64 { return uint64(reflect.TypeFor[T]().Size()) }
 
+// Rails is how many rails the device was made of.
+func (d *Device) Rails() int { return len(d.rails) }
+
 // Paths tells in one line how a peer is reached: each rail with what is known of it.
 func (d *Device) Paths(id rdma.PeerID) string {
 	d.mu.Lock()

@@ -14,9 +14,8 @@ import (
 )
 
 // Which interfaces of a host should be rails: Interfaces lists what there is, Choose
-// takes some and says of each why, Summary and Table tell people. That a rail reaches a
-// given peer is shown later, by the hello that must arrive before anything else is given
-// to it.
+// takes some and says of each why, Summary and Table tell people. What names and kinds
+// promise is only where the proof begins (prove.go).
 
 // Interface is a network interface of this host.
 type Interface struct {
@@ -31,12 +30,24 @@ type Interface struct {
 	Speed        int // Mbit/s; 0: the system does not tell
 }
 
+// Kind is what an interface is by its name and by what the system knows of it.
+type Kind uint8
+
+const (
+	Ordinary Kind = iota // it leads to other hosts, as far as can be told here
+	Inward               // a bridge, or what programs make for containers and virtual machines
+	Tunnel               // a program is at its other end
+)
+
 // Candidate is an interface and what is thought of it.
 type Candidate struct {
 	Interface
 	Address netip.Prefix // the one to use, if there is one
 	Taken   bool
-	Why     string
+	Kind    Kind
+	// Possible says that it may be a rail if somebody answers over it.
+	Possible bool
+	Why      string
 }
 
 // Network names the network that the address is on, as Rail.Network wants it.
@@ -122,8 +133,9 @@ func Choose(list []Interface, want []string) ([]Candidate, error) {
 			return
 		}
 		taken++
-		c.Taken, c.Why = true, why
+		c.Taken, c.Possible, c.Why = true, !c.Loopback, why
 	}
+	doubt := func(c *Candidate, k Kind, why string) { c.Kind, c.Possible, c.Why = k, true, why }
 	for k := range out {
 		c := &out[k]
 		wanted := slices.ContainsFunc(want, c.is)
@@ -139,9 +151,9 @@ func Choose(list []Interface, want []string) ([]Candidate, error) {
 		case c.Loopback:
 			c.Why = "it leads to this host alone"
 		case c.Bridge || named(c.Name, inwardNames[:]):
-			c.Why = "it leads to containers or virtual machines of this host"
+			doubt(c, Inward, "it leads to containers or virtual machines of this host")
 		case c.Tunnel || c.PointToPoint || named(c.Name, tunnelNames[:]):
-			c.Why = "it is a tunnel: slow, and not everybody is in it"
+			doubt(c, Tunnel, "it is a tunnel: slow, and not everybody is in it")
 		default:
 			take(c, "it leads to other hosts")
 		}

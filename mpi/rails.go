@@ -1,0 +1,349 @@
+package mpi
+
+// Which interfaces carry messages between hosts, when software iWARP does: chooseRails
+// looks at their names and kinds, provenRails lets hosts dial each other over all that
+// might do, openRails makes a device of those over which somebody has answered.
+//
+// The first rank of each host speaks for it. It publishes a card with the addresses of its
+// interfaces, dials the next host, and reports what has answered. Rank 0 decides for all.
+// So that costs two more fences at the start of a job with several hosts, one round trip
+// where all is well, and half a second where an interface leads nowhere.
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/dgram"
+	"github.com/muster-mpi/muster/rdma/rail"
+)
+
+// chooseRails tells which interfaces software iWARP uses as far as can be told on one
+// host, and why. A job on one host needs none of them.
+func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
+	list, err := rail.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	var want []string
+	switch {
+	case cfg.Interface != "":
+		want = strings.Split(cfg.Interface, ",")
+	case !apart:
+		want = []string{"127.0.0.0/8"}
+	}
+	candidates, err := rail.Choose(list, want)
+	if !proves(cfg, apart) {
+		oneRail(cfg, candidates)
+	}
+	usable := func(c rail.Candidate) bool { return c.Taken || c.Possible && apart }
+	if err == nil && !slices.ContainsFunc(candidates, usable) {
+		err = fmt.Errorf("no interface leads to other hosts: %s", rail.Summary(candidates))
+	}
+	return candidates, err
+}
+
+// oneRail leaves one interface to a channel that cannot have more.
+func oneRail(cfg *Config, candidates []rail.Candidate) {
+	if cfg.Channel != "rc" && cfg.Channel != channelUD {
+		return
+	}
+	first := true
+	for i := range candidates {
+		if c := &candidates[i]; c.Taken && !first {
+			c.Taken, c.Why = false, fmt.Sprintf("MUSTER_CHANNEL is %s, which has one interface", cfg.Channel)
+		} else if c.Taken {
+			first = false
+		}
+	}
+}
+
+// proves tells whether interfaces are dialled before they are used. Connections are not
+// made of datagrams, which a firewall may drop.
+func proves(cfg *Config, apart bool) bool { return apart && cfg.Channel != "rc" }
+
+// What ranks tell each other about their interfaces, beside the key of the job.
+const (
+	cardName    = "muster-rails-card"
+	reportName  = "muster-rails-report"
+	verdictName = "muster-rails-verdict-" // and the number of the node
+	// dialTimeout is how long a host that does not answer at all is dialled.
+	dialTimeout = 15 * time.Second
+)
+
+// railProof is the part of this rank in the proof.
+type railProof struct {
+	client     pmi.Client
+	candidates []rail.Candidate
+	prover     *rail.Prover // of the first rank of a host
+}
+
+// beginProof opens the sockets of a host and publishes them. A Fence must follow.
+func beginProof(client pmi.Client, candidates []rail.Candidate) (*railProof, error) {
+	p := &railProof{client: client, candidates: candidates}
+	if client.LocalRank() != 0 {
+		return p, nil
+	}
+	var err error
+	if p.prover, err = rail.NewProver(client.Host(), candidates); err != nil {
+		return nil, err
+	}
+	if err := client.Put(cardName, p.prover.Card()); err != nil {
+		p.end()
+		return nil, fmt.Errorf("publish the addresses of the interfaces: %w", err)
+	}
+	return p, nil
+}
+
+// end closes the sockets.
+func (p *railProof) end() {
+	if p.prover != nil {
+		_ = p.prover.Close() // nothing else comes over them
+	}
+}
+
+// provenRails marks the interfaces that are rails. several says that some host has more
+// than one.
+func (p *railProof) provenRails(ctx context.Context, key []byte) (several, surprising bool, err error) {
+	defer p.end()
+	var leaders []int
+	if p.prover != nil {
+		leaders = leadersOf(p.client)
+		if err := p.dial(ctx, key, leaders); err != nil {
+			return false, false, err
+		}
+	}
+	if err := p.client.Fence(ctx); err != nil {
+		return false, false, fmt.Errorf("wait for what other hosts find out about their interfaces: %w", err)
+	}
+	if p.client.Rank() == 0 {
+		if err := p.decide(ctx, leaders); err != nil {
+			return false, false, err
+		}
+	}
+	if err := p.client.Fence(ctx); err != nil {
+		return false, false, fmt.Errorf("wait for the choice of interfaces: %w", err)
+	}
+	return p.apply(ctx)
+}
+
+// apply marks what rank 0 has decided.
+func (p *railProof) apply(ctx context.Context) (several, surprising bool, err error) {
+	text, err := p.client.Get(ctx, 0, fmt.Sprint(verdictName, p.client.Node(p.client.Rank())))
+	if err != nil {
+		return false, false, fmt.Errorf("fetch the choice of interfaces from rank 0: %w", err)
+	}
+	var d rail.Decision
+	if err := json.Unmarshal(text, &d); err != nil {
+		return false, false, fmt.Errorf("read the choice of interfaces: %w; do all hosts run the same version?", err)
+	}
+	surprising = d.Apply(p.candidates)
+	return d.Several, surprising, nil
+}
+
+// leadersOf lists the first rank of each host, in their order.
+func leadersOf(client pmi.Client) (list []int) {
+	seen := map[int]bool{}
+	for r := range client.Size() {
+		if n := client.Node(r); !seen[n] {
+			seen[n] = true
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// dial proves what leads to the next host and publishes it.
+func (p *railProof) dial(ctx context.Context, key []byte, leaders []int) error {
+	p.prover.Answer(key)
+	next := leaders[(slices.Index(leaders, p.client.Rank())+1)%len(leaders)]
+	card, err := p.client.Get(ctx, next, cardName)
+	if err != nil {
+		return fmt.Errorf("fetch the addresses of the interfaces of rank %d: %w", next, err)
+	}
+	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	proofs, err := p.prover.Prove(dialing, card)
+	if err != nil {
+		return err
+	}
+	report, err := p.prover.Report(card, proofs)
+	if err != nil {
+		return err
+	}
+	if err := p.client.Put(reportName, report); err != nil {
+		return fmt.Errorf("publish which interfaces reach other hosts: %w", err)
+	}
+	return nil
+}
+
+// decide is rank 0's part.
+func (p *railProof) decide(ctx context.Context, leaders []int) error {
+	var reports [][]byte
+	for _, r := range leaders {
+		text, err := p.client.Get(ctx, r, reportName)
+		if err != nil {
+			return fmt.Errorf("fetch what rank %d found out about its interfaces: %w", r, err)
+		}
+		reports = append(reports, text)
+	}
+	list, err := rail.Decide(reports)
+	if err != nil {
+		return err
+	}
+	for i, r := range leaders {
+		text, err := json.Marshal(&list[i])
+		if err == nil {
+			err = p.client.Put(fmt.Sprint(verdictName, p.client.Node(r)), text)
+		}
+		if err != nil {
+			return fmt.Errorf("publish the choice of interfaces for rank %d: %w", r, err)
+		}
+	}
+	return nil
+}
+
+// agreement is what the ranks know about the network before they open it.
+type agreement struct {
+	key        []byte
+	candidates []rail.Candidate
+	several    bool // some host has more than one rail
+	surprising bool // not what names and kinds promise
+}
+
+// agreeOnRails finds out the key of the job and which interfaces carry its messages.
+func agreeOnRails(cfg *Config, client pmi.Client) (a agreement, err error) {
+	apart := client.LocalSize() < client.Size()
+	if a.candidates, err = chooseRails(cfg, apart); err != nil {
+		return a, err
+	}
+	if !proves(cfg, apart) {
+		a.key, err = networkKey(cfg, client)
+		n := 0
+		for i := range a.candidates {
+			if a.candidates[i].Taken {
+				n++
+			}
+		}
+		a.several = n > 1
+		return a, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(cfg.StartTimeout, time.Minute))
+	defer cancel()
+	if _, again := client.(published); again { // what was decided for the first device holds
+		if a.key, err = networkKey(cfg, client); err != nil {
+			return a, err
+		}
+		a.several, _, err = (&railProof{client: client, candidates: a.candidates}).apply(ctx)
+	} else {
+		var proof *railProof
+		if proof, err = beginProof(client, a.candidates); err != nil {
+			return a, err
+		}
+		if a.key, err = networkKey(cfg, client); err != nil {
+			proof.end()
+			return a, err
+		}
+		a.several, a.surprising, err = proof.provenRails(ctx, a.key)
+	}
+	if cfg.Channel == channelUD {
+		a.several = false
+		oneRail(cfg, a.candidates)
+	}
+	return a, err
+}
+
+// tell prints in one line what carries the messages, from rank 0 and where that is not a
+// matter of course.
+func (a *agreement) tell(w io.Writer, rank int) {
+	if rank == 0 && (a.several || a.surprising) {
+		fmt.Fprintf(w, "muster: network: %s; muster explain network tells why\n", rail.Summary(a.candidates))
+	}
+}
+
+// railPatience is how long a rail goes on trying to reach a peer. Then it is given up on
+// that rail for good.
+const railPatience = 5 * time.Minute
+
+// openRails makes one device of several interfaces. What TCP has taken would be missed by
+// nobody when a cable is cut, so rails are made of datagrams. A cut cable may be
+// mended: see dgram.Config.Patience.
+func openRails(client pmi.Client, key []byte, candidates []rail.Candidate) (_ rdma.Device, err error) {
+	c := rail.Config{Name: uint32(client.Rank())}
+	defer func() {
+		for i := range c.Rails {
+			if err != nil {
+				c.Rails[i].Device.Close()
+			}
+		}
+	}()
+	for _, r := range candidates {
+		if !r.Taken {
+			continue
+		}
+		dev, err := dgram.Open(dgram.Config{
+			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Name: uint32(client.Rank()), Patience: railPatience,
+			NoCRC:    r.Loopback, // there is no cable to corrupt anything
+			NoThread: true,       // the rails have one
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		c.Rails = append(c.Rails, rail.Rail{Name: r.Name, Network: r.Network(), Device: dev})
+	}
+	dev, err := rail.Open(c)
+	if err != nil {
+		return nil, err
+	}
+	return dev, nil
+}
+
+// SoftwareNetwork tells over which interfaces of this host software iWARP would carry
+// messages between hosts: a line that sums it up, and a table of all interfaces with
+// what is thought of each.
+func SoftwareNetwork(cfg *Config) (line, table string, err error) {
+	candidates, err := chooseRails(cfg, true)
+	if candidates == nil {
+		return "", "", err
+	}
+	line, table = railText(candidates)
+	return line, table, err
+}
+
+func railText(candidates []rail.Candidate) (line, table string) {
+	var b strings.Builder
+	_ = rail.Table(&b, candidates) // a Builder takes everything
+	return rail.Summary(candidates), b.String()
+}
+
+// ProvenNetwork is SoftwareNetwork in a job: hosts dial each other over all interfaces
+// that might do. All ranks call it, in place of Init. host is empty for all but the first rank
+// of each host. proved is false if the job has one host, so that nothing can be shown.
+func ProvenNetwork(ctx context.Context, cfg *Config) (host, line, table string, proved bool, err error) {
+	client, err := openClient(ctx, cfg.StartTimeout)
+	if err != nil {
+		return "", "", "", false, err
+	}
+	defer client.Close()
+	if apart := client.LocalSize() < client.Size(); !proves(cfg, apart) {
+		if client.Rank() == 0 {
+			host = client.Host()
+		}
+		line, table, err = SoftwareNetwork(cfg)
+		return host, line, table, false, err
+	}
+	a, err := agreeOnRails(cfg, client)
+	if client.LocalRank() == 0 {
+		host = client.Host()
+	}
+	line, table = railText(a.candidates)
+	return host, line, table, err == nil, err
+}

@@ -1,0 +1,143 @@
+package rail
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/internal/lab"
+)
+
+// Two hosts with a cable, and with what hosts have beside it: a bridge for containers that
+// has the same address on both, a tunnel, and an interface that is up and leads nowhere.
+
+// TestLabProof is what runs on the hosts: it proves, decides for both and tells.
+func TestLabProof(t *testing.T) {
+	if os.Getenv(labRole) != "prove" {
+		t.Skip("it runs on the hosts of TestProofBetweenHosts")
+	}
+	name, other := os.Getenv(labRails), "h1"
+	if name == other {
+		other = "h2"
+	}
+	list, err := Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := Choose(list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewProver(name, found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	p.Answer([]byte("the key of the lab"))
+	publish(t, "card-"+name, string(p.Card()))
+	card := []byte(fetch(t, "card-"+other))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	proofs, err := p.Prove(ctx, card)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := p.Report(card, proofs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish(t, "report-"+name, string(report))
+	decisions, err := Decide([][]byte{report, []byte(fetch(t, "report-"+other))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decisions[0].Apply(found)
+	fmt.Printf("rails [%s]\n", strings.Join(decisions[0].Rails, " "))
+	for _, c := range found {
+		fmt.Printf("%s: %s\n", c.Name, c.Why)
+	}
+}
+
+func TestProofBetweenHosts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds")
+	}
+	l := lab.New(t, lab.Config{Hosts: 2, Rails: 1})
+	run := func(host string, words ...string) {
+		t.Helper()
+		if out, err := l.Command(t.Context(), host, words[0], words[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %v\n%s", host, words, err, out)
+		}
+	}
+	prove := func(t *testing.T) (told []string) {
+		t.Helper()
+		folder := t.TempDir()
+		var ends []func()
+		for i, host := range l.Hosts() {
+			cmd := l.Command(t.Context(), host, os.Args[0], "-test.run=^TestLabProof$")
+			cmd.Env = append(os.Environ(), labFolder+"="+folder, labRails+"="+fmt.Sprintf("h%d", i+1), labRole+"=prove")
+			var out strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, func() {
+				if err := cmd.Wait(); err != nil {
+					t.Fatalf("%s: %v\n%s", host, err, out.String())
+				}
+				told = append(told, out.String())
+			})
+		}
+		for _, end := range ends {
+			end()
+		}
+		return told
+	}
+	dev := l.Device(0)
+	for i, host := range l.Hosts() {
+		for _, words := range []string{
+			"ip link add docker0 type bridge", "ip addr add 172.17.0.1/16 dev docker0", "ip link set docker0 up",
+			"ip link add inside type veth peer name inside-end", "ip link set inside-end master docker0", "ip link set inside up", "ip link set inside-end up",
+			"ip link add eth9 type veth peer name eth9-end", fmt.Sprintf("ip addr add 10.99.0.%d/24 dev eth9", i+1), "ip link set eth9 up", "ip link set eth9-end up",
+			"ip link add wg7 type veth peer name wg7-end", fmt.Sprintf("ip addr add 10.98.0.%d/24 dev wg7", i+1), "ip link set wg7 up", "ip link set wg7-end up",
+		} {
+			run(host, strings.Fields(words)...)
+		}
+	}
+	t.Run("beside a cable", func(t *testing.T) {
+		for i, text := range prove(t) {
+			for _, want := range []string{"rails [" + dev + "]", "eth9: nobody answers over it", "and it is not needed"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("host %d does not say %q:\n%s", i+1, want, text)
+				}
+			}
+		}
+	})
+	// The cable becomes a port of a bridge, as on hosts of virtual machines: the bridge is then
+	// what leads to the other host.
+	for _, host := range l.Hosts() {
+		at, start := l.Addr(host, 0), time.Now()
+		for _, words := range []string{
+			"ip link add br0 type bridge forward_delay 0", "ip addr flush dev " + dev, "ip link set " + dev + " master br0",
+			"ip addr add " + at + "/24 dev br0", "ip link set br0 up",
+		} {
+			run(host, strings.Fields(words)...)
+		}
+		for up := false; !up; time.Sleep(10 * time.Millisecond) {
+			out, err := l.Command(t.Context(), host, "ip", "-o", "link", "show", "br0").CombinedOutput()
+			if up = strings.Contains(string(out), "LOWER_UP"); !up && time.Since(start) > 20*time.Second {
+				t.Fatalf("the bridge does not come up: %v\n%s", err, out)
+			}
+		}
+	}
+	t.Run("over a bridge", func(t *testing.T) {
+		for i, text := range prove(t) {
+			if !strings.Contains(text, "rails [br0]") {
+				t.Errorf("host %d does not take the bridge:\n%s", i+1, text)
+			}
+		}
+	})
+}
