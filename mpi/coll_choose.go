@@ -34,13 +34,15 @@ const (
 const farStarts = 4
 
 // farEager is about the longest message to another node that does not ask first.
-const farEager = 8 << 10
+const farEager = 12 << 10
 
 // What a message costs where ranks take turns on the cores of their node: the one
 // that it is for must be woken. Inside the node others have run meanwhile.
 const (
 	awakeFar  = 40e-6
 	awakeNear = 15e-6
+	// awakeStarts is how many messages a rank that is woken finds, or leaves.
+	awakeStarts = 16
 )
 
 // chooser is what a communicator knows for its choices.
@@ -89,6 +91,7 @@ func (h *chooser) prepare(c *Comm) {
 		h.model.Eager = farEager
 		if h.model.Turns {
 			h.model.Startup, h.model.Near.Startup = max(h.model.Startup, awakeFar), awakeNear
+			h.model.Starts = awakeStarts
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/pmi"
-	"github.com/muster-mpi/muster/rdma/rail"
 )
 
 // site is what rank 0 knows of its host, and all ranks take for true of theirs, so
@@ -33,8 +32,8 @@ func tellSite(client pmi.Client, lanes []engine.LaneConfig, crowded bool) error 
 	}
 	s := site{crowded: crowded, rails: 1}
 	for _, l := range lanes {
-		if d, ok := l.Device.(*rail.Device); ok {
-			s.rails = len(d.Counts())
+		if d, ok := l.Device.(interface{ Rails() int }); ok {
+			s.rails = d.Rails()
 		}
 	}
 	if err := client.Put(siteKey, fmt.Appendf(nil, "%t %d", s.crowded, s.rails)); err != nil {

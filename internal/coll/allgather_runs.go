@@ -257,7 +257,8 @@ func gatherBcastAllgatherCost(s *Shape, m *Model, params []int) float64 {
 	all, largest := s.blocksTotal()
 	n, k := s.Size, params[0]
 	up := spreadCost(n, m, k+1, func(below int) float64 {
-		return m.Startup + all*float64(min(below, n-below))/float64(n)*m.PerByte
+		bytes := all * float64(min(below, n-below)) / float64(n)
+		return m.startup(bytes) + bytes*m.PerByte
 	})
 	return m.atLeast(up + knomialCost(n, m, k+1, all) + m.Copy*s.rowCopies(all, largest))
 }

@@ -89,9 +89,10 @@ func rank(s *Shape, m *Model) []Ranked {
 
 // costOn is Cost where ranks share nodes. Algorithms that do not know of nodes have
 // all ranks of one send at the same time, over the cables that they share, but for
-// what goes to ranks of the same node. With a root, its cable is what counts.
+// what goes to ranks of the same node. A gather or scatter has to do with one cable,
+// that of the root.
 func (a *Algorithm) costOn(s *Shape, m *Model, params []int) float64 {
-	if s.Nodes == nil || a.Needs.Nodes || a.Along && s.Nodes.inOrder || s.Kind.Rooted() {
+	if s.Nodes == nil || a.Needs.Nodes || a.Along && s.Nodes.inOrder || s.Kind == Gather || s.Kind == Scatter {
 		return a.Cost(s, m, params)
 	}
 	shared, most := *m, s.Nodes.most()

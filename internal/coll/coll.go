@@ -119,7 +119,7 @@ type Model struct {
 	// more than Ports: their start-ups overlap, their bytes share the ports.
 	Starts int
 	// Eager is the longest message that goes at once. Longer ones ask first, which
-	// takes as long as two more; 0: none does.
+	// takes as long as two more, or three where ranks take turns; 0: none does.
 	Eager int
 	// Turns says that the ranks of a node take turns on its cores: the start-ups of
 	// their messages to other nodes add up.
@@ -129,10 +129,13 @@ type Model struct {
 
 // startup is the time of a message of n bytes without its bytes.
 func (m *Model) startup(n float64) float64 {
-	if m.Eager > 0 && n > float64(m.Eager) {
-		return 3 * m.Startup
+	switch {
+	case m.Eager == 0 || n <= float64(m.Eager):
+		return m.Startup
+	case m.Turns:
+		return 4 * m.Startup
 	}
-	return m.Startup
+	return 3 * m.Startup
 }
 
 // starts is Starts, or Ports.

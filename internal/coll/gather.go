@@ -48,7 +48,8 @@ func gatherAlgorithms() []Algorithm {
 func spanningTreeCost(s *Shape, m *Model, k int) float64 {
 	each := float64(s.blockBytes())
 	return m.atLeast(m.Copy*each + spreadCost(s.Size, m, k+1, func(below int) float64 {
-		return m.Startup + float64(min(below, s.Size-below))*each*m.PerByte
+		bytes := float64(min(below, s.Size-below)) * each
+		return m.startup(bytes) + bytes*m.PerByte
 	}))
 }
 

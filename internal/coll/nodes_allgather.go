@@ -98,8 +98,13 @@ func nodesAllgatherAlgorithms() []Algorithm {
 				near, most := m.near(), s.Nodes.most()
 				n := s.nodeCount()
 				out := (n - 1 + s.Nodes.fewest() - 1) / s.Nodes.fewest()
+				node := largest * float64(most)
 				inside := near.together(most-1, largest) + near.together(most-1, all)
-				return m.atLeast(inside + m.together(max(out, 1), 0) + float64(n-1)*largest*float64(most)*m.PerByte + m.Copy*(all+largest))
+				if m.Turns {
+					inside = near.together(most*(most-1), largest) + near.together(most-1, all)
+				}
+				between := m.together(out, 0) + m.startup(node) - m.Startup + float64(n-1)*node*m.PerByte/float64(max(m.Ports, 1))
+				return m.atLeast(inside + between + m.Copy*(all+largest))
 			},
 			Build: spreadAllgather,
 		},
@@ -114,16 +119,20 @@ func (s *Shape) groupsCost(m *Model, groups, form int, between func(part float64
 	near, most, nodes := m.near(), s.Nodes.most(), s.nodeCount()
 	t := near.together((most+groups-1)/groups-1, largest) + between(largest*float64(most)) + float64(groups-1)*m.Startup
 	part := all / float64(groups) // that a master hands on
+	masters := 1                  // that hand on one after the other
+	if m.Turns {
+		masters = groups
+	}
 	if form == copied {
 		copies := largest
 		if groups > 1 || !s.Nodes.inOrder || s.Recv.irregular() {
 			copies += all
 		}
-		return m.atLeast(t + near.together(max(most-1, groups), part) + m.Copy*copies)
+		return m.atLeast(t + near.together(max(masters*(most-1), groups), part) + m.Copy*copies)
 	}
 	// All parts but the last are handed on beside the network.
 	messages := max((nodes-1)*(most-1), groups*nodes)
-	return m.atLeast(t + near.together(most-1, part/float64(nodes)) + near.together(messages, 0) + m.Copy*largest)
+	return m.atLeast(t + near.together(masters*(most-1), part/float64(nodes)) + near.together(messages, 0) + m.Copy*largest)
 }
 
 // grouped is a row of all blocks, in the order that lets the runs of an algorithm be

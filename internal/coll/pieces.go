@@ -160,3 +160,13 @@ func (m *Model) fanIn(messages, k int, n float64) float64 {
 	}
 	return m.rounds(messages, k)*m.startup(n) + m.rounds(messages, min(k, m.Ports))*n*m.PerByte
 }
+
+// halves is the start-ups of messages of a half, a quarter and so on of some bytes,
+// until they are as many parts as there are ranks.
+func (m *Model) halves(ranks int, bytes float64) (t float64) {
+	for reach := 1; reach < ranks; reach *= 2 {
+		bytes /= 2
+		t += m.startup(bytes)
+	}
+	return t
+}

@@ -1,0 +1,94 @@
+package coll
+
+import (
+	"slices"
+	"testing"
+)
+
+// What is chosen for ranks on several nodes.
+
+// hosts is software iWARP between nodes with a core for each rank; crowdedHosts the
+// same over two rails, with ranks that take turns on few cores, as in the lab.
+var (
+	hosts = Model{Startup: 3.4e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 1, Starts: 4, Eager: 12 << 10,
+		Near: Near{Startup: 0.3e-6, PerByte: 0.13e-9}}
+	crowdedHosts = Model{Startup: 40e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 2, Starts: 16, Eager: 12 << 10, Turns: true,
+		Near: Near{Startup: 15e-6, PerByte: 0.13e-9}}
+)
+
+func onNodes(kind Kind, bytes int, nodes *Topology) *Shape {
+	return &Shape{Kind: kind, Size: len(nodes.Node), Elem: 4, Bytes: bytes, Commutes: true, Nodes: nodes,
+		Send: Blocks{Each: bytes}, Recv: Blocks{Each: bytes}}
+}
+
+func TestChooseOnNodes(t *testing.T) {
+	four := Consecutive(2, 4, 4, 4, 4)
+	for _, c := range []struct {
+		kind  Kind
+		bytes int
+		want  [2]string // by hosts, by crowdedHosts
+	}{
+		{Barrier, 0, [2]string{"node-dissemination", "node-dissemination"}},
+		{Bcast, 64, [2]string{"node-knomial", "node-knomial"}},
+		{Bcast, 1 << 20, [2]string{"node-chain", "node-chain"}},
+		{Gather, 64, [2]string{"linear", "linear"}},
+		{Gather, 64 << 10, [2]string{"node-direct", "linear"}},
+		{Allgather, 16, [2]string{"node-groups", "node-groups"}},
+		{Allgather, 1 << 10, [2]string{"node-groups", "node-groups"}},
+		{Allgather, 16 << 10, [2]string{"node-groups", "node-groups"}},
+		{Alltoall, 64, [2]string{"node-carriers", "node-carriers"}},
+		{Alltoall, 2 << 10, [2]string{"direct", "direct"}},
+		{Alltoall, 1 << 20, [2]string{"direct", "direct"}},
+		{Reduce, 64, [2]string{"node-tree", "node-tree"}},
+		{Allreduce, 64, [2]string{"node-doubling", "node-doubling"}},
+		{Allreduce, 1 << 20, [2]string{"node-circulant", "node-circulant"}},
+	} {
+		for i, m := range []*Model{&hosts, &crowdedHosts} {
+			got, err := Choose(onNodes(c.kind, c.bytes, four), m, nil)
+			if err != nil || got.Algorithm.Name != c.want[i] {
+				t.Errorf("%s of %d bytes, model %d: %s %v, %v; want %s", c.kind, c.bytes, i, got.Algorithm.Name, got.Params, err, c.want[i])
+			}
+		}
+	}
+}
+
+// TestChooseGroups: with a core for each rank, more of them speak with other nodes
+// the longer the blocks are (T2 5.6); where they take turns, one does.
+func TestChooseGroups(t *testing.T) {
+	four := Consecutive(2, 4, 4, 4, 4)
+	groups := func(m *Model, bytes int) int {
+		a, _ := Find(Allgather, "node-groups")
+		for _, r := range rank(onNodes(Allgather, bytes, four), m) {
+			if r.Algorithm == a {
+				return r.Params[0]
+			}
+		}
+		t.Fatal("node-groups cannot be")
+		return 0
+	}
+	var got [2][]int
+	for _, bytes := range []int{16, 1 << 10, 16 << 10, 64 << 10} {
+		got[0], got[1] = append(got[0], groups(&hosts, bytes)), append(got[1], groups(&crowdedHosts, bytes))
+	}
+	if !slices.Equal(got[0], []int{1, 1, 2, 4}) || !slices.Equal(got[1], []int{1, 1, 1, 1}) {
+		t.Errorf("groups by size: %v, and where ranks take turns %v", got[0], got[1])
+	}
+}
+
+// TestChooseWithoutNodes: what is known of nodes must not change a choice on one.
+func TestChooseWithoutNodes(t *testing.T) {
+	for _, a := range Algorithms() {
+		s := Shape{Kind: a.Kind, Size: 16, Elem: 4, Bytes: 1024, Commutes: true, Send: Blocks{Each: 1024}, Recv: Blocks{Each: 1024}}
+		if a.Needs.Nodes {
+			if ok, why := Applicable(&a, &s); ok || why != "all ranks are on one node" {
+				t.Errorf("%s by %s on one node: %v, %s", a.Kind, a.Name, ok, why)
+			}
+			continue
+		}
+		a.EachParams(func(params []int) {
+			if plain, on := a.Cost(&s, &ethernet, params), a.costOn(&s, &ethernet, params); plain != on {
+				t.Errorf("%s by %s: %g, and %g on one node", a.Kind, a.Name, plain, on)
+			}
+		})
+	}
+}
