@@ -33,7 +33,7 @@ func TestArrivalAwareWithLateRanks(t *testing.T) {
 						return err
 					}
 					c.w.tuning = table
-					return lateCalls(c, 3)
+					return lateCalls(c, 2)
 				})
 			})
 		}
@@ -45,7 +45,7 @@ func TestArrivalAwareWithLateRanks(t *testing.T) {
 func lateCalls(c *Comm, rounds int) error {
 	random := rand.New(rand.NewPCG(uint64(c.rank), 11))
 	for round := range rounds {
-		for _, n := range []int{1, 700, 20_000} { // the last by rendezvous on all devices
+		for _, n := range []int{1, 700, 9_000} { // the last by rendezvous on all devices
 			for _, kind := range papKinds {
 				switch random.IntN(4) {
 				case 0:

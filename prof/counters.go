@@ -28,6 +28,8 @@ const (
 	PacketsByRing      Name = "packets.by-ring"     // sent by writing them into a ring at the receiver
 
 	CollectivesByMessages Name = "collectives.messages" // calls that sent messages, as far as they had any to send
+	CollectivesAware      Name = "collectives.aware"    // of these, served first who had arrived
+	CollectivesEarly      Name = "collectives.early"    // sends in these that went before others
 	// CollectivesShared is calls made in memory that the ranks of a host share. It is
 	// known when the job ends, not before.
 	CollectivesShared Name = "collectives.shared"

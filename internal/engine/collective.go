@@ -126,6 +126,7 @@ func (e *Engine) begin(co *Collective, in, out []byte, stays bool) *p2p.Xfer {
 	co.whole, co.bad = x, nil
 	if co.crowd != nil {
 		co.crowd.reset(stays)
+		e.aware++
 	}
 	e.collectives++
 	co.place = len(e.active)

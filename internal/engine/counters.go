@@ -34,6 +34,8 @@ func (e *Engine) Counters() prof.Counters {
 	c.Add(prof.TimeWaiting, uint64(e.waited.total))
 	c.Add(prof.Waits, e.waited.times)
 	c.Add(prof.CollectivesByMessages, e.collectives)
+	c.Add(prof.CollectivesAware, e.aware)
+	c.Add(prof.CollectivesEarly, e.Overtaken())
 	if e.client.LocalRank() == 0 {
 		c.Add(prof.Hosts, 1)
 	}

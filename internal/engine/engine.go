@@ -80,6 +80,7 @@ type Engine struct {
 	waited    waitTime
 
 	collectives uint64 // that were begun
+	aware       uint64 // of these, that serve first who has arrived
 	overtaken   uint64 // sends of collectives that went before others, to peers that had arrived
 
 	driver   *p2p.Waiter // the goroutine that polls for all, if any
