@@ -220,3 +220,33 @@ func TestNamedIsNotAdaptive(t *testing.T) {
 		}
 	}
 }
+
+// TestArrivalAwareWithADeadRank: receives that have offered their buffers are taken
+// back, and every rank is told who is gone.
+func TestArrivalAwareWithADeadRank(t *testing.T) {
+	const ranks = 6
+	for _, form := range []string{"pap_direct:ports=1", "pap_shm_direct"} {
+		t.Run(form, func(t *testing.T) {
+			worlds, err := Local(ranks, &Config{Collective: "alltoall=" + form})
+			if err != nil {
+				t.Fatal(err)
+			}
+			errs := make(chan error, ranks)
+			for _, w := range worlds[:ranks-1] {
+				go func() { errs <- lateCall(w.Comm(), coll.Alltoall, 9_000, 0) }()
+			}
+			time.Sleep(5 * time.Millisecond) // most are in the call by now; any order is right
+			LeaveLocal(worlds, ranks-1, "it was told to")
+			for range ranks - 1 {
+				select {
+				case err := <-errs:
+					if !errors.Is(err, ErrProcAborted) {
+						t.Errorf("a rank ends with %v, want an error that says that a rank is gone", err)
+					}
+				case <-time.After(60 * time.Second):
+					t.Fatal("a rank still waits for the one that is gone")
+				}
+			}
+		})
+	}
+}

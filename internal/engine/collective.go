@@ -297,6 +297,9 @@ func (e *Engine) abandon(co *Collective) {
 			e.m.Cancel(x)
 		}
 	}
+	if len(e.m.Out.WR) > 0 {
+		e.flush() // offers that are taken back
+	}
 }
 
 // over ends a collective.
