@@ -252,7 +252,7 @@ func (q *queuePair) flush(f ddp.Fault) {
 		if w := q.works.at(q.works.first); !w.done {
 			q.complete(w, q.workStatus(w.op), 0)
 		}
-		q.works.retire()
+		q.works.retire(q.dev)
 	}
 }
 

@@ -148,7 +148,7 @@ func (q *queuePair) happened() {
 	case ddp.Fetched:
 		w := q.works.at(e.ID)
 		q.complete(w, rdma.StatusOK, w.body.Len())
-		q.works.retire()
+		q.works.retire(q.dev)
 	case ddp.Terminated:
 		q.terminated(e.Fault)
 	}

@@ -31,9 +31,10 @@ type work struct {
 	body   rdma.Mem
 	remote uint64
 	tag    ddp.Tag
-	head   int  // length of the head, at the start of small
-	done   bool // the completion was made
-	small  [rdma.HeadMax + maxInline]byte
+	head   int    // length of the head, at the start of small
+	done   bool   // the completion was made
+	kept   []byte // a copy of body: inline.go
+	small  [rdma.HeadMax + smallInline]byte
 }
 
 // workRing holds work in the order of posting. Places are numbered without end.
@@ -47,9 +48,12 @@ type workRing struct {
 func (r *workRing) at(i uint64) *work { return &r.list[i%uint64(r.depth)] }
 
 // retire gives back the places of the oldest that are done.
-func (r *workRing) retire() {
+func (r *workRing) retire(d *device) {
 	for r.count > 0 && r.at(r.first).done {
-		r.at(r.first).body = rdma.Mem{}
+		w := r.at(r.first)
+		if w.body = (rdma.Mem{}); w.kept != nil {
+			d.dropCopy(w)
+		}
 		r.first++
 		r.count--
 	}
@@ -115,10 +119,14 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
 	for n < len(wrs) {
-		if err = q.post(&wrs[n]); err != nil {
+		var long bool
+		if long, err = q.post(&wrs[n]); err != nil {
 			break
 		}
-		n++
+		if n++; long {
+			q.transmit()
+			q.keepInline()
+		}
 	}
 	if n > 0 && q.state == connected {
 		q.transmit()
@@ -127,27 +135,27 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	return n, err
 }
 
-// post takes one work request.
-func (q *queuePair) post(wr *rdma.SendWR) error {
+// post takes one work request. long says that its body is still the caller's.
+func (q *queuePair) post(wr *rdma.SendWR) (long bool, err error) {
 	switch {
 	case q.state == closed:
-		return rdma.ErrClosed
+		return false, rdma.ErrClosed
 	case !q.dev.attr.Ops.Has(wr.Op):
-		return fmt.Errorf("iwarp: post a %v: %w", wr.Op, rdma.ErrUnsupported)
+		return false, fmt.Errorf("iwarp: post a %v: %w", wr.Op, rdma.ErrUnsupported)
 	case q.state == unconnected:
-		return errors.New("iwarp: the queue pair is not connected: call Connect first")
+		return false, errors.New("iwarp: the queue pair is not connected: call Connect first")
 	case wr.HeadLen > rdma.HeadMax || wr.Op == rdma.OpSend && int(wr.HeadLen)+wr.Body.Len() > maxSend:
-		return fmt.Errorf("iwarp: a message of %d bytes with a head of %d is too long: MaxSend is %d, a head has at most %d",
+		return false, fmt.Errorf("iwarp: a message of %d bytes with a head of %d is too long: MaxSend is %d, a head has at most %d",
 			int(wr.HeadLen)+wr.Body.Len(), wr.HeadLen, maxSend, rdma.HeadMax)
-	case wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > maxInline:
-		return fmt.Errorf("iwarp: an inline body of %d bytes is too long: MaxInline is %d", wr.Body.Len(), maxInline)
+	case wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > q.dev.attr.MaxInline:
+		return false, fmt.Errorf("iwarp: an inline body of %d bytes is too long: MaxInline is %d", wr.Body.Len(), q.dev.attr.MaxInline)
 	case uint64(wr.Body.Len()) > ddp.MaxMessage:
-		return fmt.Errorf("iwarp: a %v of %d bytes is longer than a message can be: cut it at %d", wr.Op, wr.Body.Len(), uint32(ddp.MaxMessage))
-	case q.works.count == q.works.depth:
-		return rdma.ErrAgain
+		return false, fmt.Errorf("iwarp: a %v of %d bytes is longer than a message can be: cut it at %d", wr.Op, wr.Body.Len(), uint32(ddp.MaxMessage))
+	case q.works.count == q.works.depth || q.out.blocked && wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > smallInline:
+		return false, rdma.ErrAgain
 	case q.dev.attr.LocalKeys && wr.Flags&rdma.Inline == 0:
 		if err := q.dev.checkLocal(wr.Op.String(), wr.Body, wr.LKey); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if q.works.list == nil {
@@ -160,18 +168,18 @@ func (q *queuePair) post(wr *rdma.SendWR) error {
 		w.head = copy(w.small[:], wr.Head[:wr.HeadLen])
 	}
 	if w.flags&rdma.Inline != 0 && w.op != rdma.OpRead {
-		w.body = rdma.MemOf(w.small[w.head : w.head+copy(w.small[w.head:], wr.Body.Bytes())])
+		long = w.takeInline(wr.Body)
 	}
 	q.works.count++
 	switch {
 	case q.state != connected:
 		q.complete(w, q.workStatus(w.op), 0)
-		q.works.retire()
+		q.works.retire(q.dev)
 	case w.op != rdma.OpSend && uint64(w.tag) != wr.RKey:
 		// A key of ours has 32 bits. The others must be 0, and nobody but us can tell.
 		q.complete(w, rdma.StatusRemoteAccess, 0)
 	}
-	return nil
+	return long, nil
 }
 
 // transmit gives the socket what it takes.
@@ -254,7 +262,7 @@ func (q *queuePair) written() {
 			q.complete(w, rdma.StatusOK, w.head+w.body.Len())
 		}
 	}
-	q.works.retire()
+	q.works.retire(q.dev)
 }
 
 // build frames as much as goes into one system call.

@@ -74,6 +74,14 @@ func skip(piece *unix.Iovec, n int) {
 	piece.SetLen(int(piece.Len) - n)
 }
 
+// rebase lets a piece that is a part of from be the same part of to.
+func rebase(piece *unix.Iovec, from, to []byte) {
+	at := uintptr(unsafe.Pointer(piece.Base)) - uintptr(unsafe.Pointer(unsafe.SliceData(from)))
+	if piece.Base != nil && at < uintptr(len(from)) {
+		piece.Base = &to[at]
+	}
+}
+
 // read takes what the socket has, as far as b has room.
 func read(fd int, b []byte) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)

@@ -195,7 +195,7 @@ type talker struct {
 func newTalker(e *end, size int) *talker {
 	m := &talker{end: e, wr: make([]rdma.SendWR, 1), out: make([]rdma.Completion, 16)}
 	m.wr[0] = rdma.SendWR{Op: rdma.OpSend, Body: rdma.MemOf(make([]byte, size))}
-	if size <= maxInline {
+	if size <= smallInline {
 		m.wr[0].Flags = rdma.Inline
 	}
 	return m
