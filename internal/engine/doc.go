@@ -6,6 +6,7 @@
 //	engine.go     what it is made of; start and end
 //	calls.go      send, receive, probe, cancel
 //	collective.go schedules of collectives over the same messages
+//	attendance.go who has arrived at a collective
 //	onesided.go   windows: memory of others, by the device or by request
 //	progress.go   poll, post, deliver
 //	lock.go       the lock

@@ -24,6 +24,7 @@
 //	rndv_coop.go  RTS; both sides copy pieces of the data
 //	rndv_spec.go  RTR from a receiver that is early; the sender writes; FIN
 //	move.go       memory that is moved for a window
+//	news.go       what messages tell of who is there, for collectives
 //	habit.go      whether a receiver's RTRs are worth sending
 //	revoke.go     receives that are taken back, with or without an RTR
 //	wire.go       what the packets look like
