@@ -133,6 +133,7 @@ func All() []Benchmark {
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}
 	list = append(list, collectiveBenchmarks()...)
+	list = append(list, windowBenchmarks()...)
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return list
 }

@@ -88,7 +88,7 @@ func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 
 // plan is the table of what must be shown, in shared memory and on the network.
 func plan() []*group {
-	return slices.Concat(sharedMemoryPlan(), overlapPlan(), collectivePlan(), networkPlan(), labPlan())
+	return slices.Concat(sharedMemoryPlan(), overlapPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan())
 }
 
 func sharedMemoryPlan() []*group {
@@ -211,6 +211,7 @@ var unitFactors = map[string]map[string]float64{
 	"us":    {"us": 1, "µs": 1, "ns": 1e-3, "ms": 1e3, "s": 1e6},
 	"MB/s":  {"MB/s": 1, "GB/s": 1e3},
 	"msg/s": {"msg/s": 1},
+	"op/s":  {"op/s": 1},
 	"s":     {"s": 1, "ms": 1e-3, "us": 1e-6},
 	"cards": {"cards": 1},
 	"KiB":   {"KiB": 1, "MiB": 1024, "B": 1.0 / 1024, "MB": 1e6 / 1024},

@@ -49,6 +49,11 @@ struct call *prepare_call(const char *name, long size); /* of a blocking collect
 void make_call(struct call *c);
 void release_call(struct call *c);
 
+/* onesided.c */
+int is_window(const char *name);
+void one_sided(long size);
+void fetch_add(void);
+
 /* skew.c */
 void skew(void);
 

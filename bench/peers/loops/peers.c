@@ -14,6 +14,7 @@
  *   memory-once  every rank sends 8 bytes to every other; then the PSS of each
  *   empty        Init and Finalize; timed from outside
  *   overlap, progress, exchange   see rendezvous.c
+ *   put, get, acc, fop   one-sided, see onesided.c
  *   coll         collectives whose ranks come late, see skew.c for its options
  *
  * The shape of the loops is that of the OSU micro-benchmarks: a warm-up, then a
@@ -359,7 +360,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 	if (argc < 2 || argv[1][0] == '-') {
-		fprintf(stderr, "usage: peers latency|bw|bibw|rate|mt-latency|barrier|COLLECTIVE|memory-once|empty|overlap|progress|exchange|coll "
+		fprintf(stderr, "usage: peers latency|bw|bibw|rate|mt-latency|barrier|COLLECTIVE|memory-once|empty|overlap|progress|exchange|put|get|acc|fop|coll "
 				"[-s SIZES] [-i ITERATIONS] [-w WINDOW] [-p THREADS] [-t] [-d DELAY] [-r RATIOS] [-c MICROSECONDS] "
 				"[-o COLLECTIVES] [-f FACTORS] [-l PERCENT] [-m MICROSECONDS] [-b MILLISECONDS] [-a]\n");
 		exit(2);
@@ -425,6 +426,8 @@ int main(int argc, char **argv)
 			collective(opt.sizes[i]);
 	} else if (strcmp(opt.bench, "coll") == 0) {
 		skew();
+	} else if (strcmp(opt.bench, "fop") == 0) {
+		fetch_add();
 	} else if (strcmp(opt.bench, "memory-once") == 0) {
 		memory_once();
 	} else if (strcmp(opt.bench, "empty") != 0) {
@@ -443,6 +446,8 @@ int main(int argc, char **argv)
 				windows(size, 1, "bandwidth", "MB/s", 2 * mb);
 			else if (strcmp(opt.bench, "rate") == 0)
 				windows(size, 0, "rate", "msg/s", opt.window);
+			else if (is_window(opt.bench))
+				one_sided(size);
 			else if (strcmp(opt.bench, "overlap") == 0)
 				overlap(size);
 			else if (strcmp(opt.bench, "progress") == 0)
