@@ -39,9 +39,10 @@ type Config struct {
 	// needs a core for what it copies, and has none to itself where every rank
 	// owns one.
 	Progress string `env:"MUSTER_PROGRESS"`
-	// Credit is how many bytes of messages a rank may have to hold for one
-	// sender before it has asked for them. Default 16777216. Beyond that, short
-	// messages wait at the sender too.
+	// Credit is how many bytes of messages a rank may have to hold before it has
+	// asked for them, from all senders together, but not less than 16384 from each.
+	// Default 8388608. Beyond that, short messages wait at the sender too. All ranks
+	// need the same.
 	Credit int64 `env:"MUSTER_CREDIT"`
 	// Spin is how many times a waiting call polls before it gives its core
 	// away. Default 1000, or 2 when ranks share cores.
@@ -246,6 +247,14 @@ const (
 	ringPeers   = 16 // that may have a ring
 	fewBuffers  = 8  // of a connection
 )
+
+// credit is Credit, or the usual one.
+func (c *Config) credit() int64 {
+	if c.Credit == 0 {
+		return 8 << 20
+	}
+	return c.Credit
+}
 
 func (c *Config) rings() int {
 	if c.Eager == eagerRings || c.Eager == eagerFew {

@@ -41,7 +41,7 @@ func (m *Machine) Arrived(l *Link, pkt []byte) {
 	} else {
 		copy(x.Buf, pkt[headLen:])
 	}
-	if l.consumed += int64(n) + eagerCharge; l.consumed >= m.creditStep {
+	if l.consumed += int64(n) + eagerCharge; l.consumed >= l.granted>>2 {
 		m.giveCredit(l)
 	}
 	if n > len(x.Buf) {

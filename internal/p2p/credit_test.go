@@ -62,9 +62,9 @@ func (j *job) conserved() {
 	for r, n := range j.nodes {
 		for p, l := range n.links {
 			back := j.nodes[p].links[r]
-			if sum := l.credit + back.consumed; sum != n.m.cfg.Credit {
+			if sum := l.credit + back.consumed; sum != back.granted {
 				j.t.Fatalf("rank %d has %d of credit with rank %d, which owes it %d: together %d, want %d",
-					r, l.credit, p, back.consumed, sum, n.m.cfg.Credit)
+					r, l.credit, p, back.consumed, sum, back.granted)
 			}
 		}
 	}

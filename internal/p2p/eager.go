@@ -229,17 +229,3 @@ func (m *Machine) emitACK(l *Link, handle uint64) {
 	wr := m.packet(l)
 	m.control(wr, l, kindACK, handle, 0, 0)
 }
-
-// consume counts eager bytes that have left the receiver's keeping, and tells
-// the sender now and then.
-func (m *Machine) consume(l *Link, n int) {
-	if l.consumed += int64(n) + eagerCharge; l.consumed >= m.creditStep {
-		m.giveCredit(l)
-	}
-}
-
-func (m *Machine) giveCredit(l *Link) {
-	wr := m.packet(l)
-	m.control(wr, l, kindCredit, 0, 0, uint64(l.consumed))
-	l.consumed = 0
-}

@@ -181,6 +181,8 @@ func (r *run) hashMatcher(h *hasher, rank int, n *node) {
 func (r *run) hashLink(h *hasher, rank int, m *Machine, l *Link) {
 	h.word(uint64(l.sendSeq)<<32 | uint64(l.recvSeq))
 	h.word(uint64(l.credit))
+	h.word(uint64(l.granted))
+	h.flags(l.wants)
 	h.word(uint64(l.consumed)<<16 | uint64(len(l.held))<<8 | uint64(len(l.partial)))
 	h.word(l.Stats.Received<<16 | uint64(l.offered)<<8 | uint64(len(l.offers)))
 	for i := range l.offers {

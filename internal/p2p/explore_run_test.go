@@ -60,6 +60,7 @@ type setting struct {
 	double     bool // the network may double one packet
 	localKeys  bool
 	credit     int64
+	shared     bool // credit is that of all senders together
 	// plain sends go by Send, as calls with a context do; the others by SendOne or
 	// SendNow if they can.
 	plain bool
@@ -75,7 +76,7 @@ func (s setting) String() string {
 	for _, f := range []struct {
 		on   bool
 		name string
-	}{{s.reorder, "reorder"}, {s.slow, "slow"}, {s.double, "double"}, {s.localKeys, "localkeys"}, {s.credit != 0, fmt.Sprint("credit=", s.credit)}, {s.plain, "plain"},
+	}{{s.reorder, "reorder"}, {s.slow, "slow"}, {s.double, "double"}, {s.localKeys, "localkeys"}, {s.credit != 0, fmt.Sprint("credit=", s.credit)}, {s.shared, "shared"}, {s.plain, "plain"},
 		{s.early, "early"}, {s.anytime, "anytime"}, {s.adapt, "adapt"}, {s.mortal, "mortal"}} {
 		if f.on {
 			out += " " + f.name
@@ -128,6 +129,9 @@ const (
 
 func newRun(p program, s setting) *run {
 	cfg := Config{EagerLimit: sizeSegment, Rendezvous: s.rendezvous, Credit: s.credit, Speculate: "always"}
+	if s.shared {
+		cfg.Senders, cfg.leastCredit = len(p)-1, 1
+	}
 	attr := testAttr(sizeSegment / 2)
 	attr.LocalKeys = s.localKeys
 	r := &run{setting: s, p: p, w: newWorld(len(p), cfg, attr, arenaLen)}
@@ -169,6 +173,7 @@ func (r *run) reset(p program) {
 	}
 	for i, n := range r.w.nodes {
 		recycle(n.m)
+		n.m.purse = newPurse(&n.m.cfg)
 		for k, l := range n.links {
 			held, partial, offers := l.held[:0], l.partial[:0], l.offers[:0]
 			*l = r.template[i][k]
@@ -487,10 +492,13 @@ func (r *run) final() {
 		}
 		for p, l := range n.links {
 			back := r.w.nodes[p].links[rank]
-			if len(l.held) > 0 || len(l.partial) > 0 || l.credit+back.consumed != n.m.cfg.Credit {
+			if len(l.held) > 0 || len(l.partial) > 0 || l.credit+back.consumed != back.granted {
 				r.wrong("rank %d has with rank %d: %d packets held, %d partial messages, credit %d and %d of %d",
-					rank, p, len(l.held), len(l.partial), l.credit, back.consumed, n.m.cfg.Credit)
+					rank, p, len(l.held), len(l.partial), l.credit, back.consumed, back.granted)
 			}
+		}
+		if sum := granted(n.links, rank); r.shared && sum > n.m.cfg.Credit {
+			r.wrong("rank %d has granted %d of credit, and has %d", rank, sum, n.m.cfg.Credit)
 		}
 		r.memory(rank, n.mem)
 	}
@@ -527,4 +535,14 @@ func (r *run) memory(rank int, mem *memory) {
 			return
 		}
 	}
+}
+
+// granted is what the senders of a rank have of credit together, but for itself.
+func granted(links []*Link, rank int) (sum int64) {
+	for _, l := range links {
+		if l != nil && l.Rank != rank {
+			sum += l.granted
+		}
+	}
+	return sum
 }

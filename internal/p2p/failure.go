@@ -18,6 +18,7 @@ func (m *Machine) Fail(err error) { m.failAll(nil, err) }
 // still at the peer are dropped. Receives from anybody go on waiting for others.
 func (m *Machine) FailLink(l *Link, err error) {
 	l.fail(err)
+	m.purse.leave(l)
 	m.failAll(l, err)
 	for g := m.match.arrived.head; g != nil; {
 		next := g.nodes[listArrived].next

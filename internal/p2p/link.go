@@ -33,6 +33,8 @@ type Link struct {
 	// data, so it can neither block nor deadlock.
 	credit   int64
 	consumed int64 // receiving side: not yet told to the peer
+	granted  int64 // receiving side: what the peer has, with what is consumed or kept here
+	wants    bool  // receiving side: it has wanted more than the first
 
 	held    []heldPacket // came too early, in the order of their numbers
 	partial []partial    // eager messages whose segments are coming

@@ -27,6 +27,12 @@ type Config struct {
 	// Credit is how many bytes of unasked messages a receiver may have to hold
 	// for one sender. Default 16 MiB. Beyond it sends become rendezvous.
 	Credit int64
+	// Senders, if not 0, is how many others may send, and makes Credit what the receiver
+	// holds for all of them together, but for leastCredit each (credit.go). All ranks need
+	// the same.
+	Senders int
+
+	leastCredit int64 // in place of the usual one, for tests
 }
 
 // Check says what is wrong with a configuration that people have written.
@@ -63,12 +69,11 @@ type Out struct {
 
 // Machine is the point-to-point state of one rank.
 type Machine struct {
-	Out Out
-	cfg Config
-	mem Memory
-	// creditStep is how much a receiver consumes before it says so.
-	creditStep int64
-	match      matcher
+	Out   Out
+	cfg   Config
+	mem   Memory
+	purse purse
+	match matcher
 	pool
 	habits habitRule
 	sizes  Sizes
@@ -100,7 +105,7 @@ func New(cfg Config, mem Memory) *Machine {
 	if cfg.Credit == 0 {
 		cfg.Credit = 16 << 20
 	}
-	return &Machine{cfg: cfg, mem: mem, creditStep: max(cfg.Credit/4, 1), habits: habitRules(cfg.Speculate),
+	return &Machine{cfg: cfg, mem: mem, purse: newPurse(&cfg), habits: habitRules(cfg.Speculate),
 		one: [1]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: headLen}}}
 }
 

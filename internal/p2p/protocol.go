@@ -257,7 +257,7 @@ func (l *Link) setUp(m *Machine) {
 		l.nowMax, l.copyMin = c, c+1
 	}
 	l.setOneMax()
-	l.credit = m.cfg.Credit
+	l.credit, l.granted = m.purse.first, m.purse.first
 	if l.Err != nil { // made for a peer that is gone already
 		l.fail(l.Err)
 	}

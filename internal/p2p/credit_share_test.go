@@ -1,0 +1,103 @@
+package p2p
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestSendersShareCredit floods one rank, which has asked for nothing, lets it take all, and
+// looks at what its senders may send next: together never more than the rank has credit,
+// and each as much as the others who want more.
+func TestSendersShareCredit(t *testing.T) {
+	const (
+		ranks, length  = 5, 100
+		charge         = length + eagerCharge
+		credit         = 80 * charge
+		first          = credit / 2 / (ranks - 1)
+		messages       = 60
+		withinOneThird = credit / 8 / 3
+	)
+	cfg := Config{EagerLimit: length, Credit: credit, Senders: ranks - 1, leastCredit: 1, Rendezvous: "get"}
+	j := &job{world: newWorld(ranks, cfg, testAttr(0), 1<<19), t: t}
+	tag := 0
+	// flood lets some ranks send to rank 0, and rank 0 take it only when all is sent.
+	flood := func(name string, from ...int) {
+		t.Helper()
+		base := tag
+		var sends []*Xfer
+		for range messages {
+			for _, r := range from {
+				sends = append(sends, j.send(r, 0, tag, length, Standard))
+			}
+			tag++
+		}
+		j.drain()
+		held := 0
+		for g := j.nodes[0].m.match.arrived.head; g != nil; g = g.nodes[listArrived].next {
+			if len(g.data) > 0 {
+				held += len(g.data) + eagerCharge
+			}
+		}
+		if sum := granted(j.nodes[0].links, 0); held > credit || sum > credit {
+			t.Fatalf("%s: rank 0 holds %d and has granted %d, its credit is %d", name, held, sum, credit)
+		}
+		n := 0
+		for k := base; k < tag; k++ {
+			for _, r := range from {
+				x := j.recv(0, r, k, length)
+				j.drain()
+				j.got(x, r, k, length, fmt.Sprint(name, ": message ", k, " of rank ", r))
+				j.sent(sends[n], "its send")
+				n++
+			}
+		}
+		j.conserved()
+	}
+	has := func(rank int) int64 { return j.nodes[0].links[rank].granted }
+	if has(1) != first {
+		t.Fatalf("a sender begins with %d, want %d", has(1), first)
+	}
+	flood("one", 1)
+	flood("one", 1)
+	if has(1) != credit/2+first || has(2) != first {
+		t.Errorf("the only one who sends has %d, want all of the pot: %d", has(1), credit/2+first)
+	}
+	for range 3 {
+		flood("two", 1, 2)
+	}
+	if share := int64(credit/4 + first); has(1) != share || has(2) != share {
+		t.Errorf("of two who send one has %d and the other %d, want %d", has(1), has(2), share)
+	}
+	for range 6 {
+		flood("all", 1, 2, 3, 4)
+	}
+	for r := 1; r < ranks; r++ {
+		if d := has(r) - credit/4; d < -withinOneThird || d > withinOneThird {
+			t.Errorf("of four who send, rank %d has %d, want about %d", r, has(r), credit/4)
+		}
+	}
+	j.nodes[0].m.FailLink(j.nodes[0].links[4], ErrTransport)
+	if p := &j.nodes[0].m.purse; p.busy != 3 || has(4) != first {
+		t.Errorf("a rank that is gone keeps %d, and %d want more", has(4), p.busy)
+	}
+}
+
+// TestFirstCredit is how credit is divided.
+func TestFirstCredit(t *testing.T) {
+	for _, v := range []struct {
+		credit     int64
+		senders    int
+		first, pot int64
+	}{
+		{8 << 20, 0, 8 << 20, 0},
+		{8 << 20, 1, 4 << 20, 4 << 20},
+		{8 << 20, 31, 4 << 20 / 31, 8<<20 - 31*(4<<20/31)},
+		{8 << 20, 4095, leastCredit, 0},
+		{2000, 2, 2000, 0},
+	} {
+		p := newPurse(&Config{Credit: v.credit, Senders: v.senders})
+		if p.first != v.first || p.pot != v.pot {
+			t.Errorf("of %d for %d senders, each has %d and the pot %d; want %d and %d", v.credit, v.senders, p.first, p.pot, v.first, v.pot)
+		}
+	}
+}
