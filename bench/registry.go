@@ -34,6 +34,14 @@ type Benchmark struct {
 	// InTurns, if it has it, is Run in several worlds of the same ranks that differ
 	// in their settings; the first number of emit says which.
 	InTurns func(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error
+	// Worlds, if it has any, are those between which InTurns always takes turns.
+	Worlds []World
+}
+
+// World is a name for settings, as in an environment.
+type World struct {
+	Name     string
+	Settings []string
 }
 
 // Params are what the user can set.
@@ -133,6 +141,7 @@ func All() []Benchmark {
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}
 	list = append(list, collectiveBenchmarks()...)
+	list = append(list, frequentBenchmarks()...)
 	list = append(list, windowBenchmarks()...)
 	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return list

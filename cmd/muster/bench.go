@@ -134,6 +134,9 @@ func startBenchmark(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 	if b.Name == "rndv-overhead" && f.variants == nil && speculates() {
 		f.variants = []string{"off", "auto", "spec"}
 	}
+	if b.Worlds != nil && f.variants == nil && !overNetwork() {
+		return startSelf(cmd, f.ranks, "--device="+strictDevice)
+	}
 	if b.Name == "memory" && !cmd.Flags().Changed("ranks") {
 		return sweepMemory(cmd, b, f)
 	}
@@ -215,7 +218,9 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			} else if r.Unit == "" {
 				r.Unit = b.Unit
 			}
-			if f.variants != nil {
+			if b.Worlds != nil {
+				r.Protocol = b.Worlds[k].Name
+			} else if f.variants != nil {
 				r.Protocol = f.variants[k]
 			}
 			if r.Against != "" {
@@ -234,10 +239,16 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 
 // runOver runs the benchmark in this world, or in one for each of several protocols.
 func runOver(c *mpi.Comm, b bench.Benchmark, f *benchFlags, emit func(int, bench.Result)) error {
-	if len(f.variants) < 2 {
+	if len(f.variants) < 2 && b.Worlds == nil {
 		return b.Run(c, &f.params, func(r bench.Result) { emit(0, r) })
 	}
-	worlds, err := worldsOf(c, f.variants)
+	var worlds []*mpi.World
+	var err error
+	if b.Worlds != nil {
+		worlds, err = worldsWith(c, b.Worlds)
+	} else {
+		worlds, err = worldsOf(c, f.variants)
+	}
 	if err != nil {
 		return err
 	}

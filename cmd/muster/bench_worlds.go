@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
 )
@@ -33,6 +34,30 @@ func worldsOf(c *mpi.Comm, protocols []string) ([]*mpi.World, error) {
 		worlds = append(worlds, w)
 	}
 	return worlds, nil
+}
+
+// worldsWith makes a world for each of the settings that a benchmark compares, whatever
+// carries messages.
+func worldsWith(c *mpi.Comm, list []bench.World) ([]*mpi.World, error) {
+	var worlds []*mpi.World
+	for _, one := range list {
+		w, err := furtherWorld(c, one.Settings)
+		if err != nil {
+			return nil, fmt.Errorf("a world with %s: %w", strings.Join(one.Settings, ", "), err)
+		}
+		worlds = append(worlds, w)
+	}
+	return worlds, nil
+}
+
+// strictDevice is where benchmarks of registration run if nothing else is said: shared
+// memory needs none.
+const strictDevice = "rc-strict"
+
+// overNetwork tells whether messages go over a network, by the environment.
+func overNetwork() bool {
+	cfg, err := mpi.ConfigFromEnv(os.Environ())
+	return err == nil && cfg.NoSharedMemory
 }
 
 func furtherWorld(c *mpi.Comm, settings []string) (*mpi.World, error) {
