@@ -4,6 +4,7 @@
 //
 //	storm exchange -messages 2000     every rank with every other, both ways at once
 //	storm flood -messages 5000        all send to rank 0, which begins late
+//	storm late -messages 100          collectives to which ranks come at random times
 //	storm wait                        all wait for rank 1, which somebody will kill
 package main
 
@@ -25,7 +26,7 @@ func main() {
 	longest := flags.Int("longest", 200_000, "length of the longest message in bytes")
 	late := flags.Duration("late", 2*time.Second, "flood: how long rank 0 waits before it receives")
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "storm: say what to do: exchange, flood or wait")
+		fmt.Fprintln(os.Stderr, "storm: say what to do: exchange, flood, late or wait")
 		os.Exit(2)
 	}
 	_ = flags.Parse(os.Args[2:]) // it exits by itself
@@ -35,6 +36,8 @@ func main() {
 			return exchange(c, *messages, *longest)
 		case "flood":
 			return flood(c, *messages, *longest, *late)
+		case "late":
+			return comeLate(c, *messages, *longest)
 		case "wait":
 			return wait(c)
 		}
