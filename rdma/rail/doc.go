@@ -23,5 +23,8 @@
 //	arrive      pieces of all rails come together, once each                      arrive.go, incoming.go
 //	queues      messages become completions                                       queues.go
 //
-// find.go tells which interfaces of a host should be rails, and why others should not.
+// While the program computes, a goroutine does what Poll does (attend.go).
+//
+// find.go tells which interfaces of a host might be rails, and why others should not.
+// prove.go and judge.go let hosts dial each other over them, and take those that answer.
 package rail
