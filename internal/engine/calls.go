@@ -54,19 +54,19 @@ func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p
 		l = e.link(dst)
 	}
 	if mode != p2p.Synchronous {
-		wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf)
-		if wr != nil && l.Open && len(l.Wait) == 0 {
-			if n, _ := l.QP.PostSend(wr[:]); n == 1 {
-				e.unlock()
-				return nil
-			}
-		}
-		if wr == nil && l.Sourced(len(buf)) {
+		if l.Sourced(len(buf)) {
 			if x, sent := e.sendShort(l, c, tag, buf, true); sent {
 				e.unlock()
 				return nil
 			} else if x != nil {
 				return e.finish(NoContext, c, op, x)
+			}
+		}
+		wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf)
+		if wr != nil && l.Open && len(l.Wait) == 0 {
+			if n, _ := l.QP.PostSend(wr[:]); n == 1 {
+				e.unlock()
+				return nil
 			}
 		}
 		if sent, tried := e.sendNow(l, c, tag, buf, wr); sent {
@@ -143,7 +143,10 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 	}
 	var x *p2p.Xfer
 	sent, tried := false, false
-	if mode != p2p.Synchronous {
+	if mode != p2p.Synchronous && l.Sourced(len(buf)) {
+		x, sent = e.sendShort(l, c, tag, buf, false)
+	}
+	if mode != p2p.Synchronous && x == nil && !sent {
 		wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, buf)
 		if wr != nil && l.Open && len(l.Wait) == 0 {
 			if n, _ := l.QP.PostSend(wr[:]); n == 1 {
@@ -151,12 +154,7 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 				return Op{}
 			}
 		}
-		if wr == nil && l.Sourced(len(buf)) {
-			x, sent = e.sendShort(l, c, tag, buf, false)
-		}
-		if x == nil && !sent {
-			sent, tried = e.sendNow(l, c, tag, buf, wr)
-		}
+		sent, tried = e.sendNow(l, c, tag, buf, wr)
 	}
 	switch {
 	case x != nil:

@@ -44,6 +44,9 @@ const (
 	sourceLow   = 8   // bits.Len of it
 	sourceHigh  = 17  // bits.Len of the longest: 64 KiB
 	speculative = 4   // a buffer is registered after this part of the uses that would pay
+	sourceHot   = 64
+	leanFrom    = 256 // buffers in the table, for it to tell anything
+	leanEvery   = 8   // of how many messages one is counted then
 
 	// FrequentAlways registers at the first use, FrequentNever never.
 	FrequentAlways, FrequentNever = "always", "never"
@@ -64,6 +67,20 @@ type sources struct {
 	limits [uses][sourceHigh + 1]uint32 // by bits.Len of the length; 0: never
 	least  int                          // the shortest length for which a send asks; p2p.MaxSize: none
 	stats  SourceStats
+
+	// hot are buffers that were used from where they are of late: the table, which may be
+	// far from the processor, is not asked for them. It ends with the generation.
+	hot [sourceHot]hotBuffer
+	gen uint32
+	// lean says that the table holds mostly buffers that are not used again: then it is
+	// asked for few messages, so that a program without reuse pays next to nothing.
+	lean  bool
+	calls uint32
+}
+
+type hotBuffer struct {
+	addr uint64
+	size int
 }
 
 // SourceStats counts what was decided.
@@ -135,20 +152,43 @@ func (d *lane) use(mem []byte, what Use) (rdma.MR, bool) {
 	if limit == 0 {
 		return rdma.MR{}, false
 	}
+	if g := d.regs.Generation(); g != s.gen {
+		s.gen, s.hot = g, [sourceHot]hotBuffer{}
+		s.uses.Generation(g)
+	}
 	addr := rdma.MemOf(mem).Addr()
-	s.uses.Generation(d.regs.Generation())
-	if s.uses.Note(addr, len(mem)) < limit {
-		s.stats.Copied++
-		return rdma.MR{}, false
+	hot := &s.hot[addr*goldenRatio>>(64-6)]
+	if hot.addr != addr || hot.size != len(mem) {
+		if s.seldom(addr, len(mem), limit) {
+			s.stats.Copied++
+			return rdma.MR{}, false
+		}
 	}
 	mr, err := d.regs.Get(mem, 0)
 	if err != nil {
 		s.stats.Refused++
+		*hot = hotBuffer{}
 		s.uses.Forget(addr, len(mem)) // it has to earn it again before it is tried again
 		return rdma.MR{}, false
 	}
+	*hot = hotBuffer{addr, len(mem)}
 	s.stats.Direct++
 	return mr, true
+}
+
+// goldenRatio spreads addresses (Knuth, The Art of Computer Programming 3, 6.4).
+const goldenRatio = 0x9E3779B97F4A7C15
+
+// seldom counts a use of a buffer and tells whether it is used too seldom.
+func (s *sources) seldom(addr uint64, size int, limit uint32) bool {
+	if s.calls++; s.lean && s.calls%leanEvery != 0 {
+		return true
+	}
+	if s.calls%leanFrom == 0 {
+		t := s.uses.Stats()
+		s.lean = t.Buffers >= leanFrom && 5*t.Frequent < t.Buffers // a fifth, as for the growth of the table (T1 5.3.4)
+	}
+	return s.uses.Note(addr, size) < limit
 }
 
 // Source is for the machine.

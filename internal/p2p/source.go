@@ -11,9 +11,12 @@ package p2p
 //	   often    the buffer's key goes with the request, and an operation waits for its end
 //
 // The rest of the road is that of eager messages (eager.go). What SendShort does not
-// take comes to eager.Begin, which asks too: collectives, synchronous sends, peers with a
-// ring. A ring takes copies alone, because a Write has no head to gather, so a message
-// from the user's buffer goes by the receive queue.
+// take comes to eager.Begin, which asks too: synchronous sends, peers with a ring. A ring
+// takes copies alone, because a Write has no head to gather, so a message from the user's
+// buffer goes by the receive queue.
+//
+// SendOne and SendNow do not ask. Collectives use them: a call may not end before the
+// device is done with what it sent, and to wait for that costs more than the copy.
 
 import "github.com/muster-mpi/muster/rdma"
 
@@ -32,8 +35,6 @@ func (m *Machine) UseSources(s Sources) { m.sources = s }
 // SourceFrom says that for messages of so many bytes and more on a link Sources is asked.
 func (m *Machine) SourceFrom(l *Link, least int) {
 	l.sourceMin = max(least, 1)
-	l.nowMax = min(l.nowMax, l.sourceMin-1) // SendOne and SendNow do not ask
-	l.setOneMax()
 }
 
 // Sourced tells whether Sources is asked for n bytes.
