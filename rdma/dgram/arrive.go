@@ -12,7 +12,10 @@ import (
 // takeIn takes in what came into a slot. It is true if the slot is kept.
 func (d *Device) takeIn(s *slot) (kept bool) {
 	if s.each == 0 || s.n <= s.each {
-		return d.arrive(s)
+		if s.most <= longSlot || s.n > pageSize || len(s.placed) > 0 || d.datagram > pageSize {
+			return d.arrive(s)
+		}
+		s.each = s.n // a slot that runs have filled is not kept for one datagram
 	}
 	d.divide(s)
 	return false

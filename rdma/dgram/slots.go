@@ -11,6 +11,12 @@ const (
 	// reserve are slots that only the socket gets, or receipts could not come in
 	// while messages wait for buffers.
 	reserve = 2 * batchSize
+	// mostFilled is how much memory datagrams may fill before no more slots are made, but
+	// for the least: who is flooded leaves the rest to the kernel, which drops it.
+	mostFilled = 8 << 20
+	leastSlots = 4 * batchSize
+	// longSlot is what only a slot for what the kernel joins has filled.
+	longSlot = 2 * pageSize
 )
 
 type slot struct {
@@ -38,11 +44,19 @@ func (s *store) take() *slot {
 		s.free = s.free[:n-1]
 		return t
 	}
-	if s.made == mostSlots {
+	if s.makeable() == 0 {
 		return nil
 	}
 	s.made++
 	return &slot{data: make([]byte, mostDatagram)}
+}
+
+// makeable is how many slots may still be made.
+func (s *store) makeable() int {
+	if s.filled >= mostFilled {
+		return max(leastSlots-s.made, 0)
+	}
+	return mostSlots - s.made
 }
 
 func (s *store) giveBack(t *slot) { s.free = append(s.free, t) }
@@ -60,7 +74,7 @@ func wholePages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
 const pageSize = 4096 // at least, and where it is more nobody loses by it
 
 // ample tells whether a slot may be kept for later.
-func (s *store) ample() bool { return len(s.free)+mostSlots-s.made > reserve }
+func (s *store) ample() bool { return len(s.free)+s.makeable() > reserve }
 
 // stash holds the datagrams of a peer that came and could not be delivered yet.
 type stash [window]*slot
