@@ -16,6 +16,8 @@ type letter struct {
 	body []byte // of a long one: the user's memory
 	seal [sealLen]byte
 	to   rawAddress
+	// acquainted says that the peer knows where we are.
+	acquainted bool
 }
 
 // length is that of the datagram.
@@ -74,7 +76,7 @@ func (d *Device) nextLetter() *letter {
 // begin addresses a letter and writes the header into it.
 func (d *Device) begin(l *letter, h *header, from uint16, to rdma.PeerID) []byte {
 	a := &d.peers[to]
-	l.to = a.at.raw
+	l.to, l.acquainted = a.at.raw, false
 	h.to, h.from, h.toLife, h.name = a.pair, from, a.life, d.name
 	if !d.keys.stampHeader(h) {
 		// 2^48 datagrams at a million a second are nine years.

@@ -312,6 +312,7 @@ func (q *pair) write(l *letter, p *peer, seg *segment) {
 		p.receiver.write(d.now, &h.receipt)
 	}
 	b := d.begin(l, &h, q.number, p.id)
+	l.acquainted = p.acquainted()
 	var octets []byte
 	switch {
 	case m.role == roleAnswer:
@@ -344,7 +345,9 @@ func (q *pair) writeReceipt(p *peer, urgent bool) {
 	}
 	h := header{kind: kindReceipt, hasReceipt: true, urgent: urgent}
 	p.receiver.write(q.dev.now, &h.receipt)
-	q.dev.seal(l, q.dev.begin(l, &h, q.number, p.id), nil)
+	b := q.dev.begin(l, &h, q.number, p.id)
+	l.acquainted = p.acquainted()
+	q.dev.seal(l, b, nil)
 }
 
 // finish completes a list of messages.

@@ -166,6 +166,10 @@ func (s *sender) push(m *message) {
 	s.newest = m
 }
 
+// acquainted tells whether the peer has had datagrams of ours. It forgets that when numbers
+// begin anew, which does no harm.
+func (s *sender) acquainted() bool { return s.first > 0 }
+
 // idle tells whether everything that was pushed has arrived.
 func (s *sender) idle() bool { return s.oldest == nil }
 

@@ -62,7 +62,10 @@ type batchHeader struct {
 
 type socket struct {
 	fd       int
+	family   int
 	local    netip.AddrPort
+	self     bool // it reaches this host alone
+	short    shortcut
 	in, out  [batchSize]batchHeader
 	inVec    [batchSize]unix.Iovec
 	inParts  [pieces]unix.Iovec
@@ -91,7 +94,7 @@ func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
-	s := &socket{fd: fd}
+	s := &socket{fd: fd, family: family, self: bind.Addr().IsLoopback()}
 	if err := s.prepare(to, buffer); err != nil {
 		_ = s.close() // the first error is the one that tells
 		return nil, err
@@ -249,11 +252,8 @@ func (s *socket) landed(i int, t *slot) {
 // send sends datagrams and says how many the kernel took. full means that it takes no
 // more for now. Otherwise the one after those taken can never be sent as it is.
 func (s *socket) send(letters []letter) (n int, full bool) {
-	if len(letters) == 1 && letters[0].body == nil {
-		l := &letters[0]
-		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(&l.data[0])), uintptr(len(l.data)), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&l.to.octets[0])), uintptr(l.to.length))
-		s.messages++
-		return s.sendEnded(1, errno)
+	if len(letters) == 1 {
+		return s.sendOne(&letters[0])
 	}
 	messages := s.compose(letters)
 	took, errno := s.sendMessages(messages)
@@ -349,4 +349,7 @@ func (s *socket) quiet() bool {
 	return n == 0 && err == nil
 }
 
-func (s *socket) close() error { return unix.Close(s.fd) }
+func (s *socket) close() error {
+	s.closeShortcut()
+	return unix.Close(s.fd)
+}

@@ -1,0 +1,61 @@
+package dgram
+
+import (
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// exchange lets two stations send each other messages, in turns.
+func exchange(t *testing.T, a, b *station, rounds int) {
+	t.Helper()
+	to, back := a.meet(t, b), b.meet(t, a)
+	for range rounds {
+		a.send(t, to, "there")
+		if c, ok := b.poll(patience); !ok || string(c.Data.Bytes()) != "there" {
+			t.Fatalf("there came %+v", c)
+		}
+		b.send(t, back, "back")
+		if c, ok := a.poll(patience); !ok || string(c.Data.Bytes()) != "back" {
+			t.Fatalf("back came %+v", c)
+		}
+	}
+}
+
+func TestShortcutFollowsThePeer(t *testing.T) {
+	a, b, c := newStation(t, Config{}), newStation(t, Config{}), newStation(t, Config{})
+	exchange(t, a, b, 2*shortcutAfter)
+	if a.socket.short.fd == 0 || a.socket.short.to != rawOf(b.socket.local) {
+		t.Fatalf("after %d messages in a row the shortcut is %+v", 2*shortcutAfter, a.socket.short)
+	}
+	exchange(t, a, c, 2*shortcutAfter)
+	if a.socket.short.to != rawOf(c.socket.local) {
+		t.Error("the shortcut does not follow the peer that is talked to")
+	}
+	exchange(t, a, b, 3) // and the other one is still reached
+}
+
+// TestShortcutEndsWithThePeer lets a peer go that is reached by a shortcut: that it is gone
+// shows as it does without.
+func TestShortcutEndsWithThePeer(t *testing.T) {
+	a, b := newStation(t, Config{}), newStation(t, Config{})
+	exchange(t, a, b, 2*shortcutAfter)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	wr := rdma.SendWR{ID: 3, Op: rdma.OpSend, Peer: a.meet(t, b), Body: rdma.MemOf([]byte("nobody hears it"))}
+	if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+		t.Fatal(err)
+	}
+	if c, ok := a.poll(patience); !ok || c.ID != 3 || c.Status != rdma.StatusPeerGone {
+		t.Errorf("the message ends with %+v, %v", c, ok)
+	}
+	if took := time.Since(start); took > hopeless/2 {
+		t.Errorf("that took %v: the network has told that nobody is there", took)
+	}
+	if a.socket.short.fd != 0 {
+		t.Error("there is still a shortcut")
+	}
+}
