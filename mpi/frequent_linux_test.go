@@ -1,0 +1,143 @@
+package mpi_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpitest"
+	"github.com/muster-mpi/muster/prof"
+	"github.com/muster-mpi/muster/rdma/rdmatest"
+)
+
+func strict(channel, frequent, eager string) *mpi.Config {
+	return &mpi.Config{Network: "iwarp", NoSharedMemory: true, Strict: true, Channel: channel, Frequent: frequent, Eager: eager}
+}
+
+// Every message arrives as it was when it was sent, from whatever buffer, of whatever
+// length, by whatever call: a buffer is written anew as soon as its send has ended.
+func TestMessagesFromFrequentlyUsedBuffersArrive(t *testing.T) {
+	rdmatest.NeedLocking(t)
+	for _, v := range []struct{ channel, frequent, eager string }{
+		{"rc", "auto", ""}, {"rc", "always", ""}, {"rc", "always", "rings"}, {"rd", "auto", ""}, {"rd", "always", ""}, {"rc", "never", ""},
+	} {
+		t.Run(fmt.Sprintf("%s %s %s", v.channel, v.frequent, v.eager), func(t *testing.T) {
+			mpitest.RunConfig(t, 2, strict(v.channel, v.frequent, v.eager), func(t *testing.T, c *mpi.Comm) {
+				for _, size := range []int{1, 127, 128, 1000, 4096, 8192, 16000, 20000, 100_000} {
+					swapOften(t, c, size, 30)
+				}
+				_, did, err := mpi.FrequentUse(c, 1-c.Rank())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if direct := did.Direct > 0; direct != (v.frequent == "always") && v.frequent != "auto" {
+					t.Errorf("%d messages were sent from where they are", did.Direct)
+				}
+				if did.Refused > 0 {
+					t.Errorf("%d buffers could not be registered", did.Refused)
+				}
+			})
+		})
+	}
+}
+
+// swapOften sends from one buffer, by all calls in turn, and checks what comes.
+func swapOften(t *testing.T, c *mpi.Comm, size, rounds int) {
+	t.Helper()
+	send, recv := make([]byte, size), make([]byte, size)
+	peer := 1 - c.Rank()
+	for i := range rounds {
+		for j := range send {
+			send[j] = byte(i + j + c.Rank())
+		}
+		in := mpi.Irecv(c, recv, peer, i)
+		var err error
+		switch i % 3 {
+		case 0:
+			err = mpi.Send(c, send, peer, i)
+		case 1:
+			_, err = mpi.Isend(c, send, peer, i).Wait()
+		case 2:
+			err = mpi.Ssend(c, send, peer, i)
+		}
+		if err != nil {
+			t.Fatalf("send %d of %d bytes: %v", i, size, err)
+		}
+		clear(send) // it is ours again
+		if _, err := in.Wait(); err != nil {
+			t.Fatalf("receive %d of %d bytes: %v", i, size, err)
+		}
+		for j := range recv {
+			if recv[j] != byte(i+j+peer) {
+				t.Fatalf("byte %d of message %d of %d bytes is %d, want %d", j, i, size, recv[j], byte(i+j+peer))
+			}
+		}
+	}
+}
+
+func TestOnlyBuffersThatAreUsedOftenAreRegistered(t *testing.T) {
+	rdmatest.NeedLocking(t)
+	mpitest.RunConfig(t, 2, strict("rc", "auto", ""), func(t *testing.T, c *mpi.Comm) {
+		const size = 16000
+		rows, _, err := mpi.FrequentUse(c, 1-c.Rank())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var uses int
+		for _, r := range rows {
+			if r.Lo <= size && size <= r.Hi {
+				uses = int(r.Send)
+			}
+			if r.Hi < 128 || r.Copy <= r.Lookup && r.Send > 0 || r.Register <= 0 || r.Copy <= 0 {
+				t.Errorf("the row %+v", r)
+			}
+		}
+		if uses == 0 {
+			t.Skip("a copy of 16000 bytes cost no more than a look-up when the device was opened: the machine is busy")
+		}
+		once := make([]byte, 40*size)
+		for i := range 40 {
+			pingBoth(t, c, once[i*size:][:size])
+		}
+		if _, did, _ := mpi.FrequentUse(c, 1-c.Rank()); did.Direct > 0 && uses/4 > 1 {
+			t.Errorf("%d of 40 messages from buffers of their own were sent from there", did.Direct)
+		}
+		for range uses + 10 {
+			pingBoth(t, c, once[:size])
+		}
+		_, did, err := mpi.FrequentUse(c, 1-c.Rank())
+		if err != nil || did.Direct < 10 {
+			t.Errorf("after %d uses of a buffer, of which %d pay, %d messages were sent from there (%v)", uses+11, uses, did.Direct, err)
+		}
+		p := mpi.Profile(c)
+		if got := p.Of(prof.BuffersDirect); got != did.Direct {
+			t.Errorf("the profile counts %d messages from where they are, FrequentUse %d", got, did.Direct)
+		}
+	})
+}
+
+func pingBoth(t *testing.T, c *mpi.Comm, buf []byte) {
+	t.Helper()
+	recv := make([]byte, len(buf))
+	in := mpi.Irecv(c, recv, 1-c.Rank(), 1)
+	if err := mpi.Send(c, buf, 1-c.Rank(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhereNothingIsToBeSavedNobodyCounts(t *testing.T) {
+	for _, cfg := range []*mpi.Config{nil, {Network: "iwarp", NoSharedMemory: true, Channel: "rc"}} {
+		mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
+			for range 20 {
+				pingBoth(t, c, make([]byte, 8000))
+			}
+			rows, did, err := mpi.FrequentUse(c, 1-c.Rank())
+			if err != nil || len(rows) > 0 || did != (mpi.FrequentBuffers{}) {
+				t.Errorf("%v, %+v, %v", rows, did, err)
+			}
+		})
+	}
+}
