@@ -45,7 +45,10 @@ func (c *Comm) barrier(op string) error {
 		}
 		if opening, last := c.e.Arrive(); opening != 0 {
 			c.w.gates++
-			return c.gateBarrier(op, opening, last)
+			a := c.arrive(coll.Barrier, op, 0)
+			err := c.gateBarrier(op, opening, last)
+			a.leave(err)
+			return err
 		}
 	}
 	k := barrierCall(op)

@@ -29,6 +29,7 @@ package mpi
 import (
 	"errors"
 
+	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/sched"
 )
@@ -67,8 +68,23 @@ type collCall struct {
 	near                   *neighbourhood // of neighbourhood collectives
 }
 
+// payload is the bytes of the data, or of a block where each rank has one.
+func (k *collCall) payload() int {
+	if k.key.kind == coll.Gather || k.key.kind == coll.Allgather {
+		return k.key.recv
+	}
+	return k.key.bytes
+}
+
 // blocking makes a call that has no reduction and waits for its end.
 func (c *Comm) blocking(k *collCall) error {
+	a := c.arrive(k.key.kind, k.name, k.payload())
+	err := c.runBlocking(k)
+	a.leave(err)
+	return err
+}
+
+func (c *Comm) runBlocking(k *collCall) error {
 	if done, err := c.inNode(k); done {
 		return err
 	}
@@ -173,6 +189,13 @@ func (c *Comm) landed(r Request) Request {
 
 // reduction makes a call that combines elements, and waits for its end.
 func reduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
+	a := c.arrive(k.key.kind, k.name, k.payload())
+	err := runReduction(c, k, op)
+	a.leave(err)
+	return err
+}
+
+func runReduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
 	if done, err := reducedInNode(c, k, op); done {
 		return err
 	}

@@ -176,11 +176,7 @@ func reducedInNode[T Elem](c *Comm, k *collCall, op Op[T]) (done bool, err error
 
 // nodeTeam is the team for a call, or nil if the call goes by messages.
 func (c *Comm) nodeTeam(k *collCall) (*nodecoll.Team, error) {
-	bytes := k.key.bytes
-	if k.key.kind == coll.Gather || k.key.kind == coll.Allgather {
-		bytes = k.key.recv
-	}
-	n := c.node
+	bytes, n := k.payload(), c.node
 	if n == nil {
 		n = &nodeColl{why: c.noTeam(), limits: wantedLimits(c.forced(), false)}
 		c.node = n

@@ -27,9 +27,11 @@ func quickBcast[T Elem](c *Comm, buf []T, root int) (done bool, err error) {
 	if t == nil || uint(root) >= uint(c.size) {
 		return false, nil
 	}
+	a := c.arrive(coll.Bcast, "Bcast", len(buf)*sizeOf[T]())
 	if err = t.Bcast("Bcast", rawBytes(buf), root); err != nil {
 		err = c.nodeFailure("Bcast", err)
 	}
+	a.leave(err)
 	return true, err
 }
 
@@ -39,9 +41,11 @@ func quickAllgather[T Elem](c *Comm, in, out []T) (done bool, err error) {
 	if t == nil || len(out) != len(in)*c.size || same(in, out[c.rank*len(in):]) {
 		return false, nil
 	}
+	a := c.arrive(coll.Allgather, "Allgather", block)
 	if err = t.Allgather("Allgather", rawBytes(in), rawBytes(out), block); err != nil {
 		err = c.nodeFailure("Allgather", err)
 	}
+	a.leave(err)
 	return true, err
 }
 
@@ -51,28 +55,30 @@ func quickAlltoall[T Elem](c *Comm, in, out []T) (done bool, err error) {
 	if t == nil || len(out) != len(in) || len(in) != n*c.size || same(in, out) {
 		return false, nil
 	}
+	a := c.arrive(coll.Alltoall, "Alltoall", n*sizeOf[T]())
 	if err = t.Alltoall("Alltoall", rawBytes(in), rawBytes(out), n*sizeOf[T]()); err != nil {
 		err = c.nodeFailure("Alltoall", err)
 	}
+	a.leave(err)
 	return true, err
 }
 
 func quickAllreduce[T Elem](c *Comm, in, out []T, op *Op[T]) (done bool, err error) {
 	t := quickTeam[T](c, coll.Allreduce, len(in)*sizeOf[T]())
-	if t == nil || len(out) != len(in) {
+	if t == nil || len(out) != len(in) || op.predefined == nil && op.Combine == nil {
 		return false, nil
 	}
+	a := c.arrive(coll.Allreduce, "Allreduce", len(in)*sizeOf[T]())
 	switch {
 	case op.predefined != nil:
 		err = nodecoll.Allreduce(t, "Allreduce", in, out, op.predefined.combine, !op.NonCommutative)
-	case op.Combine != nil:
-		err = nodecoll.Allreduce(t, "Allreduce", in, out, op.Combine, !op.NonCommutative)
 	default:
-		return false, nil
+		err = nodecoll.Allreduce(t, "Allreduce", in, out, op.Combine, !op.NonCommutative)
 	}
 	if err != nil {
 		err = c.nodeFailure("Allreduce", err)
 	}
+	a.leave(err)
 	return true, err
 }
 
@@ -82,8 +88,10 @@ func (c *Comm) quickBarrier() (done bool, err error) {
 	if n == nil || n.team == nil || n.limits[coll.Barrier] < 0 || n.team.Crowded() {
 		return false, nil
 	}
+	a := c.arrive(coll.Barrier, "Barrier", 0)
 	if err = n.team.Barrier("Barrier"); err != nil {
 		err = c.nodeFailure("Barrier", err)
 	}
+	a.leave(err)
 	return true, err
 }

@@ -41,12 +41,15 @@ type Comm struct {
 	node  *nodeColl    // collectives in shared memory; nil before the first
 	// prefer is what the collectives use instead of the job's choice; nil: nothing.
 	prefer *preference
+	// recorder records arrivals at collectives; nil: before the first, or nobody does.
+	recorder *commRecorder
 }
 
 // ready fills in what follows from the other fields.
 func (c *Comm) ready() *Comm {
 	c.pt = engine.Comm{Ctx: c.ctx, Rank: int32(c.rank), Name: c.name}
 	c.co = engine.Comm{Ctx: c.ctx + 1, Rank: int32(c.rank), Name: c.name}
+	c.recorder = nil    // that of a duplicate is another
 	if c.inter != nil { // its collectives number the ranks of both groups
 		c.co.Rank = int32(c.inter.both.rank)
 	}

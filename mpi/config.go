@@ -116,8 +116,10 @@ type Config struct {
 	// writes it. All ranks need the same. Default: by cost.
 	Tuning string `env:"MUSTER_TUNING"`
 	// Profile shows what the job did when it ends: "text" prints it at rank 0, on
-	// standard error; a name that ends in .json is a file that rank 0 writes. All ranks
-	// need the same. Default: none. See also [Profile] and muster run --profile.
+	// standard error; a name that ends in .json is a file that rank 0 writes. "arrivals"
+	// tells instead when ranks came to collectives, "arrivals:FILE.svg" draws that too, and
+	// "arrivals:FILE.json" writes it. All ranks need the same. Default: none. See also
+	// [Profile] and muster run --profile.
 	Profile string `env:"MUSTER_PROFILE"`
 	// StartTimeout bounds each step of joining the job and of coming into
 	// contact with another rank. Default 60s.

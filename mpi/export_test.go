@@ -6,6 +6,7 @@ package mpi
 import (
 	"io"
 	"math"
+	"time"
 
 	"github.com/muster-mpi/muster/internal/coll"
 )
@@ -87,3 +88,13 @@ func ProfileTo(w *World, out io.Writer) {
 // KeepWindowsApart has windows that are made from now on reached by the device and by
 // request, even where memory could be mapped. All ranks do the same.
 func KeepWindowsApart(c *Comm, apart bool) { c.w.windowsApart = apart }
+
+// SetClockAhead gives the rank of c a clock that is ahead of the machine's and belongs to
+// it alone, in a job with a profile of arrivals. All ranks call it.
+func SetClockAhead(c *Comm, by time.Duration) error {
+	c.w.recorder.clock = c.w.recorder.clock.Ahead(by)
+	return c.w.compareClocks(&c.w.profile.clock.At, &c.w.profile.clock.Add)
+}
+
+// RecordCall records a call that does nothing.
+func RecordCall(c *Comm) { c.arrive(coll.Barrier, "nothing", 0).leave(nil) }

@@ -42,23 +42,37 @@ func (w *World) counters() prof.Counters {
 }
 
 func checkProfile(s string) error {
-	if s == "" || s == profileText || strings.HasSuffix(s, ".json") {
+	file, arrivals := arrivalsFile(s)
+	switch {
+	case s == "", s == profileText, s == profileArrivals, strings.HasSuffix(s, ".json") && (!arrivals || file != ".json"):
+		return nil
+	case arrivals && strings.HasSuffix(file, ".svg"):
 		return nil
 	}
-	return fmt.Errorf("mpi: Config.Profile (MUSTER_PROFILE) is %q; want %s, or the name of a file that ends in .json", s, profileText)
+	return fmt.Errorf("mpi: Config.Profile (MUSTER_PROFILE) is %q; want %s, %s, %[3]s:FILE.svg, %[3]s:FILE.json, or the name of a file that ends in .json", s, profileText, profileArrivals)
 }
 
 // profile is how the profile of a job is shown. Ranks other than 0 have no output.
 type profile struct {
 	on   bool
 	text io.Writer // nil: none
-	file string    // ""; none
+	file string    // "": none
+	// Of a profile of arrivals: the records, how far the clock is from rank 0's, and how
+	// wrong that may be.
+	recorder   *recorder
+	clock      prof.Offset
+	clockError int64
 }
 
 // openProfile gets ready to show a profile at the end.
 func openProfile(cfg *Config, rank int) (p profile, err error) {
 	p.on = cfg.Profile != ""
+	_, arrivals := arrivalsFile(cfg.Profile)
 	switch {
+	case arrivals:
+		if err := openArrivals(cfg, rank, &p); err != nil {
+			return p, fmt.Errorf("mpi: Config.Profile (MUSTER_PROFILE) is %q: %w; name a file that can be written", cfg.Profile, err)
+		}
 	case !p.on || rank != 0:
 	case cfg.Profile == profileText:
 		p.text = os.Stderr
@@ -80,9 +94,12 @@ func (w *World) report() error {
 	if !w.profile.on {
 		return nil
 	}
+	if w.recorder != nil {
+		return w.reportArrivals()
+	}
 	counters := w.counters()
 	counters.Add(prof.CollectivesShared, w.teams.calls()+w.gates) // nobody is in one any more
-	sum, err := w.combine(prof.Summarize(&counters))
+	sum, err := combine(w, prof.Summarize(&counters), (*prof.Summary).Encode, prof.Decode, (*prof.Summary).Merge)
 	if err != nil {
 		w.noProfile(err)
 		return nil
@@ -106,61 +123,67 @@ func (w *World) noProfile(why error) {
 	}
 }
 
-// combine merges the summaries of all ranks along a binomial tree. At rank 0 the result
-// is that of the job.
-func (w *World) combine(s *prof.Summary) (*prof.Summary, error) {
+// combine merges what all ranks have along a binomial tree. At rank 0 the result is that
+// of the job.
+func combine[S any](w *World, s S, encode func(S) []byte, decode func([]byte) (S, error), merge func(into, from S)) (S, error) {
 	c := w.comm
 	for bit := 1; bit < c.size; bit <<= 1 {
 		if c.rank&bit != 0 {
-			return s, w.sendSummary(s, c.rank-bit)
+			return s, w.sendPart(encode(s), c.rank-bit)
 		}
-		if from := c.rank + bit; from < c.size {
-			other, err := w.recvSummary(from)
-			if err != nil {
-				return nil, err
-			}
-			s.Merge(other)
+		from := c.rank + bit
+		if from >= c.size {
+			continue
 		}
+		b, err := w.recvPart(from)
+		if err != nil {
+			return s, err
+		}
+		other, err := decode(b)
+		if err != nil {
+			return s, c.refuse(ErrIntern, "Finalize", "from rank %d: %w", from, err)
+		}
+		merge(s, other)
 	}
 	return s, nil
 }
 
-// sendSummary sends a summary, its length first.
-func (w *World) sendSummary(s *prof.Summary, to int) error {
-	b := s.Encode()
-	for _, part := range [][]byte{binary.LittleEndian.AppendUint64(nil, uint64(len(b))), b} {
-		if err := w.e.Send(&w.comm.co, "Finalize", to, profileTag, part, p2p.Standard); err != nil {
-			return w.comm.failure(fmt.Errorf("send the profile: %w", err), "Finalize", to, noTag, len(part))
-		}
+// sendPart sends a part of a profile, its length first.
+func (w *World) sendPart(b []byte, to int) error {
+	if err := w.sendBytes(binary.LittleEndian.AppendUint64(nil, uint64(len(b))), to); err != nil {
+		return err
+	}
+	return w.sendBytes(b, to)
+}
+
+func (w *World) recvPart(from int) ([]byte, error) {
+	var length [8]byte
+	if err := w.recvBytes(length[:], from); err != nil {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	if n > maxPart {
+		return nil, w.comm.refuse(ErrIntern, "Finalize", "rank %d has a profile of %d bytes, more than there can be: does it run another version?", from, n)
+	}
+	b := make([]byte, n)
+	return b, w.recvBytes(b, from)
+}
+
+// sendBytes and recvBytes are messages of the profile, of a length that both know.
+func (w *World) sendBytes(b []byte, to int) error {
+	if err := w.e.Send(&w.comm.co, "Finalize", to, profileTag, b, p2p.Standard); err != nil {
+		return w.comm.failure(fmt.Errorf("send the profile: %w", err), "Finalize", to, noTag, len(b))
 	}
 	return nil
 }
 
-func (w *World) recvSummary(from int) (*prof.Summary, error) {
-	recv := func(b []byte) error {
-		if _, err := w.e.Recv(&w.comm.co, "Finalize", from, int32(from), profileTag, b); err != nil {
-			return w.comm.failure(fmt.Errorf("receive the profile: %w", err), "Finalize", from, noTag, len(b))
-		}
-		return nil
+func (w *World) recvBytes(b []byte, from int) error {
+	if _, err := w.e.Recv(&w.comm.co, "Finalize", from, int32(from), profileTag, b); err != nil {
+		return w.comm.failure(fmt.Errorf("receive the profile: %w", err), "Finalize", from, noTag, len(b))
 	}
-	var length [8]byte
-	if err := recv(length[:]); err != nil {
-		return nil, err
-	}
-	n := binary.LittleEndian.Uint64(length[:])
-	if n > maxSummary {
-		return nil, w.comm.refuse(ErrIntern, "Finalize", "rank %d has a profile of %d bytes, more than there can be: does it run another version?", from, n)
-	}
-	b := make([]byte, n)
-	if err := recv(b); err != nil {
-		return nil, err
-	}
-	s, err := prof.Decode(b)
-	if err != nil {
-		return nil, w.comm.refuse(ErrIntern, "Finalize", "from rank %d: %w", from, err)
-	}
-	return s, nil
+	return nil
 }
 
-// maxSummary is more than a summary ever takes: some hundred names and classes.
-const maxSummary = 16 << 20
+// maxPart is more than a summary ever takes, which has some hundred names and classes,
+// and than a list of the calls that are recorded (arrivals.go).
+const maxPart = 256 << 20

@@ -37,7 +37,8 @@ type World struct {
 	nodes     *nodecoll.Host // of ranks that are goroutines; else nil
 	teams     teamList
 	profile   profile
-	gates     uint64 // barriers at the gate of the job
+	recorder  *recorder // of arrivals at collectives; nil: nobody wants to know
+	gates     uint64    // barriers at the gate of the job
 	finalized atomic.Bool
 	// windowsApart keeps the memory of windows out of each other's reach, for tests.
 	windowsApart bool
@@ -161,9 +162,14 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	if err != nil {
 		return nil, err
 	}
-	w.profile = profile
+	w.profile, w.recorder = profile, profile.recorder
 	if host != nil {
 		w.nodes = host.nodes
+	}
+	if w.recorder != nil {
+		if err := w.compareClocks(&w.profile.clock.At, &w.profile.clock.Add); err != nil {
+			return nil, err
+		}
 	}
 	return w, nil
 }

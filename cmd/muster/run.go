@@ -60,7 +60,9 @@ A rank gets its share of the cores as GOMAXPROCS, unless that is set already.
 
 With --profile the job shows what it did when it ends, on one screen: messages by
 length and protocol, communication memory by purpose, connections, and who talks to
-whom. --profile=FILE.json writes that to a file instead.
+whom. --profile=FILE.json writes that to a file instead. --profile arrivals tells when the
+ranks came to collectives, and how far apart, for each place of the program that makes
+calls; --profile=arrivals:FILE.svg draws the worst ones, too.
 
 On several hosts (--hosts, --hostfile) ranks are dealt out in blocks, host by
 host; without -n all slots are used, and hosts without a number share the ranks
@@ -89,7 +91,13 @@ between them too.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return runJob(cmd, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			args, err := profileWord(cmd, &f, args)
+			if err != nil {
+				return err
+			}
+			return runJob(cmd, f, args)
+		},
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(false)
@@ -107,7 +115,7 @@ between them too.`,
 	fl.IntVar(&f.treeWidth, "tree-width", 16, "hosts that are reached from one place; further ones are reached from those")
 	fl.DurationVar(&f.startTimeout, "start-timeout", time.Minute, "how long a stage of the start may take on several hosts; 0: for ever")
 	fl.StringArrayVar(&f.env, "env", nil, "give the ranks a variable, NAME=VALUE, or NAME with the value it has here; may be repeated")
-	fl.StringVar(&f.profile, "profile", "", "show what the job did when it ends; =FILE.json writes it to a file")
+	fl.StringVar(&f.profile, "profile", "", "show what the job did when it ends; =FILE.json writes it to a file; arrivals, =arrivals:FILE.svg, =arrivals:FILE.json: when ranks came to collectives")
 	fl.Lookup("profile").NoOptDefVal = profileText
 	return cmd
 }

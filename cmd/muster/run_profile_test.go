@@ -97,3 +97,46 @@ protocols      eager 100 % (100 % of the volume)
 		t.Errorf("a file of another kind: %+v", got)
 	}
 }
+
+func TestRunProfileOfArrivals(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	bench := []string{self, "bench", "allreduce", "--sizes", "8", "-i", "20", "--json"}
+	table := regexp.MustCompile(`(?s)^muster: arrivals: 3 ranks on 1 host over shm\ncollectives    [0-9]+ calls at [0-9]+ call sites\n\ncall site .*\nbench/collective.go:[0-9]+ +Allreduce +30 +8 `)
+	for _, flags := range [][]string{
+		{"--profile", "arrivals", "-n", "3"}, // flags may follow
+		{"-n", "3", "--profile=arrivals"},
+	} {
+		got := muster(t, dir, append(append([]string{"run"}, flags...), bench...)...)
+		if got.status != 0 || !table.MatchString(got.err) || !strings.Contains(got.err, "as a picture: --profile=arrivals:FILE.svg") || !strings.Contains(got.out, `"bench":"allreduce"`) {
+			t.Errorf("%q gave %+v", flags, got)
+		}
+	}
+
+	got := muster(t, dir, append([]string{"run", "-n", "3", "--profile=arrivals:late.svg"}, bench...)...)
+	svg, err := os.ReadFile(filepath.Join(dir, "late.svg"))
+	if got.status != 0 || !strings.Contains(got.err, "muster: the picture is in late.svg\n") || err != nil || !strings.Contains(string(svg), "</svg>") {
+		t.Errorf("with a picture: %+v, %v", got, err)
+	}
+	got = muster(t, dir, append([]string{"run", "-n", "3", "--profile", "arrivals:late.json"}, bench...)...)
+	text, err := os.ReadFile(filepath.Join(dir, "late.json"))
+	if err != nil || got.status != 0 || got.err != "muster: the profile is in late.json\n" {
+		t.Errorf("with a file: %+v, %v", got, err)
+	}
+	if all, err := prof.DecodeArrivals(text); err != nil || all.Ranks != 3 || len(all.Sites()) < 2 {
+		t.Errorf("the file: %v\n%s", err, text)
+	}
+
+	for _, refused := range []string{"--profile=arrivals:late.png", "--profile=arrivals:/nowhere/late.svg"} {
+		if got := muster(t, dir, "run", refused, "true"); got.status != 2 || !strings.Contains(got.err, "name") {
+			t.Errorf("%s gave %+v", refused, got)
+		}
+	}
+	// A program of that name is one, if nothing follows.
+	if got := muster(t, dir, "run", "--profile", "arrivals"); got.status != 2 || !strings.Contains(got.err, "there is no program arrivals") {
+		t.Errorf("a program called arrivals gave %+v", got)
+	}
+}
