@@ -113,6 +113,8 @@ func TestReachesAPeerThatComputes(t *testing.T) {
 		binary.LittleEndian.PutUint64(wr.Head[:], uint64(i))
 		a.do(wr)
 	}
+	fill(source, 4)
+	a.do(rdma.SendWR{Op: rdma.OpWrite, Peer: toB, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}) // behind messages that nobody takes
 	if text := string(shown.Data.Bytes()); text != "look at this" {
 		t.Errorf("what b was shown has become %q while it computed", text)
 	}

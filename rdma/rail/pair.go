@@ -279,7 +279,7 @@ func (q *pair) progress(room int, how manner) {
 			continue
 		}
 		batch := d.scratch[:]
-		if !q.copies {
+		if !q.copies && how != askBeside { // what comes beside the program is copied
 			batch = d.scratch[:max(min(len(batch), room-q.recvCQ.waiting()), 0)]
 		}
 		n := 0
