@@ -33,13 +33,13 @@ type awareForm struct {
 const awareFrom = 4 << 10
 
 // awareFormOf gives the aware form of a plan, or nil if there is none or it could
-// gain nothing: with as many ports as peers nobody waits for another's turn.
+// gain nothing.
 func (c *Comm) awareFormOf(p *plan, s *coll.Shape) *awareForm {
 	a := p.by.Algorithm
 	if a.Aware == "" || strings.Contains(c.w.cfg.Collective, a.Kind.String()+"=") {
 		return nil
 	}
-	if bytes, known := s.Message(); !known || bytes < awareFrom || c.size-1 <= p.by.Params[0] {
+	if bytes, known := s.Message(); !known || bytes < awareFrom || c.size < 3 {
 		return nil
 	}
 	aware, err := coll.Find(a.Kind, a.Aware)

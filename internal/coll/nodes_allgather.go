@@ -290,8 +290,10 @@ func nodesAllgather(b *sched.Builder, s *Shape, groups, form int, turned bool, b
 				node = around(w.node+i, s.nodeCount())
 			}
 			b.Step(1 + i)
+			b.Stream(handOn(node)) // a node that is late does not hold up the others (T2 6.4.5)
 			w.share(j, w.part(node, j))
 		}
+		b.Stream(0)
 	}
 }
 
