@@ -36,6 +36,10 @@ const farStarts = 4
 // farEager is about the longest message to another node that does not ask first.
 const farEager = 12 << 10
 
+// farStripe is the longest message that goes over one rail if there are several
+// (decision 024).
+const farStripe = 8 << 10
+
 // What a message costs where ranks take turns on the cores of their node: the one
 // that it is for must be woken. Inside the node others have run meanwhile.
 const (
@@ -88,7 +92,7 @@ func (h *chooser) prepare(c *Comm) {
 		h.model.Near = coll.Near{Startup: nearStartup, PerByte: nearByte}
 		h.model.Ports = h.nodes.Rails // T2 3.4: k ports for k rails
 		h.model.Starts, h.model.Turns = farStarts, c.w.site.crowded
-		h.model.Eager = farEager
+		h.model.Eager, h.model.Stripe = farEager, farStripe
 		if h.model.Turns {
 			h.model.Startup, h.model.Near.Startup = max(h.model.Startup, awakeFar), awakeNear
 			h.model.Starts = awakeStarts

@@ -41,7 +41,7 @@ func allreduceAlgorithms() []Algorithm {
 			About: "Halves of the data are exchanged and reduced, then quarters, and so on, and then collected the way back.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(power(s.Size))
-				return m.atLeast(foldedCost(s, m, true) + halvingCost(s, m) + m.halves(power(s.Size), float64(s.Bytes)) + (n-1)/n*float64(s.Bytes)*m.PerByte)
+				return m.atLeast(foldedCost(s, m, true) + halvingCost(s, m) + m.halves(power(s.Size), float64(s.Bytes)) + m.bytes(1, 1, (n-1)/n*float64(s.Bytes)))
 			},
 			Build: rabenseifnerAllreduce,
 		},

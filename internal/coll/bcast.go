@@ -38,7 +38,7 @@ func bcastAlgorithms() []Algorithm {
 			About: "The data is scattered down a binomial tree and collected in log2 N exchanges of doubling length.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(s.Size)
-				return m.atLeast(scatterPartsCost(s, m) + m.halves(s.Size, float64(s.Bytes)) + float64(s.Bytes)*(n-1)/n*m.PerByte)
+				return m.atLeast(scatterPartsCost(s, m) + m.halves(s.Size, float64(s.Bytes)) + m.bytes(1, 1, float64(s.Bytes)*(n-1)/n))
 			},
 			Build: func(b *sched.Builder, s *Shape, _ []int) { scatterBcast(b, s, collectDoubling) },
 		},
@@ -128,7 +128,7 @@ func scatterBcast(b *sched.Builder, s *Shape, collect func(d *parted, step int))
 
 func scatterPartsCost(s *Shape, m *Model) float64 {
 	n := float64(s.Size)
-	return m.halves(s.Size, float64(s.Bytes)) + float64(s.Bytes)*(n-1)/n*m.PerByte
+	return m.halves(s.Size, float64(s.Bytes)) + m.bytes(1, 1, float64(s.Bytes)*(n-1)/n)
 }
 
 // has tells whether the scatter has given a part to a rank.

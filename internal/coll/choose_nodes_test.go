@@ -12,7 +12,7 @@ import (
 var (
 	hosts = Model{Startup: 3.4e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 1, Starts: 4, Eager: 12 << 10,
 		Near: Near{Startup: 0.3e-6, PerByte: 0.13e-9}}
-	crowdedHosts = Model{Startup: 40e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 2, Starts: 16, Eager: 12 << 10, Turns: true,
+	crowdedHosts = Model{Startup: 40e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 2, Starts: 16, Eager: 12 << 10, Stripe: 8 << 10, Turns: true,
 		Near: Near{Startup: 15e-6, PerByte: 0.13e-9}}
 )
 
@@ -32,10 +32,11 @@ func TestChooseOnNodes(t *testing.T) {
 		{Bcast, 64, [2]string{"node-knomial", "node-knomial"}},
 		{Bcast, 1 << 20, [2]string{"node-chain", "node-chain"}},
 		{Gather, 64, [2]string{"linear", "linear"}},
-		{Gather, 64 << 10, [2]string{"node-direct", "linear"}},
+		{Gather, 64 << 10, [2]string{"node-direct", "node-direct"}},
 		{Allgather, 16, [2]string{"node-groups", "node-groups"}},
 		{Allgather, 1 << 10, [2]string{"node-groups", "node-groups"}},
 		{Allgather, 16 << 10, [2]string{"node-groups", "node-groups"}},
+		{Allgather, 1 << 20, [2]string{"node-groups", "node-groups"}}, // one node at a time: see below
 		{Alltoall, 64, [2]string{"node-carriers", "node-carriers"}},
 		{Alltoall, 2 << 10, [2]string{"direct", "direct"}},
 		{Alltoall, 1 << 20, [2]string{"direct", "direct"}},
@@ -47,6 +48,19 @@ func TestChooseOnNodes(t *testing.T) {
 			got, err := Choose(onNodes(c.kind, c.bytes, four), m, nil)
 			if err != nil || got.Algorithm.Name != c.want[i] {
 				t.Errorf("%s of %d bytes, model %d: %s %v, %v; want %s", c.kind, c.bytes, i, got.Algorithm.Name, got.Params, err, c.want[i])
+			}
+		}
+	}
+}
+
+// TestChooseOneAtATime: parts that are longer than switches keep go to one node after
+// the other.
+func TestChooseOneAtATime(t *testing.T) {
+	for _, m := range []*Model{&hosts, &crowdedHosts} {
+		for bytes, ports := range map[int]int{1 << 10: 16, 1 << 20: 1} {
+			c, err := Choose(onNodes(Allgather, bytes, Consecutive(2, 4, 4, 4, 4)), m, nil)
+			if err != nil || c.Algorithm.Name != "node-groups" || c.Params[1] != ports {
+				t.Errorf("%d bytes: %s %v, %v; want node-groups with %d ports", bytes, c.Algorithm.Name, c.Params, err, ports)
 			}
 		}
 	}

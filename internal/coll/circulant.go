@@ -20,7 +20,7 @@ func circulantRounds(n int) (counts []int) {
 
 // circulantCost is that of the reduce-scatter.
 func circulantCost(n int, bytes float64, m *Model) float64 {
-	return m.halves(n, bytes) + bytes*float64(n-1)/float64(n)*(m.PerByte+m.Reduce)
+	return m.halves(n, bytes) + m.bytes(1, 1, bytes*float64(n-1)/float64(n)) + bytes*float64(n-1)/float64(n)*m.Reduce
 }
 
 // circulantAllreduce works in Out and leaves every block at its place, so that the

@@ -121,6 +121,9 @@ type Model struct {
 	// Eager is the longest message that goes at once. Longer ones ask first, which
 	// takes as long as two more, or three where ranks take turns; 0: none does.
 	Eager int
+	// Stripe is the longest message that takes one port. Longer ones are cut and take
+	// all of them; 0: none is.
+	Stripe int
 	// Turns says that the ranks of a node take turns on its cores: the start-ups of
 	// their messages to other nodes add up.
 	Turns bool
@@ -149,7 +152,7 @@ type Near struct{ Startup, PerByte float64 }
 func (m *Model) near() Model {
 	inside := *m
 	if m.Near != (Near{}) {
-		inside.Startup, inside.PerByte, inside.Ports, inside.Starts, inside.Eager = m.Near.Startup, m.Near.PerByte, 1, 1, 0
+		inside.Startup, inside.PerByte, inside.Ports, inside.Starts, inside.Eager, inside.Stripe = m.Near.Startup, m.Near.PerByte, 1, 1, 0, 0
 		if m.Turns {
 			inside.Starts = 4
 		}

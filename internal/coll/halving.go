@@ -148,5 +148,5 @@ func foldedCost(s *Shape, m *Model, back bool) float64 {
 
 func halvingCost(s *Shape, m *Model) float64 {
 	n := float64(power(s.Size))
-	return m.halves(power(s.Size), float64(s.Bytes)) + (n-1)/n*float64(s.Bytes)*(m.PerByte+m.Reduce)
+	return m.halves(power(s.Size), float64(s.Bytes)) + m.bytes(1, 1, (n-1)/n*float64(s.Bytes)) + (n-1)/n*float64(s.Bytes)*m.Reduce
 }

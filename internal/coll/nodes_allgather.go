@@ -37,7 +37,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 			Cost: func(s *Shape, m *Model, p []int) float64 {
 				groups := min(p[0], s.Nodes.most())
 				return s.groupsCost(m, groups, p[2], func(part float64) float64 {
-					return m.window(s.nodeCount()-1, p[1], part)
+					return m.window(s.nodeCount()-1, p[1], part) * m.crush(min(s.nodeCount()-1, p[1]), part)
 				})
 			},
 			Build: func(b *sched.Builder, s *Shape, p []int) {
@@ -67,7 +67,8 @@ func nodesAllgatherAlgorithms() []Algorithm {
 				return s.groupsCost(m, 1, p[1], func(part float64) float64 {
 					t, n := 0.0, s.nodeCount()
 					for span := 1; span < n; span *= p[0] + 1 {
-						t += m.together(min(p[0], (n-1)/span), part*float64(min(span, n-span)))
+						k, bytes := min(p[0], (n-1)/span), part*float64(min(span, n-span))
+						t += m.together(k, bytes) * m.crush(k, bytes)
 					}
 					return t
 				})
@@ -109,6 +110,17 @@ func nodesAllgatherAlgorithms() []Algorithm {
 			Build: spreadAllgather,
 		},
 	}
+}
+
+// crush is how much longer it takes if several nodes send more to one at the same
+// time than switches keep (T2 5.4: connections that are active together gain nothing
+// from 64 KB on, and lose).
+func (m *Model) crush(senders int, bytes float64) float64 {
+	const kept = 1 << 20
+	if senders > 1 && float64(senders)*bytes > kept {
+		return 1.3
+	}
+	return 1
 }
 
 // groupsCost is the cost of the three phases. Masters of one node share its way to

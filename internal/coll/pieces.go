@@ -138,7 +138,16 @@ func (m *Model) together(k int, n float64) float64 {
 	if k <= 0 {
 		return 0
 	}
-	return m.rounds(k, m.starts())*m.startup(n) + m.rounds(k, m.Ports)*n*m.PerByte
+	return m.rounds(k, m.starts())*m.startup(n) + m.bytes(k, m.Ports, n)
+}
+
+// bytes is the time of the bytes of some messages of n bytes, so many of which move
+// at a time.
+func (m *Model) bytes(messages, at int, n float64) float64 {
+	if m.Stripe > 0 && n > float64(m.Stripe) {
+		return float64(messages) * n * m.PerByte / float64(max(m.Ports, 1))
+	}
+	return m.rounds(messages, at) * n * m.PerByte
 }
 
 // rounds is how often so many at a time must go until all have gone.
@@ -149,7 +158,7 @@ func (m *Model) rounds(messages, at int) float64 {
 
 // window is the time of many messages of n bytes, at most k of them under way.
 func (m *Model) window(messages, k int, n float64) float64 {
-	return m.rounds(messages, min(k, m.starts()))*m.startup(n) + m.rounds(messages, min(k, m.Ports))*n*m.PerByte
+	return m.rounds(messages, min(k, m.starts()))*m.startup(n) + m.bytes(messages, min(k, m.Ports), n)
 }
 
 // fanIn is the time of many messages of n bytes to one rank, at most k of them under
@@ -158,7 +167,7 @@ func (m *Model) fanIn(messages, k int, n float64) float64 {
 	if m.Starts == 0 {
 		return m.window(messages, k, n)
 	}
-	return m.rounds(messages, k)*m.startup(n) + m.rounds(messages, min(k, m.Ports))*n*m.PerByte
+	return m.rounds(messages, k)*m.startup(n) + m.bytes(messages, min(k, m.Ports), n)
 }
 
 // halves is the start-ups of messages of a half, a quarter and so on of some bytes,

@@ -24,7 +24,7 @@ func reduceAlgorithms() []Algorithm {
 			About: "Halves of the data are exchanged and reduced, then quarters, and so on; the root collects the parts.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				n := float64(power(s.Size))
-				return m.atLeast(foldedCost(s, m, false) + halvingCost(s, m) + m.halves(power(s.Size), float64(s.Bytes)) + (n-1)/n*float64(s.Bytes)*m.PerByte)
+				return m.atLeast(foldedCost(s, m, false) + halvingCost(s, m) + m.halves(power(s.Size), float64(s.Bytes)) + m.bytes(1, 1, (n-1)/n*float64(s.Bytes)))
 			},
 			Build: rabenseifnerReduce,
 		},

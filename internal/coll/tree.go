@@ -63,7 +63,7 @@ func radixParam(values ...int) Param {
 
 // knomialCost is the time until all n ranks have bytes from the root.
 func knomialCost(n int, m *Model, radix int, bytes float64) float64 {
-	return spreadCost(n, m, radix, func(int) float64 { return m.startup(bytes) + bytes*m.PerByte })
+	return spreadCost(n, m, radix, func(int) float64 { return m.together(1, bytes) })
 }
 
 // spreadCost is the time until all n ranks have heard from the root. A message to
