@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -175,5 +177,27 @@ func TestNoThread(t *testing.T) {
 		t.Error(err)
 	} else if _, err := d.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: cq, RecvCQ: cq}); err != nil || d.attendant.started {
 		t.Errorf("a goroutine attends to the rails: %v", err)
+	}
+}
+
+// TestAttendantSleeps: when all that has come waits for the program, there is nothing to do.
+func TestAttendantSleeps(t *testing.T) {
+	a, _, toB, _ := newStops(t)
+	for range 3 * batchSize {
+		a.do(rdma.SendWR{Op: rdma.OpSend, Peer: toB, HeadLen: 8})
+	}
+	time.Sleep(20 * time.Millisecond) // a is away from here on, as b is all the time
+	var before, after unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &before); err != nil {
+		t.Fatal(err)
+	}
+	const pause = 500 * time.Millisecond
+	time.Sleep(pause)
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &after); err != nil {
+		t.Fatal(err)
+	}
+	used := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+	if used > pause/4 {
+		t.Errorf("two attendants with nothing to do take %v in %v", used, pause)
 	}
 }
