@@ -65,8 +65,10 @@ func (m *Machine) Footprint(links func(visit func(*Link))) (f Footprint) {
 	for g := m.msgs; g != nil; g = g.free {
 		f.Operations += sizeOf[Msg]() + cap(g.data)
 	}
-	for g := m.bigMsgs; g != nil; g = g.free {
-		f.Operations += sizeOf[Msg]() + cap(g.data)
+	for _, g := range m.bigMsgs {
+		for ; g != nil; g = g.free {
+			f.Operations += sizeOf[Msg]() + cap(g.data)
+		}
 	}
 	f.Matching = len(m.match.buckets)*sizeOf[*entry]() + m.match.entries*sizeOf[entry]()
 	for e := m.match.free; e != nil; e = e.chain {

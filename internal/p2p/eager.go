@@ -143,7 +143,10 @@ func (m *Machine) keepEager(l *Link, p pattern, total int, data []byte, sync boo
 	g.Link, g.Ctx, g.Source, g.Tag, g.Total = l, p.ctx, p.src, p.tag, total
 	g.sync, g.peer = sync, peer
 	if want := max(len(data), min(total, keepAhead)); cap(g.data) < want {
-		g.data = make([]byte, 0, max(want, smallMsg))
+		if want <= keepAhead {
+			want = smallMsg << msgClass(want)
+		}
+		g.data = make([]byte, 0, want)
 	}
 	g.data = append(g.data[:0], data...)
 	if len(data) < total {

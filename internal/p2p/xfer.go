@@ -5,7 +5,11 @@ package p2p
 // small integer with a generation, which goes into work requests and packets; a
 // handle whose operation has ended finds nothing.
 
-import "github.com/muster-mpi/muster/rdma"
+import (
+	"math/bits"
+
+	"github.com/muster-mpi/muster/rdma"
+)
 
 // Mode is the kind of send (MPI-4.1 section 3.4).
 type Mode uint8
@@ -112,9 +116,9 @@ type pool struct {
 	slab []*Xfer
 	free []*Xfer
 
-	msgs     *Msg // free messages
-	bigMsgs  *Msg // those that have kept a large buffer
-	bigBytes int  // how much that is
+	msgs     *Msg             // free messages
+	bigMsgs  [msgClasses]*Msg // those that have kept a large buffer, by its size
+	bigBytes int              // how much that is
 	kept     kept
 }
 
@@ -180,7 +184,7 @@ const smallMsg = 128
 
 // keepBig bounds the larger buffers that free messages keep, for programs that
 // are usually late with their receives.
-const keepBig = 256 << 10
+const keepBig = 1 << 20
 
 func (p *pool) getMsg() *Msg {
 	g := p.msgs
@@ -193,13 +197,22 @@ func (p *pool) getMsg() *Msg {
 
 // getMsgFor prefers a message whose buffer may do for total bytes.
 func (p *pool) getMsgFor(total int) *Msg {
-	if g := p.bigMsgs; g != nil && total > smallMsg {
-		p.bigMsgs, g.free = g.free, nil
-		p.bigBytes -= cap(g.data)
-		return g
+	if total > smallMsg {
+		list := &p.bigMsgs[msgClass(min(total, keepAhead))]
+		if g := *list; g != nil {
+			*list, g.free = g.free, nil
+			p.bigBytes -= cap(g.data)
+			return g
+		}
 	}
 	return p.getMsg()
 }
+
+// msgClass is the class of buffers that hold n bytes: those of 128 << class.
+func msgClass(n int) int { return bits.Len(uint(max(n, smallMsg)-1)) - 7 }
+
+// msgClasses are those up to keepAhead; longer buffers are in the last.
+const msgClasses = 10
 
 func (p *pool) putMsg(g *Msg) {
 	if !g.rts {
@@ -208,9 +221,10 @@ func (p *pool) putMsg(g *Msg) {
 	data := g.data[:0]
 	big := cap(data) > smallMsg
 	if big && p.bigBytes+cap(data) <= keepBig {
+		list := &p.bigMsgs[min(bits.Len(uint(cap(data)))-8, msgClasses-1)] // which it can hold all of
 		p.bigBytes += cap(data)
-		*g = Msg{data: data, free: p.bigMsgs}
-		p.bigMsgs = g
+		*g = Msg{data: data, free: *list}
+		*list = g
 		return
 	}
 	if big {
