@@ -14,7 +14,7 @@
 // The files: plan.go and the other plan_*.go say what is measured and what it must show; build.go makes
 // the programs and command.go their commands; quiet.go and hop.go look at the
 // machine; run.go runs one command; summary.go makes medians and ratios;
-// report.go prints them.
+// report.go prints them, picture.go draws them.
 package main
 
 import (
@@ -102,6 +102,9 @@ func measure(ctx context.Context, o options) error {
 			continue
 		}
 		if err := writeSection(filepath.Join(root, o.results), g.name, s.markdown()); err != nil {
+			return err
+		}
+		if err := s.draw(root); err != nil {
 			return err
 		}
 	}

@@ -68,6 +68,7 @@ type group struct {
 	wallClock    bool
 	largerBetter bool
 	lines        []line
+	picture      string // the file to draw into, relative to the module; "": none
 }
 
 // line is one figure and what it must be: the ratio to the better peer, or the

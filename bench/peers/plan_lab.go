@@ -121,6 +121,7 @@ func skewed(name, title string, ops []string, sizes []skewSize, mif, late []int)
 // labCollective is one collective at all sizes, as it is by default.
 func labCollective(op string) *group {
 	g := skewed("coll-lab-"+op, "Time of "+op+" from the last arrival to the last exit", []string{op}, skewSizes, []int{1, 32}, []int{0})
+	g.picture = "docs/pictures/coll-lab-" + op + ".svg"
 	for _, mif := range []int{1, 32} {
 		for _, s := range skewSizes {
 			g.lines = append(g.lines, line{title: fmt.Sprintf("MIF %d, %s", mif, s.title), size: int64(s.bytes), metric: fmt.Sprintf("%s/mif-%d/tail", op, mif), bound: 1})

@@ -132,6 +132,9 @@ func (s *summary) markdown() string {
 			fmt.Fprintf(&b, "|%s\n", strings.Repeat(" --- |", len(row)))
 		}
 	}
+	if s.group.picture != "" {
+		fmt.Fprintf(&b, "\n![%s](%s)\n", s.group.title, strings.TrimPrefix(s.group.picture, "docs/"))
+	}
 	fmt.Fprintf(&b, "\n%s Command: `make bench-peers`, or `go run ./bench/peers --only %s` for this table.\n", s.conditions(), s.group.name)
 	return b.String()
 }

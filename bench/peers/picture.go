@@ -1,0 +1,46 @@
+package main
+
+// A group of many sizes as a picture: the peers' times as multiples of ours.
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/muster-mpi/muster/bench"
+)
+
+// chart has a line for each peer and each kind of line of the group, which is what
+// stands before the comma in its title.
+func (s *summary) chart() bench.Chart {
+	c := bench.Chart{Title: s.group.title, X: "size", Y: "time of the other, in times of Muster's", Bytes: true}
+	for _, peer := range s.group.peers {
+		at := map[string]int{}
+		for i, l := range s.lines {
+			kind, _, _ := strings.Cut(l.title, ",")
+			ratio := spreadOf(ratios(s.values[peer][i], s.values[muster][i]))
+			if l.size <= 0 || !ratio.known() {
+				continue
+			}
+			k, seen := at[kind]
+			if !seen {
+				k = len(c.Series)
+				at[kind], c.Series = k, append(c.Series, bench.Series{Name: peer.String() + ", " + kind})
+			}
+			c.Series[k].Points = append(c.Series[k].Points, bench.Point{X: float64(l.size), Y: ratio.mid})
+		}
+	}
+	return c
+}
+
+// draw writes the picture of a group that has one.
+func (s *summary) draw(root string) error {
+	if s.group.picture == "" {
+		return nil
+	}
+	var svg strings.Builder
+	if err := s.chart().WriteSVG(&svg); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, filepath.FromSlash(s.group.picture)), []byte(svg.String()), 0o644)
+}
