@@ -16,11 +16,14 @@ import (
 const byMessages = "barrier=dissemination,bcast=binomial,gather=binomial,scatter=binomial,allgather=ring,alltoall=pairwise," +
 	"reduce=binomial,allreduce=recursive-doubling,reduce-scatter=pairwise,scan=recursive-doubling,exscan=recursive-doubling"
 
+// byArrival serves first who has arrived, where there is such a form.
+const byArrival = "bcast=pap_direct,allgather=pap_shm_direct,alltoall=pap_direct,reduce=pap_shm_direct,allreduce=pap_direct"
+
 func TestCollectivesAllocateNothing(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector makes this slow, and allocates itself")
 	}
-	for name, cfg := range map[string]*mpi.Config{"messages": {Collective: byMessages}, "default": nil} {
+	for name, cfg := range map[string]*mpi.Config{"messages": {Collective: byMessages}, "arrival": {Collective: byArrival}, "default": nil} {
 		t.Run(name, func(t *testing.T) {
 			mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
 				for _, n := range []int{1, 1 << 10, 1 << 17} {
