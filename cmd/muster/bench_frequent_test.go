@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma/rdmatest"
+)
+
+// What the benchmarks of registration tell, over the device that they take if none is named.
+func TestBenchmarksOfRegistrationTellBothWorlds(t *testing.T) {
+	rdmatest.NeedLocking(t)
+	for _, x := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"bench", "reuse", "-m", "8K", "-i", "30"}, []string{"reuse-0-gain", "reuse-50", "reuse-100-theory", "none/full"}},
+		{[]string{"bench", "spectrum", "-m", "8K", "-i", "8"}, []string{"packed-gain", "paged-theory"}},
+		{[]string{"bench", "reg", "--device", "rd-strict", "-m", "4K", "-i", "20"}, []string{"deregister", "copy"}},
+		{[]string{"bench", "use-table", "-m", "1000", "-i", "2"}, []string{"Table of Buffer Uses"}},
+	} {
+		got := muster(t, t.TempDir(), x.args...)
+		for _, w := range x.want {
+			if got.status != 0 || !strings.Contains(got.out, w) {
+				t.Errorf("muster %s prints no %s: %+v", strings.Join(x.args, " "), w, got)
+			}
+		}
+	}
+}
