@@ -11,8 +11,9 @@ import (
 )
 
 // flood lets all ranks but the first send to that one, which is late, and calls look there
-// when it has taken everything. Messages carry who sent them and their number.
-func flood(c *mpi.Comm, messages, length int, look func() error) error {
+// when it has taken everything. Messages carry who sent them and their number. sent is
+// called by ranks that have sent all, late by the first before it takes anything.
+func flood(c *mpi.Comm, messages, length int, sent, late func(), look func() error) error {
 	if c.Rank() > 0 {
 		buf := make([]byte, length)
 		for i := range messages {
@@ -21,10 +22,11 @@ func flood(c *mpi.Comm, messages, length int, look func() error) error {
 				return err
 			}
 		}
+		sent()
 		_, err := mpi.Recv(c, buf, 0, 6) // the end: a rank that leaves takes its messages along
 		return err
 	}
-	time.Sleep(50 * time.Millisecond)
+	late()
 	next := make([]int, c.Size())
 	buf := make([]byte, length)
 	for range messages * (c.Size() - 1) {
@@ -60,8 +62,17 @@ func TestPostedBuffersFollowWhatComes(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			cfg := v.cfg
 			cfg.Eager = "posted"
+			done := make(chan struct{}, 3)
+			late := func() { // as long as they can go on without us
+				for range 3 {
+					select {
+					case <-done:
+					case <-time.After(300 * time.Millisecond):
+					}
+				}
+			}
 			profiled(t, 4, &cfg, nil, func(c *mpi.Comm) error {
-				return flood(c, 300, 4000, func() error {
+				return flood(c, 300, 4000, func() { done <- struct{}{} }, late, func() error {
 					p := mpi.Profile(c)
 					now, most, events := p.Of(prof.ReceiveBuffers), p.Of(prof.ReceiveBuffersMost), p.Of("receive.low-water")
 					t.Logf("%d buffers now, %d at the most, %d low-watermark events", now, most, events)
