@@ -49,7 +49,8 @@ type commRecorder struct {
 	r      *recorder
 	id     commID
 	size   int
-	counts [coll.Neighbours + 1]uint64
+	counts [coll.Neighbours + 1]uint64 // calls so far, by kind
+	due    [coll.Neighbours + 1]uint64 // the next one to record
 	chunks [][]arrival
 }
 
@@ -105,9 +106,10 @@ func (c *Comm) record(kind coll.Kind, name string, bytes int) *arrival {
 	}
 	n := t.counts[kind]
 	t.counts[kind]++
-	if _, kept := prof.Kept(n); !kept {
+	if n != t.due[kind] {
 		return nil
 	}
+	t.due[kind] = prof.NextKept(n)
 	a := t.next()
 	if a == nil {
 		return nil

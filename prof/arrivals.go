@@ -27,7 +27,7 @@ import (
 // thinned out: then about half as many again each time the number of calls doubles. So
 // a program that makes a call and a little work again and again does not pay for it
 // for ever, and records need little memory.
-const keepAll = 2048
+const keepAll = 512
 
 // Kept tells whether the n-th call of a kind on a communicator, counted from 0, is
 // recorded, and for how many calls it stands. It follows from the number alone, so
@@ -37,7 +37,18 @@ func Kept(n uint64) (weight int, kept bool) {
 		return 1, true
 	}
 	stride := uint64(1) << bits.Len64(n/keepAll)
-	return int(stride), n%stride == 0
+	return int(stride), n&(stride-1) == 0
+}
+
+// NextKept is the next call after the n-th that is recorded.
+func NextKept(n uint64) uint64 {
+	for n++; ; {
+		weight, kept := Kept(n)
+		if kept {
+			return n
+		}
+		n = (n | uint64(weight-1)) + 1
+	}
 }
 
 // CallKey says which call it is, the same at all ranks that take part in it.

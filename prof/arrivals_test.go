@@ -19,12 +19,19 @@ func TestCallsAreThinnedOutAlike(t *testing.T) {
 		if ok {
 			kept, stoodFor = kept+1, stoodFor+weight
 		}
+		if next := NextKept(n); n < 1<<16 && ok {
+			for m := n + 1; m <= next; m++ {
+				if _, kept := Kept(m); kept != (m == next) {
+					t.Fatalf("after call %d the next one to record is said to be %d, but %d is", n, next, m)
+				}
+			}
+		}
 		if n < keepAll && (!ok || weight != 1) {
 			t.Fatalf("call %d is not recorded by itself", n)
 		}
 	}
-	// Half as many again for each of the eleven times that the number doubles.
-	if want := keepAll + 11*keepAll/2; kept < want-11 || kept > want+11 {
+	// Half as many again for each of the thirteen times that the number doubles.
+	if want := keepAll + 13*keepAll/2; kept < want-11 || kept > want+11 {
 		t.Errorf("%d of %d calls are recorded, want about %d", kept, calls, want)
 	}
 	if stoodFor < calls-calls/100 || stoodFor > calls+calls/100 {
