@@ -8,4 +8,8 @@
 // At the end of a job that wants a profile, the ranks combine theirs along a tree into
 // one [Summary]: for each counter the sum, the least and the greatest value, and who has
 // it. What travels is as long as the list of names, however many ranks there are.
+//
+// [Arrivals] is another profile: when the ranks came to each collective and when they left
+// it, by one [Clock], and what that amounts to for each place of the program that makes
+// calls. A rank keeps records of its calls; they are combined in the same way.
 package prof
