@@ -41,6 +41,9 @@ func (e *Engine) pollRings(d *lane) (n int) {
 	for _, l := range d.rings {
 		n += e.m.PollRing(l)
 	}
+	if n > 0 {
+		d.orderAfterRing()
+	}
 	return n
 }
 
