@@ -93,13 +93,16 @@ func TestSchedPrintsAndProvesTheTextOfGraphs(t *testing.T) {
 }
 
 // Every algorithm can be drawn, and the picture is XML with a tooltip for each
-// message.
+// message. Those that need several nodes are drawn on two.
 func TestEveryAlgorithmIsDrawn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.svg")
 	for _, a := range coll.Algorithms() {
 		f := schedFlags{algorithm: a.Name, ranks: 6, root: 1, svg: file}
 		if !a.Kind.Rooted() {
 			f.root = 0
+		}
+		if a.Needs.Nodes {
+			f.nodes = "3,3"
 		}
 		var out strings.Builder
 		if err := showSchedule(&out, a.Kind, &f, false); err != nil {

@@ -47,7 +47,8 @@ func newTuneCommand() *cobra.Command {
 		Short: "Measure the algorithms of collectives and write a tuning table",
 		Long: `tune measures every algorithm of every collective, with the parameters worth
 trying, at several sizes, and writes down which was best where. Programs take the
-table with MUSTER_TUNING=FILE; where it says nothing, costs decide.
+table with MUSTER_TUNING=FILE; where it says nothing, costs decide. All ranks are on
+this host: algorithms that need several nodes are left out.
 
 Rules are for the number of ranks that was measured. A file that is there already
 keeps its rules for other numbers of ranks, so that several runs make one table.
@@ -209,6 +210,7 @@ func (c candidate) String() string {
 }
 
 // serves tells whether the candidate can do the calls of the benchmark that measures it.
+// All ranks are on this host, so one that needs several nodes cannot.
 func (c candidate) serves(ranks, size int) bool {
 	b, err := bench.Find(c.algorithm.Kind.String())
 	if err != nil {

@@ -85,6 +85,7 @@ func TestATableKeepsRulesForOtherRanks(t *testing.T) {
 	}
 }
 
+// Of one host every algorithm is a candidate but those that need several nodes.
 func TestEveryCandidateHasAJob(t *testing.T) {
 	jobs := tuneJobs(tunable, 6, false)
 	seen := map[string]bool{}
@@ -99,8 +100,8 @@ func TestEveryCandidateHasAJob(t *testing.T) {
 	}
 	for _, k := range tunable {
 		for _, a := range coll.Of(k) {
-			if !seen[k.String()+"="+a.Name] {
-				t.Errorf("no job measures %s by %s among 6 ranks", k, a.Name)
+			if measured := seen[k.String()+"="+a.Name]; measured == a.Needs.Nodes {
+				t.Errorf("a job measures %s by %s among 6 ranks of a host: %v, though several nodes are needed: %v", k, a.Name, measured, a.Needs.Nodes)
 			}
 		}
 	}
@@ -120,6 +121,7 @@ func TestNoFigureIsToldUnderTheNameOfAnAlgorithmThatDidNotServe(t *testing.T) {
 		{"allgather", "neighbour-exchange", 4, 8, true},
 		{"allgather", "neighbour-exchange", 5, 8, false},
 		{"barrier", "dissemination", 5, 0, true},
+		{"allgather", "node-bruck", 4, 8, false}, // it needs several nodes
 	} {
 		b, err := bench.Find(c.bench)
 		if err != nil {
@@ -129,15 +131,23 @@ func TestNoFigureIsToldUnderTheNameOfAnAlgorithmThatDidNotServe(t *testing.T) {
 			t.Errorf("%s by %s among %d ranks, %d bytes: %v, %q; it should be %v, with a reason if not", c.bench, c.algorithm, c.ranks, c.size, ok, why, c.want)
 		}
 	}
-	// What Needs says of lengths holds for the forms that have them.
+	// What Needs says of lengths holds for the forms that have them, and what it says
+	// of nodes for all.
 	for _, a := range coll.Algorithms() {
 		for _, name := range []string{a.Kind.String(), a.Kind.String() + "v"} {
 			b, err := bench.Find(name)
 			if err != nil || a.Kind == coll.ReduceScatter {
 				continue
 			}
-			if ok, why := variantServes(b, a.Name, 8, 1<<20); ok == (a.Needs.Regular && b.Irregular) {
-				t.Errorf("%s by %s is served: %v, %q, though equal blocks are needed: %v", name, a.Name, ok, why, a.Needs.Regular)
+			want := ""
+			switch {
+			case a.Needs.Regular && b.Irregular:
+				want = "the blocks have different lengths"
+			case a.Needs.Nodes:
+				want = "all ranks are on one node"
+			}
+			if ok, why := variantServes(b, a.Name, 8, 1<<20); ok != (want == "") || why != want {
+				t.Errorf("%s by %s is served: %v, %q; the reason against it should be %q", name, a.Name, ok, why, want)
 			}
 		}
 	}
