@@ -96,7 +96,7 @@ func tuneRules(figures []tuneFigure, ranks int) []coll.Rule {
 				last.Bytes.Max = from - 1
 			}
 			winner := firstOfEquals(figures, best)
-			rules = append(rules, coll.Rule{Kind: kind, Ranks: coll.Range{Min: ranks, Max: ranks},
+			rules = append(rules, coll.Rule{Kind: kind, Ranks: coll.Range{Min: ranks, Max: ranks}, Nodes: coll.Range{Min: 1, Max: 1},
 				Bytes: coll.Range{Min: from}, Algorithm: winner.algorithm, Params: winner.params})
 			last = &rules[len(rules)-1]
 		}
