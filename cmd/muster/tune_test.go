@@ -52,18 +52,18 @@ func TestTheBestCandidateOfEachSizeBecomesARule(t *testing.T) {
 		want    string
 	}{
 		{"one size: the rule is for all", []string{"barrier dissemination 0 30", "barrier tree:radix=2 0 20"},
-			`{"kind": "barrier", "ranks": [4, 4], "algorithm": "tree", "params": {"radix": 2}}`},
+			`{"kind": "barrier", "ranks": [4, 4], "nodes": [1, 1], "algorithm": "tree", "params": {"radix": 2}}`},
 		{"the best of several rounds counts", []string{"bcast binomial 8 50", "bcast chain:segment=8192 8 40", "bcast binomial 8 30"},
-			`{"kind": "bcast", "ranks": [4, 4], "algorithm": "binomial"}`},
+			`{"kind": "bcast", "ranks": [4, 4], "nodes": [1, 1], "algorithm": "binomial"}`},
 		{"a rule reaches to the middle between sizes, on the scale of powers", []string{
 			"allgather bruck:ports=1 64 10", "allgather ring:ways=1 64 30", "allgather bruck:ports=1 1K 50", "allgather ring:ways=1 1K 30", "allgather bruck:ports=1 4K 90", "allgather ring:ways=1 4K 60"},
-			`{"kind": "allgather", "ranks": [4, 4], "bytes": [0, 256], "algorithm": "bruck", "params": {"ports": 1}},` +
-				`{"kind": "allgather", "ranks": [4, 4], "bytes": [257], "algorithm": "ring", "params": {"ways": 1}}`},
+			`{"kind": "allgather", "ranks": [4, 4], "bytes": [0, 256], "nodes": [1, 1], "algorithm": "bruck", "params": {"ports": 1}},` +
+				`{"kind": "allgather", "ranks": [4, 4], "bytes": [257], "nodes": [1, 1], "algorithm": "ring", "params": {"ways": 1}}`},
 		{"of equals the first is taken", []string{"barrier dissemination 0 101", "barrier tree:radix=2 0 100"},
-			`{"kind": "barrier", "ranks": [4, 4], "algorithm": "dissemination"}`},
+			`{"kind": "barrier", "ranks": [4, 4], "nodes": [1, 1], "algorithm": "dissemination"}`},
 		{"a hair does not change the algorithm", []string{
 			"allreduce ring 8 100", "allreduce recursive-doubling 8 105", "allreduce ring 64 102", "allreduce recursive-doubling 64 100"},
-			`{"kind": "allreduce", "ranks": [4, 4], "algorithm": "ring"}`},
+			`{"kind": "allreduce", "ranks": [4, 4], "nodes": [1, 1], "algorithm": "ring"}`},
 	} {
 		rules := tuneRules(figuresOf(t, c.figures...), 4)
 		text := string((&coll.Tuning{Rules: rules}).Marshal())
