@@ -44,7 +44,7 @@ func (b binaries) run(t *testing.T, l *lab.Lab, perHost int, flags []string, pro
 	for _, h := range l.Hosts() {
 		hosts = append(hosts, h+":"+strconv.Itoa(perHost))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 7*time.Minute)
 	t.Cleanup(cancel)
 	args := append([]string{"run", "--hosts", strings.Join(hosts, ","), "--rsh", l.Rsh()}, flags...)
 	cmd := exec.CommandContext(ctx, b.muster, append(args, prog...)...)
@@ -55,7 +55,7 @@ func (b binaries) run(t *testing.T, l *lab.Lab, perHost int, flags []string, pro
 func TestEveryTestOfTheLibraryPassesOnFourHosts(t *testing.T) {
 	b := build(t)
 	l := lab.New(t, lab.Config{Hosts: 4})
-	out, err := b.run(t, l, 4, nil, b.tests, "-test.timeout", "200s").CombinedOutput()
+	out, err := b.run(t, l, 4, nil, b.tests, "-test.timeout", "360s").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
