@@ -8,6 +8,7 @@ package mpitest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -69,26 +70,31 @@ func runInJob(t *testing.T, n int, fn func(t *testing.T, world *mpi.Comm)) {
 	if n > all.Size() {
 		t.Skipf("wants %d ranks; the job has %d", n, all.Size())
 	}
-	ended := make(chan bool, 1)
+	// Nothing but this function reports: the ranks may end long after it gave up.
+	type end struct {
+		whole bool
+		err   error
+	}
+	ended := make(chan end, 1)
 	go func() {
-		ok := false
+		var e end
 		defer func() {
 			if p := recover(); p != nil {
-				t.Errorf("rank %d: panic: %v\n%s", all.Rank(), p, debug.Stack())
+				e.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			}
-			ended <- ok
+			ended <- e
 		}()
-		if err := takePart(t, all, n, fn); err != nil {
-			t.Errorf("rank %d: %v", all.Rank(), err)
-			return
-		}
-		ok = true
+		e.err = takePart(t, all, n, fn)
+		e.whole = e.err == nil
 	}()
 	why := "its test function ended early"
 	select {
-	case ok := <-ended:
-		if ok {
+	case e := <-ended:
+		if e.whole {
 			return
+		}
+		if e.err != nil {
+			why = e.err.Error()
 		}
 	case <-time.After(Timeout):
 		why = fmt.Sprintf("it has not ended within %v\n%s", Timeout, strings.Join(libraryStacks(), "\n\n"))
@@ -120,7 +126,8 @@ func takePart(t *testing.T, all *mpi.Comm, n int, fn func(t *testing.T, world *m
 }
 
 // Main runs the tests of a package from its TestMain, leaves the job if there is
-// one, and fails if the library has left goroutines, files or mappings behind.
+// one, and fails if the library has left goroutines, files or mappings behind or
+// ranks that take a core to wait.
 func Main(m *testing.M) {
 	before := countResources()
 	code := m.Run()
@@ -143,9 +150,32 @@ func leave() int {
 	if err != nil || j.broken != "" {
 		return 1
 	}
-	if err := j.world.Finalize(); err != nil {
+	err = waitQuietly(j.world.Comm())
+	if err = errors.Join(err, j.world.Finalize()); err != nil {
 		fmt.Fprintln(os.Stderr, "mpitest:", err)
 		return 1
 	}
 	return 0
+}
+
+// waitQuietly lets all wait for rank 0, after whatever the tests did to the
+// devices, and complains if that takes a core: a descriptor that stays readable
+// makes a rank that waits look for news again and again.
+func waitQuietly(all *mpi.Comm) error {
+	const pause, most = time.Second, 100 * time.Millisecond
+	if err := mpi.Barrier(all); err != nil {
+		return err
+	}
+	if all.Rank() == 0 {
+		time.Sleep(pause)
+		return mpi.Barrier(all)
+	}
+	before := processorTime()
+	if err := mpi.Barrier(all); err != nil {
+		return err
+	}
+	if used := processorTime() - before; used > most {
+		return fmt.Errorf("rank %d used the processor for %v while it waited %v for rank 0; waiting may cost %v", all.Rank(), used, pause, most)
+	}
+	return nil
 }

@@ -175,7 +175,8 @@ struct mo_device {
 struct mo_cq {
 	mo_device *dev;
 	struct fid_cq *fid;
-	int waits;            // it has a file descriptor
+	struct fid_wait *set; // what its descriptor belongs to, if that is not the queue
+	int fd;               // what to wait on, or -1
 	int odd;              // there is more to do than to read completions
 	struct mo_chain lent; // by the last Poll
 	struct mo_chain came; // messages read while a queue pair was closed

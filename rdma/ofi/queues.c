@@ -7,11 +7,35 @@
 
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "inside.h"
+
+// with_wait_set makes a queue whose descriptor belongs to a wait set of ours. net
+// (libfabric 1.17) writes into its descriptor's pipe at each completion and takes
+// it back neither in fi_cq_read nor in fi_trywait: who sleeps on it after the first
+// message does not sleep at all. Waiting for no time in the set takes it back, and
+// only what has a set of its own can be waited for like that. Where there are no
+// sets, since libfabric 2, fi_trywait does it.
+static int with_wait_set(mo_cq *c, struct fi_cq_attr attr, int *fd)
+{
+	struct fi_wait_attr set = {.wait_obj = FI_WAIT_FD};
+	if (strcmp(c->dev->info->fabric_attr->prov_name, "net") != 0 || fi_wait_open(c->dev->fabric, &set, &c->set) != 0)
+		return -FI_ENOSYS;
+	attr.wait_obj = FI_WAIT_SET;
+	attr.wait_set = c->set;
+	int rc = fi_cq_open(c->dev->domain, &attr, &c->fid, NULL);
+	if (!rc && (rc = fi_control(&c->set->fid, FI_GETWAIT, fd)) != 0)
+		fi_close(&c->fid->fid);
+	if (rc) {
+		fi_close(&c->set->fid);
+		c->set = NULL;
+	}
+	return rc;
+}
 
 // mo_cq_open makes a completion queue. fd is what to wait on, or -1 where the
 // provider has nothing of the kind.
@@ -22,16 +46,18 @@ int mo_cq_open(mo_device *d, int depth, mo_cq **out, int *fd)
 		return MO_NO_MEMORY;
 	c->dev = d;
 	c->ended_tail = &c->ended;
-	*fd = -1;
 	struct fi_cq_attr attr = {.size = (size_t)depth, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
 	mo_lock(d);
-	int rc = fi_cq_open(d->domain, &attr, &c->fid, NULL);
-	if (!rc && fi_control(&c->fid->fid, FI_GETWAIT, fd) != 0) {
-		fi_close(&c->fid->fid);
-		*fd = -1;
-		rc = -FI_ENOSYS;
+	int rc = with_wait_set(c, attr, fd);
+	if (rc) {
+		rc = fi_cq_open(d->domain, &attr, &c->fid, NULL);
+		if (!rc && fi_control(&c->fid->fid, FI_GETWAIT, fd) != 0) {
+			fi_close(&c->fid->fid);
+			rc = -FI_ENOSYS;
+		}
 	}
 	if (rc) {
+		*fd = -1;
 		attr.wait_obj = FI_WAIT_NONE;
 		rc = fi_cq_open(d->domain, &attr, &c->fid, NULL);
 	}
@@ -40,7 +66,7 @@ int mo_cq_open(mo_device *d, int depth, mo_cq **out, int *fd)
 		free(c);
 		return rc;
 	}
-	c->waits = *fd >= 0;
+	c->fd = *fd;
 	*out = c;
 	return MO_OK;
 }
@@ -51,6 +77,8 @@ int mo_cq_close(mo_cq *c)
 {
 	mo_lock(c->dev);
 	int rc = fi_close(&c->fid->fid);
+	if (!rc && c->set)
+		fi_close(&c->set->fid);
 	mo_unlock(c->dev);
 	if (rc)
 		return rc;
@@ -61,6 +89,21 @@ int mo_cq_close(mo_cq *c)
 	}
 	free(c);
 	return MO_OK;
+}
+
+// calm takes back what the descriptor says if it says something although nothing
+// has come. After a 1 one has to Poll before the next sleep, so nothing that came
+// meanwhile is overlooked.
+static int calm(mo_cq *c)
+{
+	struct pollfd p = {.fd = c->fd, .events = POLLIN};
+	if (poll(&p, 1, 0) <= 0)
+		return 0;
+	if (c->set)
+		fi_wait(c->set, 0);
+	else
+		fi_cq_sread(c->fid, NULL, 0, NULL, 0);
+	return 1;
 }
 
 // mo_cq_ready tells whether Poll may have something to do: MO_READY. If not, the
@@ -75,9 +118,9 @@ int mo_cq_ready(mo_cq *c)
 		ready = q->recv == c && ((q->waiting.first && q->srq->count) || q->srq->low);
 		soon |= (q->send == c && q->deferred) || (q->recv == c && q->unposted.first);
 	}
-	if (!ready && c->waits) {
+	if (!ready && c->fd >= 0) {
 		struct fid *fids[] = {&c->fid->fid};
-		ready = fi_trywait(c->dev->fabric, fids, 1) != 0;
+		ready = fi_trywait(c->dev->fabric, fids, 1) != 0 || calm(c);
 	}
 	mo_unlock(c->dev);
 	return ready ? MO_READY : soon ? MO_SOON : MO_IDLE;

@@ -52,12 +52,16 @@ func (b binaries) run(t *testing.T, l *lab.Lab, perHost int, flags []string, pro
 	return cmd
 }
 
+// failures are the lines that name a failed test, or why a rank left.
+var failures = regexp.MustCompile(`(?m)^.*(--- FAIL|leaves the job:|mpitest:|panic:).*$`)
+
 func TestEveryTestOfTheLibraryPassesOnFourHosts(t *testing.T) {
 	b := build(t)
 	l := lab.New(t, lab.Config{Hosts: 4})
-	out, err := b.run(t, l, 4, nil, b.tests, "-test.timeout", "360s").CombinedOutput()
+	out, err := b.run(t, l, 4, nil, b.tests, "-test.timeout", "300s").CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		// What went wrong first stands last, where a long report is looked at.
+		t.Fatalf("%v\n%s\nthe tests that failed:\n%s", err, out, strings.Join(failures.FindAllString(string(out), 20), "\n"))
 	}
 	if n := bytes.Count(out, []byte("PASS")); n != 16 {
 		t.Errorf("%d of 16 ranks say PASS:\n%s", n, out)
