@@ -14,13 +14,13 @@ import (
 //
 // A goroutine sleeps on the socket and on the timers of the device. While the program
 // polls or waits, it does all that itself, faster than any goroutine could be woken, so
-// this one stays out of its way: it looks once a millisecond whether the program keeps
-// calling, and only when it does not does it go to the socket. Somebody who sleeps in
+// this one stays out of its way: it looks now and then whether the program keeps
+// calling (prompt.Pace), and only when it does not does it go to the socket. Somebody who sleeps in
 // Wait needs no attendant, and it then sleeps too.
 
 const (
-	// attendPause is how long the program may be away before its socket is attended to.
-	attendPause = time.Millisecond
+	// givePause is how long the program may keep all buffers before they are asked for.
+	givePause = time.Millisecond
 	// attendLook is between two looks at whether it polls.
 	attendLook = 20 * time.Microsecond
 )
@@ -31,6 +31,8 @@ type attendant struct {
 	ended   chan struct{} // closed when the goroutine is gone
 	bell    bell
 	thread  prompt.Thread
+	pace    prompt.Pace
+	waits   bool // the program waited while it was thought to be away
 	asleep  bool // it does not look at calls by itself
 	// The goroutine looks at these without the lock: who polls has it most of the time,
 	// and one who waits for a lock makes giving it back dear.
@@ -77,12 +79,17 @@ func (d *Device) attendSocket() {
 		case a.dismissed.Load():
 			return
 		case seen != before: // it keeps calling
-			a.thread.Pause(attendPause)
+			a.thread.Pause(a.pace.Pause())
 		default:
+			a.waits = false
+			a.pace.Away(time.Now())
 			a.thread.Enter()
 			for d.attendOnce(seen) {
 			}
 			a.thread.Leave()
+			if a.pace.Back(time.Now(), a.waits) {
+				a.thread.Pause(a.pace.Pause())
+			}
 		}
 	}
 }
@@ -99,6 +106,7 @@ func (d *Device) attendOnce(seen uint32) (away bool) {
 	if at := d.due(); d.parked > 0 || at > d.clock() {
 		a.asleep = true
 		if d.parked > 0 {
+			a.waits = true
 			d.mu.Unlock()
 			_ = a.bell.wait(nil, never) // it fails only by a signal
 		} else {
@@ -115,7 +123,7 @@ func (d *Device) attendOnce(seen uint32) (away bool) {
 	d.progress()
 	if len(d.batch) == 0 { // until the program gives buffers back
 		d.mu.Unlock()
-		a.thread.Pause(attendPause)
+		a.thread.Pause(givePause)
 		d.mu.Lock()
 	}
 	return true

@@ -22,11 +22,6 @@ import (
 // there always; one that does nothing at all costs nothing.
 
 const (
-	// attendPause is how long a program that polls is left alone. With attendLook it is
-	// the longest that a peer waits when the program begins to compute. A look takes
-	// some microseconds from whoever has the core: at this pace less than two in a
-	// hundred, and still the peer waits for no more than some megabytes take.
-	attendPause = 800 * time.Microsecond
 	// attendLook is how long a program does not poll that has gone to compute.
 	attendLook = 20 * time.Microsecond
 )
@@ -35,6 +30,7 @@ type attendant struct {
 	started bool
 	ended   chan struct{} // closed when the goroutine has let go of what it had
 	thread  prompt.Thread
+	pace    prompt.Pace
 	epoll   int
 	wake    int // an event that ends the sleep
 	// The goroutine looks at these without the lock: who polls has it most of the time,
@@ -76,9 +72,10 @@ func (d *device) attendSockets() {
 		}
 		away := seen == before
 		if !away {
-			a.thread.Pause(attendPause)
+			a.thread.Pause(a.pace.Pause())
 			continue
 		}
+		a.pace.Away(time.Now())
 		a.thread.Enter()
 		for n := 0; away; {
 			for more := true; more && away; {
@@ -91,8 +88,8 @@ func (d *device) attendSockets() {
 		a.thread.Leave()
 		// Who has polled meanwhile may have gone again already; who sleeps on the socket
 		// that woke us will move it.
-		if a.polls.Load() == seen {
-			a.thread.Pause(attendPause)
+		if a.pace.Back(time.Now(), a.polls.Load() == seen) {
+			a.thread.Pause(a.pace.Pause())
 		}
 	}
 }

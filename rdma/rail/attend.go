@@ -16,13 +16,11 @@ import (
 //
 // A goroutine sleeps on the files of all rails. While the program polls or waits, it does
 // all that itself, faster than any goroutine could be woken, so this one stays out of
-// its way, as package dgram's does: it looks once a millisecond whether the program keeps
-// calling, and only when it does not does it go to the rails. What comes for the program
+// its way, as package dgram's does: it looks now and then whether the program keeps
+// calling (prompt.Pace), and only when it does not does it go to the rails. What comes for the program
 // is copied, for who polled last may still look at what his Poll lent him.
 
 const (
-	// attendPause is how long the program may be away before its rails are attended to.
-	attendPause = time.Millisecond
 	// attendLook is between two looks at whether it polls.
 	attendLook = 20 * time.Microsecond
 )
@@ -33,6 +31,8 @@ type attendant struct {
 	ended   chan struct{} // closed when the goroutine is gone
 	rest    rest          // how it sleeps on the rails
 	thread  prompt.Thread
+	pace    prompt.Pace
+	waits   bool // the program waited while it was thought to be away
 	// The goroutine looks at these without the lock: who polls has it most of the time,
 	// and one who waits for a lock makes giving it back dear.
 	calls     atomic.Uint32 // of the program so far
@@ -89,12 +89,17 @@ func (d *Device) attendRails() {
 		case a.dismissed.Load():
 			return
 		case seen != before: // it keeps calling
-			a.thread.Pause(attendPause)
+			a.thread.Pause(a.pace.Pause())
 		default:
+			a.waits = false
+			a.pace.Away(time.Now())
 			a.thread.Enter()
 			for d.attendOnce(seen) {
 			}
 			a.thread.Leave()
+			if a.pace.Back(time.Now(), a.waits) {
+				a.thread.Pause(a.pace.Pause())
+			}
 		}
 	}
 }
@@ -111,7 +116,7 @@ func (d *Device) attendOnce(seen uint32) (away bool) {
 	limit := d.untilDue()
 	switch {
 	case d.parked > 0:
-		r.asleep = true
+		r.asleep, d.attendant.waits = true, true
 		d.mu.Unlock()
 		r.waitForBell(whoPolls)
 		d.mu.Lock()
