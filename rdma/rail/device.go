@@ -148,7 +148,7 @@ func Open(c Config) (*Device, error) {
 	}
 	d.attr.MaxSend = longest - commonLen
 	d.attr.MaxInline = min(maxInline, d.attr.MaxSend-rdma.HeadMax)
-	d.attr.CopyAbove = d.attr.MaxInline
+	d.attr.CopyAbove = min(copyAbove, d.attr.MaxInline)
 	d.attr.PutCost = rdma.Cost{Fixed: 2 * d.attr.SendCost.Fixed, PerByte: 1 / together}
 	d.attr.ReadCost = d.attr.PutCost
 	d.pieceMost = min(pieceSize, longest-dataLen)
