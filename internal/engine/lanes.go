@@ -50,6 +50,7 @@ type lane struct {
 	sources *sources // buffers that short messages may be sent from; nil: all are copied
 
 	// For lanes other than home:
+	silence  uint32       // polls since the last traffic on it
 	armed    rdma.ArmedCQ // nil: it cannot be waited for beside home
 	kick     chan struct{}
 	waiting  atomic.Bool // its goroutine is waiting, or about to

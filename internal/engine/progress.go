@@ -24,10 +24,54 @@ func (e *Engine) poll() int {
 func (e *Engine) pollOthers(but *lane) (n int) {
 	for _, d := range e.lanes {
 		if d != but {
-			n += e.work(d, d.cq.Poll(e.comps[:]))
+			n += e.pollLane(d)
 		}
 	}
 	return n
+}
+
+// pollLane polls a lane other than home and notes whether there is traffic on it.
+func (e *Engine) pollLane(d *lane) int {
+	n := d.cq.Poll(e.comps[:])
+	if d.silence++; n > 0 {
+		d.silence = 0
+	}
+	return e.work(d, n)
+}
+
+// A lane is silent after so many polls without traffic: more than there are in some
+// waits. It is then polled every silentEvery-th time; a power of two.
+const (
+	silentAfter = 2000
+	silentEvery = 8
+)
+
+// pollWaiting is poll for who does nothing but wait. A rank whose messages all stay
+// on its node would pay for a look at the network with each look at shared memory, and
+// where ranks share cores, all would wait for it (measured: a third of the time of a
+// barrier of 16 ranks on two cores).
+func (e *Engine) pollWaiting() int {
+	n := e.work(&e.home, e.home.cq.Poll(e.comps[:]))
+	for _, d := range e.lanes {
+		if d == &e.home {
+			continue
+		}
+		if d.silence < silentAfter || d.silence%silentEvery == 0 {
+			n += e.pollLane(d)
+		} else {
+			d.silence++
+		}
+	}
+	return n
+}
+
+// listen makes the next pollWaiting look at every lane: one has woken us, or may have.
+func (e *Engine) listen() {
+	for _, d := range e.lanes {
+		if d.silence >= silentAfter {
+			d.silence = silentAfter
+		}
+	}
 }
 
 // work lets the machine work on n completions of a lane.
@@ -168,6 +212,7 @@ func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
 	var n int
 	var err error
+	e.lanes[l.Dev].silence = 0
 	if l.HasRing() {
 		n, err = e.offerByRing(l, wrs)
 	} else {

@@ -212,7 +212,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 		start = e.spin // waitOne has spun; others want the core
 	}
 	for idle := start; w.Pending > 0; idle++ {
-		if e.poll() > 0 {
+		if e.pollWaiting() > 0 {
 			idle = start
 		}
 		if w.Pending <= 0 {
@@ -281,6 +281,7 @@ func (e *Engine) park() {
 	_ = e.home.cq.Wait(timeout)
 	e.lock()
 	e.parked = false
+	e.listen()
 }
 
 // giveWay lets others run on this core: threads of other ranks by sched_yield,
