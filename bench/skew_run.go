@@ -258,7 +258,7 @@ func (s *skewLoop) once(call, algorithm int) (m moment, err error) {
 
 func (s *skewLoop) stayAway(d time.Duration) {
 	if s.Sleep && d >= shortestSleep {
-		time.Sleep(d)
+		nap(d)
 		return
 	}
 	s.work.run(s.work.turns(micros(d)))
