@@ -41,7 +41,13 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 		return
 	}
 	add(rdma.MemoryPeers, d.peerMemory())
-	add(rdma.MemorySend, uint64(len(d.small))*smallBuffer+uint64(len(d.large))*uint64(d.attr.MaxSend+commonLen))
+	copies := 0
+	for i := range d.buffers {
+		for _, b := range d.buffers[i] {
+			copies += len(b)
+		}
+	}
+	add(rdma.MemorySend, uint64(copies))
 	add(rdma.MemoryTables, uint64(cap(d.regions.list))*sizeOf[region]())
 }
 

@@ -3,6 +3,7 @@ package rail
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync"
 	"time"
 
@@ -43,9 +44,8 @@ const (
 	mostRails = 8
 	// pieceSize is the longest piece that is striped: short enough that rails end
 	// together, and long enough that pieces cost little.
-	pieceSize   = 32 << 10
-	smallBuffer = 2 << 10
-	batchSize   = 32 // completions that are asked of a rail at a time
+	pieceSize = 32 << 10
+	batchSize = 32 // completions that are asked of a rail at a time
 )
 
 // peer is what is known of a peer, whichever queue pair talks to it.
@@ -79,8 +79,7 @@ type Device struct {
 	drops     Drops
 
 	spare       *operation
-	small       [][]byte
-	large       [][]byte
+	buffers     [bufferSizes][][]byte // for copies
 	freePieces  []*pieces
 	freeStashes []*stash
 	freeTickets []*tickets
@@ -148,7 +147,7 @@ func Open(c Config) (*Device, error) {
 	}
 	d.attr.MaxSend = longest - commonLen
 	d.attr.MaxInline = min(maxInline, d.attr.MaxSend-rdma.HeadMax)
-	d.attr.CopyAbove = min(copyAbove, d.attr.MaxInline)
+	d.attr.CopyAbove = 0 // a copy costs less than to wait for the peer's receipt
 	d.attr.PutCost = rdma.Cost{Fixed: 2 * d.attr.SendCost.Fixed, PerByte: 1 / together}
 	d.attr.ReadCost = d.attr.PutCost
 	d.pieceMost = min(pieceSize, longest-dataLen)
@@ -313,28 +312,36 @@ func last[T any](list *[]T) (v T, ok bool) {
 	return v, true
 }
 
+// Memory for copies is kept by size: 2 KB, 4 KB ... 32 KB, and what the longest
+// message takes.
+const (
+	leastBuffer = 2 << 10
+	bufferSizes = 6
+)
+
+// sizeOfBuffer is the place in the list of sizes of a buffer for n octets, and its size.
+func (d *Device) sizeOfBuffer(n int) (index, size int) {
+	index = bits.Len(uint(max(n, leastBuffer)-1)) - bits.Len(uint(leastBuffer-1))
+	if index >= bufferSizes-1 {
+		return bufferSizes - 1, d.attr.MaxSend + commonLen
+	}
+	return index, leastBuffer << index
+}
+
 // takeBuffer gives memory for n octets.
 func (d *Device) takeBuffer(n int) []byte {
-	if n <= smallBuffer {
-		if b, ok := last(&d.small); ok {
-			return b
-		}
-		return make([]byte, smallBuffer)
-	}
-	if b, ok := last(&d.large); ok {
+	i, size := d.sizeOfBuffer(n)
+	if b, ok := last(&d.buffers[i]); ok {
 		return b
 	}
-	return make([]byte, d.attr.MaxSend+commonLen)
+	return make([]byte, size)
 }
 
 // giveBack takes memory back that takeBuffer gave, or nothing.
 func (d *Device) giveBack(b []byte) {
-	switch {
-	case b == nil:
-	case len(b) == smallBuffer:
-		d.small = append(d.small, b)
-	default:
-		d.large = append(d.large, b)
+	if b != nil {
+		i, _ := d.sizeOfBuffer(len(b))
+		d.buffers[i] = append(d.buffers[i], b)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 const (
 	pairDepth = 512      // requests that may be under way by default
 	maxInline = 32 << 10 // such a message is copied, so that it can go again
-	copyAbove = 1024     // and from here it is not worth it
 	// idlePolls is after how many Polls without anything a rail is asked less often, and
 	// how often then.
 	idlePolls = 8
