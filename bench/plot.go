@@ -14,9 +14,12 @@ import (
 
 // Chart is a picture of lines over a logarithmic axis.
 type Chart struct {
-	Title  string
-	X, Y   string // what the axes show
-	Bytes  bool   // X is a number of bytes
+	Title string
+	X, Y  string // what the axes show
+	Bytes bool   // X is a number of bytes
+	// Times says that what matters of Y is how many times one is another: its axis is
+	// logarithmic too, and what is not positive is left out.
+	Times  bool
 	Series []Series
 }
 
@@ -102,6 +105,7 @@ func (c Chart) WriteSVG(w io.Writer) error {
 // frame is how values become places.
 type frame struct {
 	minX, maxX, minY, maxY, stepY float64 // X as its logarithm to base 2
+	times                         bool    // Y as its logarithm to base 10
 }
 
 func (f frame) x(v float64) float64 {
@@ -109,17 +113,30 @@ func (f frame) x(v float64) float64 {
 }
 
 func (f frame) y(v float64) float64 {
+	if f.times {
+		v = math.Log10(v)
+	}
 	return plotTop + (f.maxY-v)/(f.maxY-f.minY)*plotHeight
 }
 
-// frame holds every point; zero is always shown, since what is drawn is compared
-// with it.
+// frame holds every point. Zero is always shown, since what is drawn is compared
+// with it; on a logarithmic axis it is nowhere.
 func (c Chart) frame() frame {
-	f := frame{minX: math.Inf(1), maxX: math.Inf(-1)}
+	f := frame{minX: math.Inf(1), maxX: math.Inf(-1), times: c.Times}
+	if c.Times {
+		f.minY, f.maxY = math.Inf(1), math.Inf(-1)
+	}
 	for _, s := range c.Series {
 		for _, p := range s.Points {
+			y := p.Y
+			if c.Times {
+				if y <= 0 {
+					continue
+				}
+				y = math.Log10(y)
+			}
 			f.minX, f.maxX = min(f.minX, math.Log2(p.X)), max(f.maxX, math.Log2(p.X))
-			f.minY, f.maxY = min(f.minY, p.Y), max(f.maxY, p.Y)
+			f.minY, f.maxY = min(f.minY, y), max(f.maxY, y)
 		}
 	}
 	if f.minX > f.maxX { // nothing to draw
@@ -128,8 +145,16 @@ func (c Chart) frame() frame {
 	if f.minX == f.maxX {
 		f.minX, f.maxX = f.minX-1, f.maxX+1
 	}
+	if f.minY > f.maxY {
+		f.minY, f.maxY = 0, 1
+	}
 	if f.minY == f.maxY {
 		f.maxY = f.minY + 1
+	}
+	if c.Times { // a little room above and below
+		room := (f.maxY - f.minY) / 20
+		f.minY, f.maxY = f.minY-room, f.maxY+room
+		return f
 	}
 	f.stepY = roundStep((f.maxY - f.minY) / 6)
 	f.minY, f.maxY = math.Floor(f.minY/f.stepY)*f.stepY, math.Ceil(f.maxY/f.stepY)*f.stepY
@@ -147,16 +172,41 @@ func roundStep(v float64) float64 {
 	return 10 * unit
 }
 
+// marks of the axis of Y.
+func (f frame) marks() (marks []float64) {
+	if !f.times {
+		for k := 0; ; k++ {
+			v := f.minY + float64(k)*f.stepY
+			if v > f.maxY+f.stepY/2 {
+				return marks
+			}
+			if math.Abs(v) < f.stepY/1e6 {
+				v = 0
+			}
+			marks = append(marks, v)
+		}
+	}
+	parts := []float64{1, 2, 5}
+	if f.maxY-f.minY > 2.5 {
+		parts = parts[:1]
+	}
+	for e := math.Floor(f.minY); e <= f.maxY; e++ {
+		for _, m := range parts {
+			if y := e + math.Log10(m); y >= f.minY && y <= f.maxY {
+				marks = append(marks, m*math.Pow(10, e))
+			}
+		}
+	}
+	return marks
+}
+
 func (c Chart) axes(b *strings.Builder, f frame) {
-	for k := 0; ; k++ {
-		v := f.minY + float64(k)*f.stepY
-		if v > f.maxY+f.stepY/2 {
-			break
-		}
-		if math.Abs(v) < f.stepY/1e6 {
-			v = 0
-		}
-		rule(b, plotLeft, f.y(v), plotLeft+plotWidth, f.y(v), v == 0)
+	same := 0.0 // where nothing differs
+	if f.times {
+		same = 1
+	}
+	for _, v := range f.marks() {
+		rule(b, plotLeft, f.y(v), plotLeft+plotWidth, f.y(v), v == same)
 		text(b, plotLeft-8, f.y(v)+4, "end", "", fmt.Sprintf("%.6g", v))
 	}
 	for _, v := range c.ticks(f) {
@@ -200,7 +250,7 @@ func drawSeries(b *strings.Builder, f frame, i int, s Series) {
 	if round := i / len(lineColours); round > 0 {
 		dash = fmt.Sprintf(` stroke-dasharray="%d 4"`, 4*round)
 	}
-	points := slices.Clone(s.Points)
+	points := slices.DeleteFunc(slices.Clone(s.Points), func(p Point) bool { return f.times && p.Y <= 0 })
 	slices.SortStableFunc(points, func(p, q Point) int {
 		if p.X < q.X {
 			return -1

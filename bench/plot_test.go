@@ -99,14 +99,32 @@ func TestPlacesLieInsideThePicture(t *testing.T) {
 		"only large":        {{2, 1000}, {4, 1001}},
 		"between two ticks": {{1100, 1}, {1200, 2}},
 	} {
-		c := Chart{Series: []Series{{Name: name, Points: points}}}
-		f := c.frame()
-		for _, p := range points {
-			if x, y := f.x(p.X), f.y(p.Y); !(x >= plotLeft-1 && x <= plotLeft+plotWidth+1 && y >= plotTop-1 && y <= plotTop+plotHeight+1) {
-				t.Errorf("%s: %v is drawn at %v, %v", name, p, x, y)
+		for _, times := range []bool{false, true} {
+			c := Chart{Series: []Series{{Name: name, Points: points}}, Times: times}
+			f, drawn := c.frame(), 0
+			for _, p := range points {
+				if times && p.Y <= 0 {
+					continue
+				}
+				drawn++
+				if x, y := f.x(p.X), f.y(p.Y); !(x >= plotLeft-1 && x <= plotLeft+plotWidth+1 && y >= plotTop-1 && y <= plotTop+plotHeight+1) {
+					t.Errorf("%s (times: %v): %v is drawn at %v, %v", name, times, p, x, y)
+				}
+			}
+			if count, _ := elements(t, draw(t, c)); count["circle"] != drawn {
+				t.Errorf("%s (times: %v): %d points are drawn, want %d", name, times, count["circle"], drawn)
 			}
 		}
-		elements(t, draw(t, c))
+	}
+}
+
+func TestMarksOfALogarithmicAxis(t *testing.T) {
+	_, texts := elements(t, draw(t, Chart{Times: true, Series: []Series{{Points: []Point{{1, 0.4}, {2, 30}}}}}))
+	all := "|" + strings.Join(texts, "|") + "|"
+	for _, want := range []string{"|0.5|", "|1|", "|2|", "|10|", "|20|"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%s is not written in the picture: %s", want, all)
+		}
 	}
 }
 

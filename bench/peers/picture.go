@@ -13,7 +13,7 @@ import (
 // chart has a line for each peer and each kind of line of the group, which is what
 // stands before the comma in its title.
 func (s *summary) chart() bench.Chart {
-	c := bench.Chart{Title: s.group.title, X: "size", Y: "time of the other, in times of Muster's", Bytes: true}
+	c := bench.Chart{Title: s.group.title, X: "size", Y: "time of the other, in times of Muster's", Bytes: true, Times: true}
 	for _, peer := range s.group.peers {
 		at := map[string]int{}
 		for i, l := range s.lines {

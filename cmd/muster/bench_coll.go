@@ -259,7 +259,7 @@ func printSkew(w io.Writer, c *mpi.Comm, sleep bool, all []bench.SkewFigure) err
 
 // skewChart draws tails over sizes; a line is a collective, a pattern, an algorithm.
 func skewChart(all []bench.SkewFigure, ranks int) bench.Chart {
-	c := bench.Chart{Title: fmt.Sprintf("Last arrival to last exit, %d ranks", ranks), X: "size", Y: "time (us)", Bytes: true}
+	c := bench.Chart{Title: fmt.Sprintf("Last arrival to last exit, %d ranks", ranks), X: "size", Y: "time (us)", Bytes: true, Times: true}
 	for _, g := range all {
 		name := fmt.Sprintf("%s, %s, %s", g.Collective, g.Pattern, g.Algorithm)
 		i := slices.IndexFunc(c.Series, func(s bench.Series) bool { return s.Name == name })
