@@ -259,19 +259,27 @@ func (s *Server) get(c *serverConn, m *message) error {
 }
 
 func (s *Server) fence(c *serverConn) error {
+	entered := Event{Rank: c.rank, Phase: PhaseJoined, Fence: true}
+	if s.cfg.Up != nil {
+		// The server above must hear of each rank before it hears that all are in. It
+		// may release the fence then, and who is told of later would seem to wait in
+		// another one.
+		s.tell(entered)
+	}
 	s.mu.Lock()
 	s.fenced = append(s.fenced, c)
 	here := len(s.fenced) == s.cfg.Serves
 	s.mu.Unlock()
-	if s.cfg.Up == nil {
-		if s.enter(1) {
-			return s.Release()
+	if s.cfg.Up != nil {
+		if here {
+			s.cfg.Up.Fence(s.takeFresh())
 		}
+		return nil
 	}
-	s.tell(Event{Rank: c.rank, Phase: PhaseJoined, Fence: true})
-	if here && s.cfg.Up != nil {
-		s.cfg.Up.Fence(s.takeFresh())
+	if s.enter(1) {
+		return s.Release()
 	}
+	s.tell(entered)
 	return nil
 }
 

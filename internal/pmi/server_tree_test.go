@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // lowerServer is the way from a server to the one above, by direct calls. Only
@@ -153,4 +154,51 @@ func TestGetOfWhatNobodyHasPutIsNotKept(t *testing.T) {
 	if !<-missing {
 		t.Error("after the fence the value must be found: that it was missing must not be kept")
 	}
+}
+
+// toldBefore is a way up that notes how many ranks were told of before it was told
+// that all are in the fence.
+type toldBefore struct {
+	mu     sync.Mutex
+	told   int
+	before chan int
+}
+
+func (u *toldBefore) Fence([]Pair) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.before <- u.told
+}
+
+func (u *toldBefore) Get(_ string, done func(string, bool)) { done("", false) }
+
+// A rank that is told of after its fence was released would seem to wait in another one,
+// and who has ended since, to keep it waiting.
+func TestEveryRankIsToldOfBeforeAllAreInTheFence(t *testing.T) {
+	up := &toldBefore{before: make(chan int, 1)}
+	host := NewServer(ServerConfig{Size: 2, Serves: 2, Up: up, Event: func(e Event) {
+		if !e.Fence {
+			return
+		}
+		if e.Rank == 0 {
+			time.Sleep(50 * time.Millisecond) // the other one is faster
+		}
+		up.mu.Lock()
+		up.told++
+		up.mu.Unlock()
+	}})
+	for rank := range 2 {
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { ours.Close() })
+		go host.Serve(rank, theirs)
+		c, err := joinWire(t.Context(), ours, rank, 2, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go c.Fence(t.Context())
+	}
+	if n := <-up.before; n != 2 {
+		t.Errorf("the server above heard that all are in the fence when %d of 2 ranks had been told of", n)
+	}
+	host.Release()
 }
