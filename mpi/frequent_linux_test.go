@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
@@ -140,9 +141,13 @@ func TestWhereNothingIsToBeSavedNobodyCounts(t *testing.T) {
 			for range 20 {
 				pingBoth(t, c, make([]byte, 8000))
 			}
+			if name := mpi.DeviceName(c, 1-c.Rank()); strings.HasPrefix(name, "ofi:verbs") {
+				t.Logf("%s registers memory, so there is something to be saved", name)
+				return
+			}
 			rows, did, err := mpi.FrequentUse(c, 1-c.Rank())
 			if err != nil || len(rows) > 0 || did != (mpi.FrequentBuffers{}) {
-				t.Errorf("%v, %+v, %v", rows, did, err)
+				t.Errorf("over %s: %v, %+v, %v", mpi.DeviceName(c, 1-c.Rank()), rows, did, err)
 			}
 		})
 	}
