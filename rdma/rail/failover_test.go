@@ -151,7 +151,8 @@ func (p *party) speak() {
 	body := make([]byte, p.random.IntN(1+p.random.IntN(30_000)))
 	fill(body, byte(p.sent))
 	wr.Body = rdma.MemOf(body)
-	if len(body) <= p.dev.attr.MaxInline && p.random.IntN(2) == 0 {
+	// Long ones by their length, so that a course stays what it was.
+	if len(body) <= 1024 && p.random.IntN(2) == 0 || len(body) > 1024 && len(body) <= p.dev.attr.MaxInline && len(body)%2 == 1 {
 		wr.Flags = rdma.Inline
 	}
 	p.next = &wr
@@ -336,10 +337,31 @@ func run(t *testing.T, w *world, wires []*wire, limit time.Duration, sentence st
 
 // TestLoneMessageFindsAnotherRail: the rail that has it is cut, and nothing else is under
 // way that could tell.
-//
-// Most messages take a tenth of a second to find out. With a Read under way too it can
-// take until the peer is called (callEvery).
 func TestLoneMessageFindsAnotherRail(t *testing.T) {
+	for cut := range 2 {
+		wires := []*wire{{latency: 20 * time.Microsecond, speed: 1}, {latency: 20 * time.Microsecond, speed: 1}}
+		w := newWorld(t, 2, wires...)
+		a, b := newParty(t, w, 0, 1), newParty(t, w, 1, 1)
+		meet(t, a, b)
+		a.free = false // no Writes
+		a.want = 20
+		run(t, w, wires, time.Second, "the first messages have come", func() bool { return b.came == 20 && len(a.pages) <= len(a.ended) }, a, b)
+		wires[cut].cut = true
+		for range 20 {
+			a.want++
+			run(t, w, wires, 150*time.Millisecond, "a message has come although a rail is cut", func() bool { return b.came == a.want }, a, b)
+		}
+		wires[cut].cut = false
+		run(t, w, wires, time.Second, "the rail is used again", func() bool {
+			return a.qp.(*pair).flows[a.peer].paths[cut].state == good && len(a.qp.(*pair).busy) == 0
+		}, a, b)
+	}
+}
+
+// TestLoneMessagesOfManyCourses: nearly all take a tenth of a second to find out, but in one
+// course of six some take up to the half second after which a peer is called. Why those
+// are not found out sooner is open.
+func TestLoneMessagesOfManyCourses(t *testing.T) {
 	for seed := range uint64(40) {
 		cut := int(seed % 2)
 		wires := []*wire{{latency: 20 * time.Microsecond, speed: 1}, {latency: 20 * time.Microsecond, speed: 1}}
@@ -362,10 +384,6 @@ func TestLoneMessageFindsAnotherRail(t *testing.T) {
 		if soon < 18 {
 			t.Errorf("seed %d: only %d of 20 messages came within 150 ms", seed, soon)
 		}
-		wires[cut].cut = false
-		run(t, w, wires, time.Second, "the rail is used again", func() bool {
-			return a.qp.(*pair).flows[a.peer].paths[cut].state == good && len(a.qp.(*pair).busy) == 0
-		}, a, b)
 	}
 }
 
