@@ -76,6 +76,9 @@ const (
 	// because it waits for an answer (the solicited event of RFC 5040 section
 	// 5.3 and of InfiniBand). See SolicitedCQ; other queues take no notice.
 	Solicited
+	// Patient: nobody waits for the end of this message. A device that hears of it from
+	// the peer may hear late, together with other things. Inline says so too.
+	Patient
 )
 
 // SendWR is a work request. It holds no interface and no slice header, so that

@@ -137,6 +137,7 @@ func (s *sender) findLost(now time.Duration) (gone int) {
 			continue
 		}
 		gone += s.lose(e)
+		s.lostAt = max(stampOf(now), 1)
 	}
 	return gone
 }
@@ -159,6 +160,7 @@ func (s *sender) expire(now time.Duration) {
 	if now < s.expireAt {
 		return
 	}
+	s.lostAt = max(stampOf(now), 1)
 	if s.silences < 255 {
 		s.silences++
 	}

@@ -108,7 +108,7 @@ func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 	case inOrder:
 		taken, kept := q.deliver(s, p)
 		if taken {
-			p.accept(now, h.number, h.left, h.urgent)
+			p.accept(now, h.number, h.left, h.hurry())
 			p.handed()
 			q.unstash(p)
 			return kept
@@ -123,7 +123,7 @@ func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 		p.stash = q.dev.takeStash()
 	}
 	p.stash[h.number%window] = s
-	p.accept(now, h.number, h.left, h.urgent)
+	p.accept(now, h.number, h.left, h.hurry())
 	return true
 }
 

@@ -135,12 +135,13 @@ func (c *congestion) timeout() time.Duration {
 }
 
 // probe is when to send one datagram again to provoke a receipt (RFC 8985 section 7.2). It
-// may be early: one datagram too many does little harm.
-func (c *congestion) probe() time.Duration {
+// may be early: one datagram too many does little harm. held is how long the receiver may
+// hold the receipt.
+func (c *congestion) probe(held time.Duration) time.Duration {
 	if !c.sample {
 		return firstTimeout
 	}
-	return max(leastProbe, 2*c.smoothed+2*c.varied+receiptDelay)
+	return max(leastProbe, 2*c.smoothed+2*c.varied+held)
 }
 
 // reordering is how much later than its successors a datagram may come without

@@ -87,13 +87,15 @@ type Device struct {
 	datagram int // size of those that RD sends
 	start    time.Time
 	lull     int // calls that may find nothing before timers are looked at
-	now      time.Duration
-	ticked   bool // now is that of the call under way
-	closed   bool
-	polled   bool // it is a Poll that makes progress
-	shows    bool // and it has something for the program
-	crowded  bool // datagrams come faster than one in a call
-	cameLast bool // the last call found one
+	// restUntil is until when there is nothing to tend to, if nothing comes and nobody calls.
+	restUntil time.Duration
+	now       time.Duration
+	ticked    bool // now is that of the call under way
+	closed    bool
+	polled    bool // it is a Poll that makes progress
+	shows     bool // and it has something for the program
+	crowded   bool // datagrams come faster than one in a call
+	cameLast  bool // the last call found one
 
 	store   store // of slots for datagrams that came
 	batch   []*slot
@@ -296,11 +298,17 @@ func (d *Device) tick() {
 // call of the kernel.
 func (d *Device) progress() {
 	d.ticked, d.shows = false, false
-	if came := d.hearken(); came || d.lull == 0 {
+	came := d.hearken()
+	if came || d.lull == 0 {
 		d.lull = tendEvery
 		d.socket.refusals(d.reject)
-		d.tend()
-		d.flush()
+		if d.tick(); came || d.outbox.n > 0 || d.now >= d.restUntil {
+			d.tend()
+			d.flush()
+			if d.restUntil = 0; !came {
+				d.restUntil = d.restless()
+			}
+		}
 	}
 	d.lull--
 }
@@ -421,6 +429,25 @@ func (d *Device) tend() {
 			q.tend()
 		}
 	}
+}
+
+// restless is until when tend has nothing to do, if nothing comes and nobody calls. What
+// waits for a buffer is tried again each time.
+func (d *Device) restless() time.Duration {
+	for _, q := range d.pairs {
+		if q == nil {
+			continue
+		}
+		if len(q.records) > 0 {
+			return 0
+		}
+		for _, p := range q.busy {
+			if p.waiting() {
+				return 0
+			}
+		}
+	}
+	return d.wake()
 }
 
 // wake is when tend has something to do again.

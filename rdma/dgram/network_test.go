@@ -66,6 +66,7 @@ type simNode struct {
 	received int           // octets of messages
 	dead     bool
 	deaf     bool // has no room for datagrams
+	patient  bool // nobody waits for the ends of its messages
 }
 
 // simPeer is what a node keeps of another.
@@ -117,7 +118,7 @@ func (n *network) run(sentence string, until time.Duration, cond func() bool) {
 // post sends a message of that length.
 func (s *simNode) post(to, length int) {
 	p := s.peers[to]
-	p.push(&message{length: length, id: p.nextID})
+	p.push(&message{length: length, id: p.nextID, patient: s.patient && p.calm(s.net.now)})
 	p.nextID++
 	s.pump()
 }
@@ -135,7 +136,7 @@ func (s *simNode) pump() {
 			if !more {
 				break
 			}
-			s.transmit(to, header{kind: kindSegment, urgent: seg.urgent, number: seg.number, left: stampOf(s.net.now)}, content(s.index, seg))
+			s.transmit(to, header{kind: kindSegment, urgent: seg.urgent, patient: seg.patient, number: seg.number, left: stampOf(s.net.now)}, content(s.index, seg))
 		}
 		if p.due(s.net.now) {
 			s.transmit(to, header{kind: kindReceipt}, nil)
@@ -258,7 +259,7 @@ func (s *simNode) take(h *header, segment []byte) {
 			break
 		}
 		p.stash[h.number] = segment
-		p.accept(s.net.now, h.number, h.left, h.urgent)
+		p.accept(s.net.now, h.number, h.left, h.hurry())
 	}
 	for p.waiting() {
 		s.deliver(int(h.from), p.stash[p.given])

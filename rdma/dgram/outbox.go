@@ -146,7 +146,7 @@ func (d *Device) newMessage() *message {
 
 // forget keeps a message for the next one, without the user's memory.
 func (d *Device) forget(m *message) {
-	m.body, m.following = rdma.Mem{}, nil
+	m.body, m.following, m.patient = rdma.Mem{}, nil, false
 	d.uncopy(m)
 	d.spare = append(d.spare, m)
 }

@@ -12,8 +12,10 @@ import (
 // something under way, write makes the datagram, flush hands a batch of them to the
 // kernel.
 
-// pairDepth is how many sends may be under way by default.
-const pairDepth = 512
+const (
+	pairDepth   = 512      // sends that may be under way by default
+	patientMost = 16 << 10 // octets of a message whose receipt may wait for long
+)
 
 // pair is a queue pair. Its number distinguishes it from others on the same socket.
 type pair struct {
@@ -119,6 +121,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		return 0, rdma.ErrClosed
 	}
 	d.called()
+	d.restUntil = 0
 	if d.ticked = false; q.kind != rdma.UD {
 		d.tick()
 	}
@@ -205,6 +208,7 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	}
 	m.id, m.length = wr.ID, int(wr.HeadLen)+wr.Body.Len()
 	m.role, m.opcode = roleSend, sendOpcode(wr.Flags)
+	m.patient = wr.Flags&(rdma.Inline|rdma.Patient) != 0 && q.mayWait(p, m)
 	m.number = p.sendNumber
 	p.sendNumber++
 	m.headLen = copy(m.head[:wr.HeadLen], wr.Head[:])
@@ -213,6 +217,12 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	q.occupy(p)
 	q.pump(p)
 	return nil
+}
+
+// mayWait tells whether the end of a message that nobody waits for may be heard of late. It
+// may not where much is under way: the copies would use up the memory for them.
+func (q *pair) mayWait(p *peer, m *message) bool {
+	return m.length <= patientMost && q.pending < q.depth/4 && p.calm(q.dev.now)
 }
 
 func sendOpcode(f rdma.Flags) ddp.Opcode {
@@ -304,11 +314,13 @@ func (q *pair) pump(p *peer) {
 	}
 }
 
-// write makes the datagram of a segment. What is owed to the peer goes with it.
+// write makes the datagram of a segment. What is owed to the peer goes with the last one of
+// a message: in the first it would make that one longer than the others, and the kernel
+// takes only datagrams of one length as a run, but for a last one that is shorter.
 func (q *pair) write(l *letter, p *peer, seg *segment) {
 	d, m := q.dev, seg.message
-	h := header{kind: kindSegment, urgent: seg.urgent, number: seg.number, left: stampOf(d.now)}
-	if h.hasReceipt = p.owed > 0; h.hasReceipt {
+	h := header{kind: kindSegment, urgent: seg.urgent, patient: seg.patient, number: seg.number, left: stampOf(d.now)}
+	if h.hasReceipt = p.owed > 0 && (seg.last || p.due(d.now)); h.hasReceipt {
 		p.receiver.write(d.now, &h.receipt)
 	}
 	b := d.begin(l, &h, q.number, p.id)

@@ -218,6 +218,7 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 		r.posted[(r.first+r.n)%r.depth] = wrs[n]
 		r.n++
 	}
+	r.dev.restUntil = 0 // a message may have waited for it
 	if r.n >= r.lowWater {
 		r.warned = false
 	}

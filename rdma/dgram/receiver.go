@@ -61,6 +61,19 @@ const (
 	receiptEvery = 16
 	// receiptDelay is how long one may wait for company.
 	receiptDelay = 200 * time.Microsecond
+	// patientDelay is how long one may wait whose sender has no use for it but to forget
+	// its copy. Programs answer within that, or send the next message: a receipt that
+	// travels alone costs both hosts nearly as much as a short message.
+	patientDelay = 8 * time.Millisecond
+)
+
+// hurry is how soon the sender of a datagram wants a receipt.
+type hurry uint8
+
+const (
+	ordinary hurry = iota // within receiptDelay
+	urgent                // at once
+	patient               // within patientDelay
 )
 
 // receiver is the receiving half of RD for one peer.
@@ -72,7 +85,7 @@ type receiver struct {
 	owed    uint16    // datagrams since the last receipt
 	urgent  bool      // the sender waits, or must learn of a gap
 	stampAt time.Duration
-	owedAt  time.Duration // when the oldest of those owed came
+	dueAt   time.Duration // when it must go at the latest, if something is owed
 }
 
 // judge says what a datagram with that number is.
@@ -91,29 +104,33 @@ func (r *receiver) judge(p psn) verdict {
 }
 
 // accept counts a datagram in that judge called new.
-func (r *receiver) accept(now time.Duration, p psn, left stamp, urgent bool) {
+func (r *receiver) accept(now time.Duration, p psn, left stamp, hurry hurry) {
 	r.seen.add(p - r.next)
 	r.urgent = r.urgent || p != r.next
 	if n := r.seen.run(); n > 0 {
 		r.seen.drop(n)
 		r.next += n
 	}
-	r.owe(now, left, urgent)
+	r.owe(now, left, hurry)
 }
 
 // refuse answers a datagram that is not accepted: a duplicate shows that a receipt
 // was lost, and any other one's sender must hear that somebody lives here.
-func (r *receiver) refuse(now time.Duration, left stamp) { r.owe(now, left, true) }
+func (r *receiver) refuse(now time.Duration, left stamp) { r.owe(now, left, urgent) }
 
-func (r *receiver) owe(now time.Duration, left stamp, urgent bool) {
-	if r.owed == 0 {
-		r.owedAt = now
+func (r *receiver) owe(now time.Duration, left stamp, hurry hurry) {
+	due := now + receiptDelay
+	if hurry == patient {
+		due = now + patientDelay
+	}
+	if r.owed == 0 || due < r.dueAt {
+		r.dueAt = due
 	}
 	if r.owed < receiptEvery {
 		r.owed++
 	}
 	r.stamp, r.stampAt = left, now
-	r.urgent = r.urgent || urgent
+	r.urgent = r.urgent || hurry == urgent
 }
 
 // waiting tells whether the datagram given is there to be handed up.
@@ -133,7 +150,7 @@ func (r *receiver) wake(now time.Duration) time.Duration {
 	case r.urgent || r.owed >= receiptEvery:
 		return now
 	}
-	return r.owedAt + receiptDelay
+	return r.dueAt
 }
 
 // write fills in the receipt that leaves now.

@@ -10,7 +10,7 @@ func TestVerdicts(t *testing.T) {
 	r := receiver{next: start, given: start}
 	take := func(ps ...psn) {
 		for _, p := range ps {
-			r.accept(0, p, 0, false)
+			r.accept(0, p, 0, ordinary)
 		}
 	}
 	hand := func(n int) {
@@ -60,7 +60,7 @@ func TestReceiptsAreDue(t *testing.T) {
 	if r.due(time.Hour) {
 		t.Error("a receipt is due for nothing")
 	}
-	r.accept(0, 0, 5, false)
+	r.accept(0, 0, 5, ordinary)
 	if r.due(receiptDelay-1) || !r.due(receiptDelay) {
 		t.Errorf("the receipt for one datagram is due at %v and should be at %v", r.wake(0), receiptDelay)
 	}
@@ -76,15 +76,15 @@ func TestReceiptsAreDue(t *testing.T) {
 		if r.due(0) {
 			t.Errorf("a receipt is due after %d datagrams", p)
 		}
-		r.accept(0, 1+p, 0, false)
+		r.accept(0, 1+p, 0, ordinary)
 	}
 	if !r.due(0) {
 		t.Errorf("no receipt is due after %d datagrams", receiptEvery)
 	}
 	r.write(0, &got)
 	for name, cause := range map[string]func(){
-		"a wish":      func() { r.accept(0, r.next, 0, true) },
-		"a gap":       func() { r.accept(0, r.next+1, 0, false) },
+		"a wish":      func() { r.accept(0, r.next, 0, urgent) },
+		"a gap":       func() { r.accept(0, r.next+1, 0, ordinary) },
 		"a duplicate": func() { r.refuse(0, 0) },
 	} {
 		if cause(); !r.due(0) {
@@ -110,7 +110,7 @@ func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 				if b.judge(seg.number) != inOrder {
 					t.Fatalf("number %d is not the next", seg.number)
 				}
-				b.accept(now, seg.number, stampOf(now), seg.urgent)
+				b.accept(now, seg.number, stampOf(now), ordinary)
 				b.handed()
 			}
 			b.receiver.write(now, &got)

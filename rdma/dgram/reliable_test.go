@@ -33,6 +33,7 @@ func TestDeliversInAnyWeather(t *testing.T) {
 			sky := ethernet
 			sky.lose, sky.double, sky.late, sky.corrupt = w.lose, w.double, w.late, w.corrupt
 			n := newNetwork(t, 3, mss, sky)
+			n.nodes[1].patient = true
 			lengths := []int{0, 1, 64, mss - 1, mss, mss + 1, 3 * mss, 100_000}
 			total := 0
 			for _, length := range lengths {

@@ -37,6 +37,7 @@ type message struct {
 	source  ddp.Tag   // of an answer to a read: where the octets are
 	from    uint64
 	inline  bool
+	patient bool // nobody waits for its end
 	headLen int
 	head    [rdma.HeadMax]byte
 	body    rdma.Mem
@@ -62,6 +63,7 @@ type segment struct {
 	number  psn
 	last    bool // of its message
 	urgent  bool // the sender waits for a receipt
+	patient bool // it can do without one for patientDelay
 	again   bool // it went before, so the peer may have it
 }
 
@@ -130,11 +132,13 @@ type sender struct {
 
 	hangar   *hangar
 	flight   *flight
-	first    psn // oldest that is not known to have arrived with all before it
-	fresh    psn // the number of the next new segment
-	lost     int // segments in state lost
-	arrived  int // segments in state arrived
-	underWay int // octets in state underWay, with their overhead
+	first    psn    // oldest that is not known to have arrived with all before it
+	fresh    psn    // the number of the next new segment
+	hurried  psn    // the number behind the last segment whose receipt may not wait for long
+	lostAt   stamp  // when something was taken for lost last; 0: never
+	lost     uint32 // segments in state lost
+	arrived  uint32 // segments in state arrived
+	underWay int    // octets in state underWay, with their overhead
 
 	mss  int // octets of a message that go into one datagram
 	cong congestion
@@ -198,14 +202,37 @@ func (s *sender) next(now time.Duration) (segment, bool) {
 	e.state, e.at = underWay, now
 	s.underWay += cost(int(e.length))
 	s.cong.transmitted(now, int(e.length))
-	if s.expireAt == never {
+	seg := segment{
+		message: e.message, offset: int(e.offset), length: int(e.length), number: number, last: e.last,
+		urgent: s.wantsReceipt(e), patient: e.message.patient && !e.again, again: e.again,
+	}
+	s.await(now, &seg)
+	return seg, true
+}
+
+// await begins to wait for a receipt.
+func (s *sender) await(now time.Duration, seg *segment) {
+	sooner := false
+	if seg.urgent || !seg.patient {
+		sooner = !s.hurries()
+		s.hurried = s.fresh
+	}
+	switch {
+	case s.expireAt == never:
 		s.heardAt = now
 		s.expireAt = now + s.patience()
+	case sooner:
+		s.expireAt = min(s.expireAt, now+s.patience())
 	}
-	return segment{
-		message: e.message, offset: int(e.offset), length: int(e.length),
-		number: number, last: e.last, urgent: s.wantsReceipt(e), again: e.again,
-	}, true
+}
+
+// hurries tells whether a receipt is expected soon.
+func (s *sender) hurries() bool { return s.first.before(s.hurried) }
+
+// calm tells whether nothing was lost of late. Where datagrams are lost, a receipt that
+// waits for long would let the loss of a lone message be noticed late.
+func (s *sender) calm(now time.Duration) bool {
+	return s.lostAt == 0 || s.lostAt.since(now) > calmAfter
 }
 
 // at is the entry of a number that is under way.
@@ -248,7 +275,8 @@ func (s *sender) lengthen() {
 
 // wantsReceipt tells whether to ask for a receipt at once. A long message that
 // ends a burst does, and so does a sender that stops because its window is full.
-// A short message does not: the answer to it will carry the receipt.
+// A short message does not, nor one whose end nobody waits for: the answer to it will carry
+// the receipt.
 func (s *sender) wantsReceipt(e *sent) bool {
 	switch {
 	case s.lost > 0:
@@ -256,18 +284,24 @@ func (s *sender) wantsReceipt(e *sent) bool {
 	case e.again || s.fresh-s.first == window || !s.cong.permitsLater(s.underWay):
 		return true
 	}
-	return s.cutting == nil && e.offset > 0
+	return s.cutting == nil && e.offset > 0 && !e.message.patient
 }
 
 // patience is how long to wait for a receipt before asking again.
 func (s *sender) patience() time.Duration {
 	if s.silences == 0 {
-		return min(s.cong.probe(), longestSilence)
+		held := patientDelay
+		if s.hurries() {
+			held = receiptDelay
+		}
+		return min(s.cong.probe(held), longestSilence)
 	}
 	return min(s.cong.timeout()<<min(s.silences-1, 16), longestSilence)
 }
 
 const (
+	// calmAfter is for how long a loss is remembered.
+	calmAfter = 250 * time.Millisecond
 	// longestSilence is the most that passes between two attempts.
 	longestSilence = 32 * time.Millisecond
 	// hopeless is how long a peer may be silent before it counts as gone. It is

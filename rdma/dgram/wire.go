@@ -11,7 +11,7 @@ import (
 //	off len
 //	  0   1  version (high four bits: 1) and kind (low four)
 //	  1   1  0x01 a receipt is wanted now, 0x02 a receipt is here, 0x1C words in it, 0x20 encrypted,
-//	         0x40 the CRC covers the front alone (seal.go)
+//	         0x40 the CRC covers the front alone (seal.go), 0x80 the receipt may wait for long
 //	  2   2  queue pair at the destination
 //	  4   2  queue pair at the source
 //	  6   6  life of the destination
@@ -69,6 +69,7 @@ const (
 	// flagEncrypted is set and read by the seal.
 	flagEncrypted = 0x20
 	flagPartial   = 0x40
+	flagPatient   = 0x80
 	wordsShift    = 2
 	wordsMask     = 0x1C
 
@@ -83,6 +84,7 @@ type life uint64
 type header struct {
 	kind       kind
 	urgent     bool // the sender waits for a receipt
+	patient    bool // it can do without one for patientDelay
 	hasReceipt bool
 	to, from   uint16 // queue pairs
 	toLife     life
@@ -95,12 +97,26 @@ type header struct {
 	record     recordHeader
 }
 
+// hurry is how soon a receipt is wanted.
+func (h *header) hurry() hurry {
+	switch {
+	case h.urgent:
+		return urgent
+	case h.patient:
+		return patient
+	}
+	return ordinary
+}
+
 // append writes the header behind b.
 func (h *header) append(b []byte) []byte {
 	var flags byte
 	words := h.receipt.seen.words()
 	if h.urgent {
 		flags |= flagUrgent
+	}
+	if h.patient {
+		flags |= flagPatient
 	}
 	if h.hasReceipt {
 		flags |= flagReceipt | byte(words)<<wordsShift
@@ -177,7 +193,7 @@ func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 		return nil, errKind
 	}
 	flags := b[1]
-	h.urgent, h.hasReceipt = flags&flagUrgent != 0, flags&flagReceipt != 0
+	h.urgent, h.patient, h.hasReceipt = flags&flagUrgent != 0, flags&flagPatient != 0, flags&flagReceipt != 0
 	h.to = binary.BigEndian.Uint16(b[2:])
 	h.from = binary.BigEndian.Uint16(b[4:])
 	h.toLife = life(read48(b[6:]))

@@ -204,6 +204,9 @@ func (f *flow) post(rail int, number uint32, p *piece) bool {
 	if h.kind != kindMessage && h.kind != kindData || p.op.solicited {
 		wr.Flags = rdma.Solicited // it asks or answers
 	}
+	if h.kind == kindAnswer || p.op.inline && h.kind == kindMessage {
+		wr.Flags |= rdma.Patient // the rail has a copy
+	}
 	wr.HeadLen, wr.Body = uint16(n), body
 	return f.hand(rail, ticket{number: number, octets: uint32(n + body.Len()), kind: h.kind})
 }
@@ -362,6 +365,13 @@ func (f *flow) fail(status rdma.Status) {
 	for i := range f.paths {
 		f.paths[i].state, f.paths[i].hailed, f.paths[i].doubt = untried, false, 0
 	}
+}
+
+// waits tells whether nothing is to be done for a flow that is not resting until something
+// comes from a rail.
+func (f *flow) waits(now time.Duration) bool {
+	return now < f.lookAt && f.oldest == nil && f.out.waiting == 0 && f.in.held == 0 && !f.owes && !f.in.owes() &&
+		(!f.out.idle() || f.asks != nil)
 }
 
 // tend does what is due.

@@ -273,6 +273,7 @@ const (
 func (q *pair) progress(room int, how manner) {
 	d := q.dev
 	q.turn++
+	came := false
 	for i := range q.rails {
 		r := &q.rails[i]
 		if r.idle > idlePolls && i != q.latest && (q.turn+i)%idlePolls != 0 && how == askSome {
@@ -289,12 +290,16 @@ func (q *pair) progress(room int, how manner) {
 			n = r.cq.Poll(batch)
 		}
 		if r.idle++; n > 0 {
-			r.idle, q.latest = 0, i
+			r.idle, q.latest, came = 0, i, true
 		}
 		q.takeIn(i, batch[:n])
 	}
 	for i := 0; i < len(q.busy); {
 		f := q.busy[i]
+		if !came && f.waits(d.now) {
+			i++
+			continue
+		}
 		f.tend(d.now)
 		if !f.resting() {
 			i++

@@ -1,0 +1,87 @@
+package dgram
+
+import (
+	"testing"
+	"time"
+)
+
+// Receipts of messages whose end nobody waits for.
+
+func TestPatientReceiptsRideOnAnswers(t *testing.T) {
+	const rounds, pause = 100, time.Millisecond
+	for _, patient := range []bool{false, true} {
+		n := newNetwork(t, 2, 1400, weather{delay: 20 * time.Microsecond})
+		for _, node := range n.nodes {
+			node.patient = patient
+		}
+		for i := range rounds {
+			from := n.nodes[i%2]
+			from.post(1-i%2, 4000) // three datagrams
+			n.after(pause, func() {})
+			until := n.now + pause
+			n.run("the pause is over", until, func() bool { return n.now >= until })
+		}
+		want := 3 * rounds
+		if !patient {
+			want += rounds // each asked for a receipt
+		}
+		if n.sent < want || n.sent > want+want/50 {
+			t.Errorf("patient: %v: %d datagrams were sent for %d messages, want about %d", patient, n.sent, rounds, want)
+		}
+	}
+}
+
+func TestPatientReceiptsComeInTheEnd(t *testing.T) {
+	n := newNetwork(t, 2, 1400, weather{delay: 20 * time.Microsecond})
+	a := n.nodes[0]
+	p := a.peers[1]
+	done := func() bool { return p.sender.idle() }
+	a.post(1, 4000) // the round trip is known from now on
+	n.run("the first message is done", time.Second, done)
+	a.patient = true
+
+	// Alone, it is received for in time, and nothing is sent twice for want of a receipt.
+	begin, sent := n.now, n.sent
+	a.post(1, 4000)
+	n.run("a lone message is done", n.now+patientDelay+time.Millisecond, done)
+	if took := n.now - begin; took < patientDelay {
+		t.Errorf("the receipt came after %v, and could have waited for %v", took, patientDelay)
+	}
+	if got := n.sent - sent; got != 4 {
+		t.Errorf("%d datagrams were sent for a message of three and its receipt", got)
+	}
+	// Many in a row are received for together.
+	begin = n.now
+	for range 8 {
+		a.post(1, 4000)
+	}
+	n.run("some of many messages are done", begin+time.Millisecond, func() bool { return p.finished >= 4 })
+	n.run("all of them are", begin+patientDelay+time.Millisecond, done)
+
+	// One that somebody waits for takes the others with it.
+	a.post(1, 100)
+	a.patient = false
+	begin = n.now
+	a.post(1, 100)
+	n.run("a message that is waited for is done", begin+receiptDelay+100*time.Microsecond, done)
+
+	// What is lost is repaired soon, and for a while nobody is patient after it.
+	a.patient = true
+	begin = n.now
+	n.lose = 1
+	a.post(1, 100)
+	n.lose = 0
+	n.run("a lost message is done", begin+patientDelay+2*time.Millisecond, done)
+	begin = n.now
+	a.post(1, 100)
+	n.run("the one after it is done", begin+receiptDelay+100*time.Microsecond, done)
+	if a.repeated != 1 {
+		t.Errorf("%d datagrams were sent again, and one was lost", a.repeated)
+	}
+	n.after(calmAfter+time.Millisecond, func() {})
+	calm := n.now + calmAfter + time.Millisecond
+	n.run("it is calm again", calm, func() bool { return n.now >= calm })
+	if !p.calm(n.now) {
+		t.Error("the loss is remembered for longer than it should be")
+	}
+}
