@@ -21,23 +21,19 @@ func (d *Device) takeIn(s *slot) (kept bool) {
 	return false
 }
 
-// divide takes in datagrams that the kernel joined, in their order. Each gets a slot of its
-// own, as it may be kept when the others are not. All are of one length but the last.
+// divide takes in datagrams that the kernel joined, in their order, where they are: most are
+// pieces of a message and are copied into it. One that is kept gets a slot of its own. All
+// are of one length but the last.
 func (d *Device) divide(s *slot) {
 	d.store.fill(s)
-	for rest := s.data[:s.n]; len(rest) > 0; {
-		one := d.store.take()
-		if one == nil {
-			d.drops.NoRoom += uint64((len(rest) + s.each - 1) / s.each)
-			return
-		}
-		one.n = copy(one.data, rest[:min(s.each, len(rest))])
-		one.from, one.each = s.from, 0
-		rest = rest[one.n:]
-		if !d.arrive(one) {
-			d.store.giveBack(one)
-		}
+	one := &d.part
+	one.from, one.part = s.from, true
+	for rest := s.data[:s.n]; len(rest) > 0; rest = rest[one.n:] {
+		one.n = min(s.each, len(rest))
+		one.data = rest[:one.n:one.n]
+		d.arrive(one)
 	}
+	one.data = nil
 }
 
 // arrive takes in a datagram. Nothing is kept of one that does not come from a process
@@ -73,7 +69,9 @@ func (d *Device) arrive(s *slot) (kept bool) {
 	s.hi = len(content)
 	s.lo = s.hi - len(segment)
 	d.traffic.received++
-	d.store.fill(s)
+	if !s.part {
+		d.store.fill(s)
+	}
 	id := d.know(h.fromLife, h.from, h.name, &s.from)
 	if q.kind == rdma.UD {
 		return q.catch(s, id, &h)
@@ -122,9 +120,9 @@ func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 	if p.stash == nil {
 		p.stash = q.dev.takeStash()
 	}
-	p.stash[h.number%window] = s
+	p.stash[h.number%window] = q.dev.store.own(s) // there is one
 	p.accept(now, h.number, h.left, h.hurry())
-	return true
+	return !s.part
 }
 
 // unstash delivers what waited and can be delivered now.
@@ -206,10 +204,14 @@ func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept, tooLong bool)
 		if !q.recv.mayLend() {
 			return false, false, false
 		}
-		c.Data = rdma.MemOf(payload)
+		own := q.dev.store.own(s)
+		if own == nil {
+			return false, false, false
+		}
+		c.Data = rdma.MemOf(own.data[own.lo:own.hi])
 		q.recv.lent++
-		q.recvCQ.push(c, loan{slot: s, from: q.recv})
-		return true, true, false
+		q.recvCQ.push(c, loan{slot: own, from: q.recv})
+		return true, own == s, false
 	}
 	recv, ok := q.recv.take(q.recvCQ)
 	if !ok {

@@ -98,6 +98,7 @@ type Device struct {
 	cameLast  bool // the last call found one
 
 	store   store // of slots for datagrams that came
+	part    slot  // of one that holds several datagrams, while it is taken in
 	batch   []*slot
 	outbox  outbox
 	hangar  hangar

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
 // Runs of datagrams: what goes together, what the kernel makes of it, and what happens when
@@ -201,14 +202,57 @@ func twoSockets(t *testing.T) (a, b *socket) {
 	return a, b
 }
 
-// TestNoRoomForARun: what finds no slot is dropped and counted, and the slot of the run
-// stays with the socket.
-func TestNoRoomForARun(t *testing.T) {
-	d := openTest(t, Config{Datagram: ethernetDatagram, NoThread: true})
-	s := d.store.take()
-	s.n, s.each = 2*1000+1, 1000
-	d.store.free, d.store.made = nil, mostSlots
-	if d.takeIn(s) || d.drops.NoRoom != 3 {
-		t.Errorf("three datagrams find no slot, and %d are counted", d.drops.NoRoom)
+// TestARunIsTakenInWhereItIs: pieces of a message need no slot. What must be kept gets one of
+// its own, and what finds none is dropped and counted; the slot of the run stays with the
+// socket in any case.
+func TestARunIsTakenInWhereItIs(t *testing.T) {
+	for _, v := range []struct {
+		name           string
+		room           bool
+		last           bool // each datagram is a message
+		first          psn
+		shown, dropped int
+	}{
+		{name: "pieces", shown: 1},
+		{name: "messages", room: true, last: true, shown: 3},
+		{name: "messages-without-room", last: true, dropped: 3},
+		{name: "early", room: true, last: true, first: 1},
+		{name: "early-without-room", last: true, first: 1, dropped: 3},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			d, q := hearing(t, rdma.RD)
+			kin := testKeyring(t, "the key of the test")
+			run := d.store.take()
+			run.n, run.from = 0, rawOf(d.socket.local)
+			for i := range 3 {
+				segment := make([]byte, ddp.UntaggedLen+100)
+				about := ddp.Header{Op: ddp.Send, Last: i == 2, QN: ddp.QueueSend, MSN: 1, MO: uint32(100 * i)}
+				if v.last {
+					about.Last, about.MSN, about.MO = true, uint32(1+i)+uint32(v.first), 0
+				}
+				about.Put(segment)
+				h := header{kind: kindSegment, to: q.number, from: 1, toLife: d.keys.life, number: v.first + psn(i)}
+				kin.stampHeader(&h)
+				sealed := kin.seal(append(h.append(nil), segment...))
+				run.n += copy(run.data[run.n:], sealed)
+				run.each = len(sealed)
+			}
+			if !v.room {
+				d.store.free, d.store.made = nil, mostSlots
+			}
+			if d.takeIn(run) {
+				t.Error("the slot of the run is kept")
+			}
+			clear(run.data) // the socket fills it again
+			if got := int(d.drops.NoRoom); got != v.dropped {
+				t.Errorf("%d datagrams found no slot, and %d are counted", v.dropped, got)
+			}
+			if got := len(q.recvCQ.ready); got != v.shown {
+				t.Errorf("%d messages are shown, want %d", got, v.shown)
+			}
+			if p := q.peers[0]; v.first > 0 && v.room && (p.stash == nil || p.stash[1] == nil || p.stash[1].n == 0 || p.stash[1].part) {
+				t.Error("an early datagram has no slot of its own")
+			}
+		})
 	}
 }

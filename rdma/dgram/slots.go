@@ -28,6 +28,7 @@ type slot struct {
 	most   int    // octets that were ever in it
 	placed []byte // octets that came and are not in data (inplace.go)
 	each   int    // length of each of the datagrams in it, if the kernel joined several
+	part   bool   // of another slot, whose memory it is
 }
 
 // store keeps the slots of a device. They are made when they are needed first, and
@@ -57,6 +58,22 @@ func (s *store) makeable() int {
 		return max(leastSlots-s.made, 0)
 	}
 	return mostSlots - s.made
+}
+
+// own gives a slot that may be kept: the same, or a copy of one that is part of another.
+// It is nil if there is none left.
+func (s *store) own(t *slot) *slot {
+	if !t.part {
+		return t
+	}
+	o := s.take()
+	if o == nil {
+		return nil
+	}
+	o.n = copy(o.data, t.data[:t.n])
+	o.from, o.lo, o.hi, o.each = t.from, t.lo, t.hi, 0
+	s.fill(o)
+	return o
 }
 
 func (s *store) giveBack(t *slot) { s.free = append(s.free, t) }
