@@ -36,6 +36,9 @@ const farStarts = 4
 // farEager is about the longest message to another node that does not ask first.
 const farEager = 12 << 10
 
+// crowdedEager is the same where ranks share cores: to ask takes two turns (p2p.Config.Turn).
+const crowdedEager = 64 << 10
+
 // farStripe is the longest message that goes over one rail if there are several
 // (decision 024).
 const farStripe = 8 << 10
@@ -95,7 +98,7 @@ func (h *chooser) prepare(c *Comm) {
 		h.model.Eager, h.model.Stripe = farEager, farStripe
 		if h.model.Turns {
 			h.model.Startup, h.model.Near.Startup = max(h.model.Startup, awakeFar), awakeNear
-			h.model.Starts = awakeStarts
+			h.model.Starts, h.model.Eager = awakeStarts, crowdedEager
 		}
 	}
 }

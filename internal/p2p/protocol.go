@@ -31,8 +31,17 @@ type Protocol interface {
 
 // Key is what a choice depends on besides the size.
 type Key struct {
-	EagerLimit int    // Config.EagerLimit
-	Rendezvous string // Config.Rendezvous
+	EagerLimit int     // Config.EagerLimit
+	Rendezvous string  // Config.Rendezvous
+	Turn       float64 // Config.Turn
+}
+
+// turns is what n answers of the peer cost beside the messages.
+func (k *Key) turns(n int, l *Link) rdma.Cost {
+	if l.Attr.Crowded {
+		return rdma.Cost{}
+	}
+	return rdma.Cost{Fixed: float64(n) * k.Turn}
 }
 
 // Range is a protocol's cost between two sizes, both included.
@@ -146,7 +155,7 @@ func envelope(k Key, l *Link) []choice {
 		}
 	}
 	if len(lines) == 1 && k.Rendezvous != "" {
-		return envelope(Key{EagerLimit: k.EagerLimit}, l) // the device cannot do what is forced
+		return envelope(Key{EagerLimit: k.EagerLimit, Turn: k.Turn}, l) // the device cannot do what is forced
 	}
 	if len(lines) == 1 {
 		lines[0].Hi = MaxSize // there is nothing but eager
@@ -234,7 +243,7 @@ func (m *Machine) choiceOn(l *Link) []choice {
 			return m.known[i].list
 		}
 	}
-	list := envelope(Key{m.cfg.EagerLimit, m.cfg.Rendezvous}, l)
+	list := envelope(Key{m.cfg.EagerLimit, m.cfg.Rendezvous, m.cfg.Turn}, l)
 	m.known = append(m.known, knownChoice{l.Attr, list})
 	return list
 }

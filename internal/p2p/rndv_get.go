@@ -19,7 +19,7 @@ func (rndvGet) Probe(k Key, l *Link) []Range {
 		return nil
 	}
 	a := l.Attr
-	cost := a.ReadCost.Plus(a.RegCost).Plus(rdma.Cost{Fixed: 2 * a.SendCost.Of(headRTS)})
+	cost := a.ReadCost.Plus(a.RegCost).Plus(rdma.Cost{Fixed: 2 * a.SendCost.Of(headRTS)}).Plus(k.turns(2, l)) // for the Read and FIN
 	return []Range{{1, MaxSize, cost}}
 }
 

@@ -20,7 +20,7 @@ func (rndvPut) Probe(k Key, l *Link) []Range {
 		return nil
 	}
 	a := l.Attr
-	cost := a.PutCost.Plus(a.RegCost).Plus(rdma.Cost{Fixed: 3 * a.SendCost.Of(headRTS)})
+	cost := a.PutCost.Plus(a.RegCost).Plus(rdma.Cost{Fixed: 3 * a.SendCost.Of(headRTS)}).Plus(k.turns(2, l)) // for CTS and FIN
 	return []Range{{1, MaxSize, cost}}
 }
 
