@@ -145,7 +145,7 @@ func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 	co := c.e.NewCollective(plan.graph, &c.co, c.collRanks(), nil)
 	co.Call = k.name
 	number(co, preparedTag+c.plans.prepared)
-	p.coll = &preparedColl{co: co, in: k.in, out: k.out, recorder: c.recordPrepared(k, c.plans.prepared)}
+	p.coll = &preparedColl{co: co, form: plan.aware.prepared(), in: k.in, out: k.out, recorder: c.recordPrepared(k, c.plans.prepared)}
 	c.plans.prepared++
 	return p
 }
@@ -154,6 +154,8 @@ func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 // own, so that starting it needs no look at the plans.
 type preparedColl struct {
 	co       *engine.Collective
+	form     *awareForm         // if it has one (coll_aware.go)
+	aware    *engine.Collective // what runs that, once it was wanted
 	in, out  []byte
 	pack     func()       // before each start, if not nil
 	more     *requestMore // of each request
@@ -167,15 +169,20 @@ func (p *Persistent) startCollective() Request {
 		return c.refused(err)
 	}
 	c.e.Lock()
-	if k.co.Active() {
+	if k.active() {
 		c.e.Unlock()
 		return c.refused(c.refuse(ErrRequest, p.op, "it was started before and has not ended: wait for that request first"))
+	}
+	co, err := k.next(c)
+	if err != nil {
+		c.e.Unlock()
+		return c.refused(err)
 	}
 	a := k.recorder.start()
 	if k.pack != nil {
 		k.pack()
 	}
-	op := c.e.StartCollective(k.co, k.in, k.out)
+	op := c.e.StartCollective(co, k.in, k.out)
 	c.e.Unlock()
 	return c.landed(Request{c: c, op: op, more: a.request(k.more)})
 }
