@@ -19,6 +19,7 @@ internal/dtype
 internal/pmi        internal/pmix
 internal/pmix
 internal/lab
+internal/cputime
 
 rdma/internal/ddp   rdma
 rdma/internal/capture
@@ -26,7 +27,7 @@ rdma/shm            rdma
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
 rdma/rail           rdma rdma/internal/prompt
-rdma/rdmatest       rdma
+rdma/rdmatest       rdma internal/cputime
 internal/regcache   rdma
 rdma/internal/prompt
 rdma/internal/pin   rdma
@@ -50,8 +51,8 @@ mpi                 rdma prof internal/dtype internal/pmi internal/regcache inte
 mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/hybrid rdma/iwarp rdma/dgram rdma/hybrid rdma/udrel
 mpi/rails.go        rdma/rail rdma/dgram
 
-mpitest             mpi sim rdma
-bench               mpi prof rdma internal/regcache
+mpitest             mpi sim rdma internal/cputime
+bench               mpi prof rdma internal/regcache internal/cputime
 bench/peers         bench internal/lab
 apps/*              mpi
 tests/*             mpi

@@ -8,9 +8,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/cputime"
 	"github.com/muster-mpi/muster/mpi"
 )
 
@@ -106,19 +106,12 @@ func idle(c *mpi.Comm, p *Params, emit func(Result)) error {
 		emit(Result{Value: percent[0], Min: percent[0], P50: percent[0], P99: percent[0]})
 		return nil
 	}
-	start, cpu := time.Now(), cpuTime()
+	start := time.Now()
+	before, _ := cputime.Used()
 	if _, err := mpi.Recv(c, percent, 0, pingTag); err != nil {
 		return err
 	}
-	percent[0] = 100 * float64(cpuTime()-cpu) / float64(time.Since(start))
+	after, _ := cputime.Used()
+	percent[0] = 100 * float64(after-before) / float64(time.Since(start))
 	return mpi.Send(c, percent, 0, pingTag)
-}
-
-// cpuTime is what this process has used of all cores.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -47,8 +47,11 @@ func (c *Comm) startedPacked(k *collCall, w *packedExchange, refused error) Requ
 	}
 	w.pack()
 	r := c.started(k, nil)
-	if r.more == nil {
+	switch {
+	case r.more == nil:
 		r.more = &requestMore{landing: w}
+	case r.more.err == nil:
+		r.more.landing = w
 	}
 	return c.landed(r)
 }

@@ -8,16 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/prof"
 )
-
-// papKinds have arrival-aware forms.
-var papKinds = []coll.Kind{coll.Alltoall, coll.Allgather, coll.Bcast, coll.Reduce, coll.Allreduce}
 
 func TestArrivalAwareWithLateRanks(t *testing.T) {
 	for _, place := range []struct{ ranks, perHost int }{{2, 1}, {5, 2}, {9, 9}, {17, 4}} {
@@ -28,91 +25,44 @@ func TestArrivalAwareWithLateRanks(t *testing.T) {
 					for _, kind := range papKinds {
 						want += fmt.Sprintf(",%s=%s", kind, form)
 					}
-					table, err := forced(want[1:])
+					d, err := c.DupWithCollective(want[1:])
 					if err != nil {
 						return err
 					}
-					c.w.tuning = table
-					return lateCalls(c, 2)
+					return errors.Join(lateCalls(d, form), d.Free())
 				})
 			})
 		}
 	}
 }
 
-// lateCalls makes all kinds of calls with several lengths. In each, a rank comes at
-// once, a little later, or much later.
-func lateCalls(c *Comm, rounds int) error {
+// lateCalls makes all forms of calls with several lengths. In each, a rank comes at
+// once, a little later, or much later. All go by one algorithm, but for alltoallv, whose
+// lengths are not known to node masters.
+func lateCalls(c *Comm, by string) error {
 	random := rand.New(rand.NewPCG(uint64(c.rank), 11))
-	for round := range rounds {
-		for _, n := range []int{1, 700, 9_000} { // the last by rendezvous on all devices
-			for _, kind := range papKinds {
+	for _, n := range []int{1, 700, 9_000} { // the last by rendezvous on all devices
+		for _, form := range lateForms() {
+			call := newLateCall(c, form, n, n%c.size)
+			for range 2 {
 				switch random.IntN(4) {
 				case 0:
 					time.Sleep(time.Duration(random.IntN(2000)) * time.Microsecond)
 				case 1:
 					time.Sleep(time.Duration(random.IntN(100)) * time.Microsecond)
 				}
-				if err := lateCall(c, kind, n, (round+n)%c.size); err != nil {
-					return fmt.Errorf("%s of %d elements in round %d: %w", kind, n, round, err)
+				if err := call.run(); err != nil {
+					return fmt.Errorf("%v of %d elements: %w", form, n, err)
 				}
 			}
-		}
-	}
-	return nil
-}
-
-// lateCall makes one call and compares what has come with its definition. Element i
-// of what rank a gives for rank b is a function of the three.
-func lateCall(c *Comm, kind coll.Kind, n, root int) error {
-	item := func(a, b, i int) int64 { return int64(a)<<40 + int64(b)<<20 + int64(i) }
-	fill := func(a, b int) []int64 {
-		s := make([]int64, n)
-		for i := range s {
-			s[i] = item(a, b, i)
-		}
-		return s
-	}
-	var in, out, want []int64
-	var err error
-	switch kind {
-	case coll.Alltoall:
-		for r := range c.size {
-			in, want = append(in, fill(c.rank, r)...), append(want, fill(r, c.rank)...)
-		}
-		out = make([]int64, n*c.size)
-		err = Alltoall(c, in, out)
-	case coll.Allgather:
-		for r := range c.size {
-			want = append(want, fill(r, 0)...)
-		}
-		out = make([]int64, n*c.size)
-		err = Allgather(c, fill(c.rank, 0), out)
-	case coll.Bcast:
-		out, want = fill(c.rank, 0), fill(root, 0)
-		err = Bcast(c, out, root)
-	default:
-		in, out, want = fill(c.rank, 0), make([]int64, n), make([]int64, n)
-		for i := range want {
-			want[i] = item(c.size*(c.size-1)/2, 0, i*c.size)
-		}
-		if kind == coll.Allreduce {
-			err = Allreduce(c, in, out, Sum[int64]())
-		} else {
-			if err = Reduce(c, in, out, Sum[int64](), root); c.rank != root {
-				want = out
+			want := by
+			if form.v && form.kind == coll.Alltoall {
+				want = "pap_direct"
+			}
+			if got := c.plans.last[form.kind].by.Algorithm.Name; got != want {
+				return fmt.Errorf("%v of %d elements went by %s, not by %s", form, n, got, want)
 			}
 		}
-	}
-	if err != nil {
-		return err
-	}
-	if !slices.Equal(out, want) {
-		at := 0
-		for out[at] == want[at] {
-			at++
-		}
-		return fmt.Errorf("element %d is %#x, must be %#x", at, out[at], want[at])
 	}
 	return nil
 }
@@ -165,35 +115,44 @@ func TestArrivalAwareOvertakes(t *testing.T) {
 	})
 }
 
-// TestBecomesAware: direct alltoall turns aware on ranks that wait for a late one,
-// each for itself, and the results stay right while it does.
+// TestBecomesAware: direct alltoall and allgather turn aware on ranks that wait for a
+// late one, each for itself, and the results stay right while they do.
 func TestBecomesAware(t *testing.T) {
+	for _, form := range lateForms() {
+		// All ways are the same to the two kinds.
+		if form.kind == coll.Alltoall || form.kind == coll.Allgather && form.way == "" {
+			t.Run(form.String(), func(t *testing.T) { becomesAware(t, form) })
+		}
+	}
+}
+
+func becomesAware(t *testing.T, form lateForm) {
 	const ranks, calls = 5, 24
 	late := 20 * time.Millisecond // the last rank's own
 	var aware atomic.Int32
 	runOnHosts(t, ranks, 1, true, &wire{}, func(c *Comm) error {
-		table, err := forced("alltoall=direct:ports=1")
+		table, err := forced("alltoall=direct:ports=1,allgather=direct:ports=1")
 		if err != nil {
 			return err
 		}
 		c.w.tuning = table // like a tuning table; Config.Collective would mean direct and nothing else
+		call := newLateCall(c, form, 5_000, 0)
 		for i := range calls {
+			if form.v && form.way != "Init" { // each has lengths of its own
+				call = newLateCall(c, form, 5_000+i, 0)
+			}
 			if c.rank == ranks-1 && i > 0 {
 				time.Sleep(late)
 			}
 			began := time.Now()
-			if err := lateCall(c, coll.Alltoall, 5_000, 0); err != nil {
+			if err := call.run(); err != nil {
 				return fmt.Errorf("call %d: %w", i, err)
 			}
 			if c.rank == ranks-1 && i == 0 {
 				late = max(late, 4*time.Since(began)) // late is who comes later than a call takes here
 			}
 		}
-		f := c.plans.last[coll.Alltoall].aware
-		if f == nil {
-			return fmt.Errorf("the plan has no aware form")
-		}
-		if f.graph != nil {
+		if counters := Profile(c); counters.Of(prof.CollectivesAware) > 0 {
 			aware.Add(1)
 		}
 		return nil
@@ -224,6 +183,25 @@ func TestNamedIsNotAdaptive(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestNamedForADuplicateIsNotAdaptive: the same where only a communicator has a name for it.
+func TestNamedForADuplicateIsNotAdaptive(t *testing.T) {
+	runOnHosts(t, 4, 2, true, &wire{}, func(c *Comm) error {
+		d, err := c.DupWithCollective("alltoall=direct:ports=1")
+		if err != nil {
+			return err
+		}
+		for _, v := range []bool{false, true} {
+			if err := newLateCall(d, lateForm{kind: coll.Alltoall, v: v}, 20_000, 0).run(); err != nil {
+				return err
+			}
+			if d.plans.last[coll.Alltoall].aware != nil {
+				return fmt.Errorf("direct was named, but may become aware")
+			}
+		}
+		return d.Free()
+	})
 }
 
 // TestArrivalAwareWithADeadRank: receives that have offered their buffers are taken

@@ -6,7 +6,12 @@ package mpi
 // others see no difference:
 //
 //	collective → adaptive      unaware, or aware; measured, or not
+//	preparedColl.next          the same for the next start of a persistent collective
 //	 └ engine tells the meter  how the call went, for the next decision
+//
+// Calls with lengths of their own (Alltoallv) seldom have the same ones twice, and a
+// schedule serves one set of lengths: what is learnt of them is kept by the communicator,
+// not by the schedule.
 //
 // A rank that names an algorithm (Config.Collective) gets that one: direct is not
 // aware then, pap_direct always is.
@@ -21,7 +26,7 @@ import (
 
 // awareForm is what a plan keeps for the aware form of its algorithm.
 type awareForm struct {
-	coll.Uneven
+	*coll.Uneven
 	by    coll.Ranked
 	shape coll.Shape
 	graph *sched.Graph // made when it is wanted for the first time
@@ -36,17 +41,34 @@ const awareFrom = 4 << 10
 // gain nothing.
 func (c *Comm) awareFormOf(p *plan, s *coll.Shape) *awareForm {
 	a := p.by.Algorithm
-	if a.Aware == "" || strings.Contains(c.w.cfg.Collective, a.Kind.String()+"=") {
+	if a.Aware == "" || strings.Contains(c.forced(), a.Kind.String()+"=") {
 		return nil
 	}
-	if bytes, known := s.Message(); !known || bytes < awareFrom || c.size < 3 {
+	bytes, known := s.Message()
+	if !known && a.Kind == coll.Alltoall {
+		bytes = s.LongestSent() // others may find otherwise
+	}
+	if bytes < awareFrom || c.size < 3 {
 		return nil
 	}
 	aware, err := coll.Find(a.Kind, a.Aware)
 	if err != nil {
 		return nil
 	}
-	return &awareForm{by: coll.Ranked{Algorithm: aware, Params: p.by.Params}, shape: *s}
+	f := &awareForm{by: coll.Ranked{Algorithm: aware, Params: p.by.Params}, shape: *s}
+	if f.Uneven = new(coll.Uneven); p.key.irregular {
+		f.Uneven = c.plans.unevenOf(a.Kind)
+	}
+	return f
+}
+
+// unevenOf is what is known of calls of a kind whose lengths differ.
+func (ps *collPlans) unevenOf(kind coll.Kind) *coll.Uneven {
+	u := &ps.uneven[kind]
+	if *u == nil {
+		*u = new(coll.Uneven)
+	}
+	return *u
 }
 
 // adaptive gives what runs a plan that has an aware form. The lock is held.
@@ -55,20 +77,70 @@ func (c *Comm) adaptive(p *plan, k *collCall) (*engine.Collective, error) {
 	aware, measure := f.Next()
 	co := (*engine.Collective)(nil)
 	if aware {
-		if f.graph == nil {
-			g, err := f.by.Algorithm.Graph(&c.plans.build, &f.shape, f.by.Params)
-			if err != nil {
-				return nil, c.refuse(ErrIntern, k.name, "%w", err)
-			}
-			f.graph = g
+		if err := f.build(c, k.name); err != nil {
+			return nil, err
 		}
 		co = c.taken(&f.idle, f.graph, k)
 	} else {
 		co = c.taken(&p.idle, p.graph, k)
 	}
+	f.watch(co, aware, measure)
+	return co, nil
+}
+
+// build makes the graph, once.
+func (f *awareForm) build(c *Comm, name string) error {
+	if f.graph != nil {
+		return nil
+	}
+	g, err := f.by.Algorithm.Graph(&c.plans.build, &f.shape, f.by.Params)
+	if err != nil {
+		return c.refuse(ErrIntern, name, "%w", err)
+	}
+	f.graph = g
+	return nil
+}
+
+// watch lets the meter hear of the next run.
+func (f *awareForm) watch(co *engine.Collective, aware, measure bool) {
 	co.Timed = measure
 	if co.Meter = nil; aware || measure {
 		co.Meter = f
 	}
+}
+
+// prepared is the form for a persistent collective, which learns from its own starts.
+func (f *awareForm) prepared() *awareForm {
+	if f == nil {
+		return nil
+	}
+	return &awareForm{Uneven: new(coll.Uneven), by: f.by, shape: f.shape, graph: f.graph}
+}
+
+// next gives what runs the next start. Its two forms have the same tag, as they send the
+// same messages. The lock is held.
+func (k *preparedColl) next(c *Comm) (*engine.Collective, error) {
+	f := k.form
+	if f == nil {
+		return k.co, nil
+	}
+	aware, measure := f.Next()
+	co := k.co
+	if aware {
+		if k.aware == nil {
+			if err := f.build(c, co.Call); err != nil {
+				return nil, err
+			}
+			k.aware = c.e.NewCollective(f.graph, &c.co, c.collRanks(), nil)
+			k.aware.Call, k.aware.Tag, k.aware.Streams, k.aware.Reducer = co.Call, co.Tag, co.Streams, co.Reducer
+		}
+		co = k.aware
+	}
+	f.watch(co, aware, measure)
 	return co, nil
+}
+
+// active tells whether it was started and has not ended.
+func (k *preparedColl) active() bool {
+	return k.co.Active() || k.aware != nil && k.aware.Active()
 }

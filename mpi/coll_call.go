@@ -107,17 +107,18 @@ func (c *Comm) started(k *collCall, refused error) Request {
 	if refused != nil {
 		return c.refused(refused)
 	}
+	a := c.arriveStarted(k)
 	c.e.Lock()
 	co, err := c.collective(k)
 	if err != nil {
 		c.e.Unlock()
 		return c.refused(c.collFailure(err))
 	}
-	return c.startHeld(co, k)
+	return c.startHeld(co, k, a)
 }
 
 // startHeld gives a collective its number and starts it. It unlocks.
-func (c *Comm) startHeld(co *engine.Collective, k *collCall) Request {
+func (c *Comm) startHeld(co *engine.Collective, k *collCall, a *arrival) Request {
 	n := &c.plans.started
 	number(co, startedTag+*n)
 	if *n++; *n == preparedTag-startedTag {
@@ -125,7 +126,7 @@ func (c *Comm) startHeld(co *engine.Collective, k *collCall) Request {
 	}
 	op := c.e.StartCollective(co, k.in, k.out)
 	c.e.Unlock()
-	return Request{c: c, op: op}
+	return Request{c: c, op: op, more: a.request(nil)}
 }
 
 // prepared makes a persistent collective of a call.
@@ -144,18 +145,21 @@ func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 	co := c.e.NewCollective(plan.graph, &c.co, c.collRanks(), nil)
 	co.Call = k.name
 	number(co, preparedTag+c.plans.prepared)
+	p.coll = &preparedColl{co: co, form: plan.aware.prepared(), in: k.in, out: k.out, recorder: c.recordPrepared(k, c.plans.prepared)}
 	c.plans.prepared++
-	p.coll = &preparedColl{co: co, in: k.in, out: k.out}
 	return p
 }
 
 // preparedColl is what a Persistent keeps of a collective. The Collective is its
 // own, so that starting it needs no look at the plans.
 type preparedColl struct {
-	co      *engine.Collective
-	in, out []byte
-	pack    func()       // before each start, if not nil
-	more    *requestMore // of each request
+	co       *engine.Collective
+	form     *awareForm         // if it has one (coll_aware.go)
+	aware    *engine.Collective // what runs that, once it was wanted
+	in, out  []byte
+	pack     func()       // before each start, if not nil
+	more     *requestMore // of each request
+	recorder *preparedRecorder
 }
 
 // start starts a persistent collective.
@@ -165,16 +169,22 @@ func (p *Persistent) startCollective() Request {
 		return c.refused(err)
 	}
 	c.e.Lock()
-	if k.co.Active() {
+	if k.active() {
 		c.e.Unlock()
 		return c.refused(c.refuse(ErrRequest, p.op, "it was started before and has not ended: wait for that request first"))
 	}
+	co, err := k.next(c)
+	if err != nil {
+		c.e.Unlock()
+		return c.refused(err)
+	}
+	a := k.recorder.start()
 	if k.pack != nil {
 		k.pack()
 	}
-	op := c.e.StartCollective(k.co, k.in, k.out)
+	op := c.e.StartCollective(co, k.in, k.out)
 	c.e.Unlock()
-	return c.landed(Request{c: c, op: op, more: k.more})
+	return c.landed(Request{c: c, op: op, more: a.request(k.more)})
 }
 
 // landed is for requests with something to unpack: one that is over already is
@@ -182,7 +192,7 @@ func (p *Persistent) startCollective() Request {
 func (c *Comm) landed(r Request) Request {
 	if r.more != nil && r.more.landing != nil && !r.op.Active() {
 		r.more.landing.unpack(0)
-		r.more = nil
+		r.more = r.more.record.request(nil)
 	}
 	return r
 }
@@ -218,6 +228,7 @@ func startedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) Req
 	if refused != nil {
 		return c.refused(refused)
 	}
+	a := c.arriveStarted(k)
 	c.e.Lock()
 	co, err := c.collective(k)
 	if err != nil {
@@ -225,7 +236,7 @@ func startedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) Req
 		return c.refused(c.collFailure(err))
 	}
 	setReducer(co, op)
-	return c.startHeld(co, k)
+	return c.startHeld(co, k, a)
 }
 
 // preparedReduction is reduction as a persistent collective.

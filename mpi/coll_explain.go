@@ -20,6 +20,8 @@ type CollectiveExplained struct {
 	// Startup is what a message is thought to cost in seconds, PerByte each of its
 	// bytes, Copy and Reduce a byte that is copied or combined by a rank.
 	Startup, PerByte, Copy, Reduce float64
+	// Nodes is on how many hosts the ranks are.
+	Nodes int
 	// Segment is up to how many bytes blocking calls are made in the shared memory of
 	// the host instead, by no algorithm that sends messages; negative: none is, and
 	// NoSegment says why.
@@ -59,9 +61,12 @@ func ExplainCollective(c *Comm, collective string, bytes, ranks int) (*Collectiv
 		return nil, c.refuse(ErrArg, op, "%w", err)
 	}
 	m := &c.plans.choice.model
-	x := &CollectiveExplained{CollectiveChoice: named(choice.Ranked), Why: choice.Why,
+	x := &CollectiveExplained{CollectiveChoice: named(choice.Ranked), Why: choice.Why, Nodes: 1,
 		Startup: m.Startup, PerByte: m.PerByte, Copy: m.Copy, Reduce: m.Reduce,
 		Segment: wantedLimits(c.forced(), c.e.Crowded())[kind], NoSegment: c.noTeam()}
+	if s.Nodes != nil {
+		x.Nodes = len(s.Nodes.Ranks)
+	}
 	for _, r := range choice.Ranking {
 		if r.Algorithm != choice.Algorithm {
 			x.Others = append(x.Others, named(r))

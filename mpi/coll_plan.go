@@ -54,6 +54,7 @@ type collPlans struct {
 	clock    uint64
 	started  int32 // calls so far, for their tags
 	prepared int32
+	uneven   [coll.Neighbours + 1]*coll.Uneven // how ranks come to calls whose lengths differ
 	choice   chooser
 	build    sched.Builder
 }

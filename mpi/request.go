@@ -24,8 +24,9 @@ type Request struct {
 
 // requestMore is what few requests have.
 type requestMore struct {
-	err     error   // why it could not be started
-	landing landing // where what was received packed goes
+	err     error    // why it could not be started
+	landing landing  // where what was received packed goes
+	record  *arrival // of a collective that is in the profile of arrivals
 }
 
 // refused is the request of a call that could not be made.
@@ -41,6 +42,15 @@ func (r Request) refusal() error {
 	if r.more == nil {
 		return nil
 	}
+	return r.more.err
+}
+
+// over completes a request that has no operation, as it was refused or over at once.
+func (r Request) over() error {
+	if r.more == nil {
+		return nil
+	}
+	r.more.record.leave(r.more.err)
 	return r.more.err
 }
 
@@ -113,7 +123,7 @@ func (r Request) WaitContext(ctx context.Context) (Status, error) { return r.wai
 
 func (r Request) wait(ctx context.Context) (Status, error) {
 	if !r.op.Active() {
-		return noStatus, r.refusal()
+		return noStatus, r.over()
 	}
 	st, err := r.c.e.Wait(ctx, &r.c.pt, "Wait", r.op)
 	return r.result(st, err)
@@ -123,7 +133,7 @@ func (r Request) wait(ctx context.Context) (Status, error) {
 // as by Wait.
 func (r Request) Test() (st Status, done bool, err error) {
 	if !r.op.Active() {
-		return noStatus, true, r.refusal()
+		return noStatus, true, r.over()
 	}
 	est, done, err := r.c.e.Test(r.op)
 	if !done {
@@ -138,6 +148,9 @@ func (r Request) result(st engine.Status, err error) (Status, error) {
 		r.more.landing.unpack(st.Bytes)
 	}
 	if err == nil {
+		if r.more != nil {
+			r.more.record.leave(nil)
+		}
 		return st, nil
 	}
 	return st, r.c.requestFailure(err, "", st.Bytes)
@@ -232,7 +245,7 @@ func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 			continue
 		}
 		if !r.op.Active() {
-			errs = finish(reqs, out, i, noStatus, r.refusal(), errs)
+			errs = finish(reqs, out, i, noStatus, r.over(), errs)
 			i++
 			continue
 		}

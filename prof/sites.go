@@ -107,7 +107,7 @@ func (a *Arrivals) Text() string {
 	}
 	b.line("arrivals: %s on %s over %s", plural(uint64(a.Ranks), "rank"), plural(uint64(a.Hosts), "host"), over)
 	if len(sites) == 0 {
-		b.entry("collectives", "none that more than one rank made and that waited")
+		b.entry("collectives", "none that more than one rank made and that ended")
 		return b.String()
 	}
 	b.entry("collectives", "%s at %s", plural(uint64(calls), "call"), plural(uint64(len(sites)), "call site"))

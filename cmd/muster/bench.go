@@ -197,12 +197,16 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			return err
 		}
 		if len(f.variants) == 1 {
-			kept, err := keepServed(b, f.variants[0], c.Size(), f.params.Sizes)
+			on, err := placeOf(c, b)
+			if err != nil {
+				return err
+			}
+			kept, err := keepServed(b, f.variants[0], on, f.params.Sizes)
 			if err != nil {
 				return err
 			}
 			if left := len(f.params.Sizes) - len(kept); left > 0 && c.Rank() == 0 {
-				fmt.Fprintf(os.Stderr, "bench %s: %s cannot do %d of %d sizes among %d ranks; they are left out\n", b.Name, f.variants[0], left, len(f.params.Sizes), c.Size())
+				fmt.Fprintf(os.Stderr, "bench %s: %s cannot do %d of %d sizes among %v; they are left out\n", b.Name, f.variants[0], left, len(f.params.Sizes), on)
 			}
 			f.params.Sizes = kept
 		}

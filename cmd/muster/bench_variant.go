@@ -65,7 +65,7 @@ const inSegment = "segment"
 // variantServes tells whether an algorithm can do the calls of a benchmark, and if not,
 // why. The library passes over one that cannot and takes another, whose time must not
 // be told under its name.
-func variantServes(b bench.Benchmark, name string, ranks, size int) (ok bool, why string) {
+func variantServes(b bench.Benchmark, name string, on place, size int) (ok bool, why string) {
 	if b.Collective == "" {
 		return true, ""
 	}
@@ -76,6 +76,8 @@ func variantServes(b bench.Benchmark, name string, ranks, size int) (ok bool, wh
 			return false, "calls that do not wait take messages"
 		case b.Irregular:
 			return false, "blocks may have lengths of their own"
+		case on.nodes > 1:
+			return false, "the ranks are on several nodes"
 		}
 		return true, ""
 	}
@@ -87,19 +89,45 @@ func variantServes(b bench.Benchmark, name string, ranks, size int) (ok bool, wh
 	if err != nil {
 		return false, err.Error()
 	}
-	shape := benchmarkShape(b, kind, ranks, size)
+	shape := benchmarkShape(b, kind, on, size)
 	return coll.Applicable(a, &shape)
 }
 
+// place is where a benchmark runs: on so many ranks, which are on so many nodes.
+type place struct{ ranks, nodes int }
+
+// oneNode is ranks that share a node.
+func oneNode(ranks int) place { return place{ranks, 1} }
+
+func (p place) String() string {
+	if p.nodes > 1 {
+		return fmt.Sprintf("%d ranks on %d nodes", p.ranks, p.nodes)
+	}
+	return fmt.Sprintf("%d ranks", p.ranks)
+}
+
+// placeOf is where a benchmark of a collective runs on the ranks of c. No message is sent,
+// so that the benchmark finds the job as it was.
+func placeOf(c *mpi.Comm, b bench.Benchmark) (place, error) {
+	if b.Collective == "" {
+		return oneNode(c.Size()), nil
+	}
+	x, err := mpi.ExplainCollective(c, b.Collective, 0, 0)
+	if err != nil {
+		return place{}, err
+	}
+	return place{c.Size(), x.Nodes}, nil
+}
+
 // keepServed leaves out the sizes that the algorithm cannot do.
-func keepServed(b bench.Benchmark, name string, ranks int, sizes []int) (kept []int, err error) {
+func keepServed(b bench.Benchmark, name string, on place, sizes []int) (kept []int, err error) {
 	tried := sizes
 	if tried == nil {
 		tried = []int{0}
 	}
 	var last string
 	for _, size := range tried {
-		ok, why := variantServes(b, name, ranks, size)
+		ok, why := variantServes(b, name, on, size)
 		if ok {
 			kept = append(kept, size)
 		} else {
@@ -107,7 +135,7 @@ func keepServed(b bench.Benchmark, name string, ranks int, sizes []int) (kept []
 		}
 	}
 	if kept == nil {
-		return nil, fmt.Errorf("bench %s: --algorithm %s cannot do it among %d ranks: %s", b.Name, name, ranks, last)
+		return nil, fmt.Errorf("bench %s: --algorithm %s cannot do it among %v: %s", b.Name, name, on, last)
 	}
 	if sizes == nil {
 		kept = nil
@@ -116,16 +144,22 @@ func keepServed(b bench.Benchmark, name string, ranks int, sizes []int) (kept []
 }
 
 // benchmarkShape is the call that a benchmark makes for a size: of bytes, or of
-// numbers of eight bytes where they are combined.
-func benchmarkShape(b bench.Benchmark, kind coll.Kind, ranks, size int) coll.Shape {
+// numbers of eight bytes where they are combined. Which ranks share a node does not
+// matter to what can be done, so they are spread evenly.
+func benchmarkShape(b bench.Benchmark, kind coll.Kind, on place, size int) coll.Shape {
 	combines := slices.Contains([]coll.Kind{coll.Reduce, coll.Allreduce, coll.ReduceScatter, coll.Scan, coll.Exscan}, kind)
 	if combines {
 		size = max(size/8, 1) * 8
 	}
 	if kind == coll.ReduceScatter {
-		size /= ranks
+		size /= on.ranks
 	}
-	s := shapeOf(kind, 0, ranks, 0, size)
+	s := shapeOf(kind, 0, on.ranks, 0, size)
+	nodeOf := make([]int, on.ranks)
+	for r := range nodeOf {
+		nodeOf[r] = r * on.nodes / on.ranks
+	}
+	s.Nodes = coll.NewTopology(nodeOf, 1)
 	if s.Elem = 1; combines {
 		s.Elem = 8
 	}

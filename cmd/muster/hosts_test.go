@@ -45,6 +45,25 @@ func TestRunOnHosts(t *testing.T) {
 	}
 }
 
+// A benchmark of an algorithm knows that ranks are on several hosts.
+func TestBenchByNodesOnHosts(t *testing.T) {
+	on := []string{"run", "--label=never", "--hosts", "h1:2,h2:1", "--rsh", here, selfPath(t), "bench"}
+	for _, what := range [][]string{{"allgather", "node-bruck"}, {"ialltoall", "node-carriers"}, {"gather", "node-direct"}} {
+		got := muster(t, t.TempDir(), append(on, what[0], "-i", "10", "--sizes", "8", "--json", "--algorithm", what[1])...)
+		if got.status != 0 || !strings.Contains(got.out, `"protocol":"`+what[1]+`"`) {
+			t.Errorf("bench %s by %s on two hosts gave %+v", what[0], what[1], got)
+		}
+	}
+	for algorithm, why := range map[string]string{
+		"segment":            "cannot do it among 3 ranks on 2 nodes: the ranks are on several nodes",
+		"neighbour-exchange": "cannot do it among 3 ranks on 2 nodes: the number of ranks is odd",
+	} {
+		if got := muster(t, t.TempDir(), append(on, "allgather", "-i", "10", "--sizes", "8", "--algorithm", algorithm)...); got.status == 0 || !strings.Contains(got.err, why) {
+			t.Errorf("bench allgather by %s must be refused, since it %s: %+v", algorithm, why, got)
+		}
+	}
+}
+
 func selfPath(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

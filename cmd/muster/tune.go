@@ -216,7 +216,7 @@ func (c candidate) serves(ranks, size int) bool {
 	if err != nil {
 		return false
 	}
-	ok, _ := variantServes(b, c.algorithm.Name, ranks, size)
+	ok, _ := variantServes(b, c.algorithm.Name, oneNode(ranks), size)
 	return ok
 }
 
@@ -288,7 +288,7 @@ func measureSegment(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind) (map[co
 		if err != nil {
 			return nil, err
 		}
-		if ok, _ := variantServes(b, inSegment, f.ranks, 8); ok {
+		if ok, _ := variantServes(b, inSegment, oneNode(f.ranks), 8); ok {
 			able, words = append(able, k), append(words, k.String()+"="+inSegment)
 		}
 	}

@@ -109,26 +109,31 @@ func TestEveryCandidateHasAJob(t *testing.T) {
 
 func TestNoFigureIsToldUnderTheNameOfAnAlgorithmThatDidNotServe(t *testing.T) {
 	for _, c := range []struct {
-		bench, algorithm string
-		ranks, size      int
-		want             bool
+		bench, algorithm   string
+		ranks, nodes, size int
+		want               bool
 	}{
-		{"allreduce", "ring", 4, 8, true},
-		{"allreduce", "segment", 4, 8, true},
-		{"iallreduce", "segment", 4, 8, false},
-		{"reduce-scatter", "segment", 4, 8, false}, // it is the form with counts
-		{"allgatherv", "segment", 4, 8, false},
-		{"allgather", "neighbour-exchange", 4, 8, true},
-		{"allgather", "neighbour-exchange", 5, 8, false},
-		{"barrier", "dissemination", 5, 0, true},
-		{"allgather", "node-bruck", 4, 8, false}, // it needs several nodes
+		{"allreduce", "ring", 4, 1, 8, true},
+		{"allreduce", "segment", 4, 1, 8, true},
+		{"iallreduce", "segment", 4, 1, 8, false},
+		{"reduce-scatter", "segment", 4, 1, 8, false}, // it is the form with counts
+		{"allgatherv", "segment", 4, 1, 8, false},
+		{"allgather", "neighbour-exchange", 4, 1, 8, true},
+		{"allgather", "neighbour-exchange", 5, 1, 8, false},
+		{"barrier", "dissemination", 5, 1, 0, true},
+		{"allgather", "node-bruck", 4, 1, 8, false}, // it needs several nodes
+		{"allgather", "node-bruck", 4, 2, 8, true},
+		{"allgatherv", "node-bruck", 5, 3, 8, true},
+		{"alltoall", "node-carriers", 4, 2, 8, true},
+		{"alltoallv", "node-carriers", 4, 2, 8, false}, // it needs blocks of one length
+		{"allreduce", "segment", 4, 2, 8, false},       // there is none for several nodes
 	} {
 		b, err := bench.Find(c.bench)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ok, why := variantServes(b, c.algorithm, c.ranks, c.size); ok != c.want || ok == (why != "") {
-			t.Errorf("%s by %s among %d ranks, %d bytes: %v, %q; it should be %v, with a reason if not", c.bench, c.algorithm, c.ranks, c.size, ok, why, c.want)
+		if ok, why := variantServes(b, c.algorithm, place{c.ranks, c.nodes}, c.size); ok != c.want || ok == (why != "") {
+			t.Errorf("%s by %s among %d ranks on %d nodes, %d bytes: %v, %q; it should be %v, with a reason if not", c.bench, c.algorithm, c.ranks, c.nodes, c.size, ok, why, c.want)
 		}
 	}
 	// What Needs says of lengths holds for the forms that have them, and what it says
@@ -146,7 +151,7 @@ func TestNoFigureIsToldUnderTheNameOfAnAlgorithmThatDidNotServe(t *testing.T) {
 			case a.Needs.Nodes:
 				want = "all ranks are on one node"
 			}
-			if ok, why := variantServes(b, a.Name, 8, 1<<20); ok != (want == "") || why != want {
+			if ok, why := variantServes(b, a.Name, oneNode(8), 1<<20); ok != (want == "") || why != want {
 				t.Errorf("%s by %s is served: %v, %q; the reason against it should be %q", name, a.Name, ok, why, want)
 			}
 		}

@@ -157,6 +157,17 @@ func (s *Shape) Message() (bytes int, known bool) {
 	return s.Bytes, true
 }
 
+// LongestSent is the longest block that this rank sends to one other in an alltoall. Ranks
+// know it each for itself, so nothing that all must agree on may depend on it.
+func (s *Shape) LongestSent() (longest int) {
+	for r := range s.Size {
+		if r != s.Rank {
+			longest = max(longest, s.sentTo(r).Len)
+		}
+	}
+	return longest
+}
+
 func sum(list []int) (total int) {
 	for _, n := range list {
 		total += n

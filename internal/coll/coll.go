@@ -177,6 +177,9 @@ type Algorithm struct {
 	// have arrived served first, if there is one. Its messages are the same, so each
 	// rank may choose between the two for itself.
 	Aware string
+	// Instead is the algorithm of the same kind, with the same parameters, that a rule
+	// which names this one means for calls that this one cannot do.
+	Instead string
 	// Cost estimates the time of the slowest rank. It must not depend on
 	// Shape.Rank, nor on anything that ranks do not all know: every rank must
 	// choose the same.

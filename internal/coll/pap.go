@@ -16,6 +16,10 @@ import "github.com/muster-mpi/muster/internal/sched"
 // said which sends may go in any order: sched's loose sends. Where there are none,
 // the order of arrival is left to the data: whatever has come is worked on.
 //
+// Both serve blocks of different lengths, but for one: what two ranks of alltoallv send
+// each other is known to them alone, and a master that gathers for its node would have
+// to be told first. There pap_direct stands in for pap_shm_direct (Algorithm.Instead).
+//
 // No model knows who will be late, so the choice by cost leaves these rows out
 // (Algorithm.ByName). But direct alltoall and direct allgather send the same messages
 // between the same ranks as pap_direct, into receives that are posted at once. A
@@ -38,7 +42,7 @@ func papAlgorithms() []Algorithm {
 			Build: papAlltoall,
 		},
 		{
-			Kind: Alltoall, Name: papShmDirect, Ref: "T2 6.4.4", ByName: true,
+			Kind: Alltoall, Name: papShmDirect, Ref: "T2 6.4.4", ByName: true, Instead: papDirect,
 			About:  "Blocks are gathered at node masters, exchanged among those that have arrived, k at a time, and handed on node by node as they come.",
 			Needs:  Needs{Regular: true},
 			Params: []Param{portsParam(4, 1, 2, 8, 16)},

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/muster-mpi/muster/internal/sched"
@@ -26,6 +28,7 @@ func TestArrivalAwareOnNodes(t *testing.T) {
 	total := 0
 	for _, a := range papAlgorithms() {
 		t.Run(fmt.Sprintf("%s/%s", a.Kind, a.Name), func(t *testing.T) {
+			irregular := 0
 			for _, top := range papTopologies() {
 				for _, params := range [][]int{a.Default(), last(a.Params)} {
 					cases(&a, len(top.Node), rng, func(name string, shapes []Shape) {
@@ -39,8 +42,14 @@ func TestArrivalAwareOnNodes(t *testing.T) {
 							t.Fatalf("%v on %v, %s: %.3000v", params, top, name, err)
 						}
 						total++
+						if shapes[0].Recv.Irregular {
+							irregular++
+						}
 					})
 				}
+			}
+			if hasBlocks(a.Kind) && irregular == 0 && a.Instead == "" {
+				t.Error("no case has blocks of different lengths, and nothing else stands in for it there")
 			}
 		})
 	}
@@ -104,4 +113,51 @@ func mixed(a, b *Algorithm, shapes []Shape, rng *rand.Rand) error {
 		}
 	}
 	return nil
+}
+
+// TestInsteadOfMasters: who names pap_shm_direct has alltoallv served in the order of
+// arrival too, by pap_direct with the same ports.
+func TestInsteadOfMasters(t *testing.T) {
+	shm, err := Find(Alltoall, papShmDirect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := &Tuning{Rules: []Rule{{Kind: Alltoall, Algorithm: shm, Params: []int{8}}}}
+	shape := Shape{Kind: Alltoall, Size: 12, Elem: 1, Nodes: Consecutive(2, 4, 4, 4), Recv: Blocks{Each: 8 << 10}, Send: Blocks{Each: 8 << 10}}
+	model := Model{Startup: 1e-6, PerByte: 1e-9, Ports: 2}
+	for _, irregular := range []bool{false, true} {
+		shape.Send.Irregular, shape.Recv.Irregular = irregular, irregular
+		c, err := Choose(&shape, &model, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := papShmDirect
+		if irregular {
+			want = papDirect
+		}
+		if c.Algorithm.Name != want || len(c.Params) != 1 || c.Params[0] != 8 {
+			t.Errorf("irregular %v: %s %v is chosen, want %s with 8 ports", irregular, c.Algorithm.Name, c.Params, want)
+		}
+		if told := strings.Contains(c.Why, "names pap_shm_direct, but the blocks have different lengths"); told != irregular {
+			t.Errorf("irregular %v: it is said %q", irregular, c.Why)
+		}
+	}
+	if table.Rules[0].Algorithm != shm {
+		t.Error("the table was changed")
+	}
+}
+
+// TestStandIns: an algorithm that stands in for another takes its parameters.
+func TestStandIns(t *testing.T) {
+	for _, a := range Algorithms() {
+		if a.Instead == "" {
+			continue
+		}
+		b, err := Find(a.Kind, a.Instead)
+		if err != nil {
+			t.Errorf("%s by %s: %v", a.Kind, a.Name, err)
+		} else if !reflect.DeepEqual(a.Params, b.Params) {
+			t.Errorf("%s by %s has the parameters %v, %s, which stands in for it, %v", a.Kind, a.Name, a.Params, b.Name, b.Params)
+		}
+	}
 }

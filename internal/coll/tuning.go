@@ -10,8 +10,8 @@ import (
 
 // A tuning table says which algorithm to take where, from measurements: it is
 // written by muster tune, and can be written by hand. Rules are tried from the
-// first to the last. A rule whose algorithm cannot do a call is passed over, and
-// the cost model decides if none is left. In JSON:
+// first to the last. A rule whose algorithm cannot do a call, and has none
+// that stands in for it, is passed over, and the cost model decides if none is left. In JSON:
 //
 //	{
 //	  "about": "4 ranks on one node",
@@ -64,11 +64,27 @@ func (t *Tuning) match(s *Shape, passed *string) (*Rule, int) {
 		}
 		if ok, why := Applicable(r.Algorithm, s); !ok {
 			*passed += fmt.Sprintf("; rule %d of the tuning table names %s, but %s", i+1, r.Algorithm.Name, why)
-			continue
+			if r = r.instead(s); r == nil {
+				continue
+			}
 		}
 		return r, i
 	}
 	return nil, 0
+}
+
+// instead is the rule for a call that its algorithm cannot do; nil: there is none.
+func (r *Rule) instead(s *Shape) *Rule {
+	a, err := Find(r.Kind, r.Algorithm.Instead)
+	if err != nil {
+		return nil
+	}
+	if ok, _ := Applicable(a, s); !ok {
+		return nil
+	}
+	other := *r
+	other.Algorithm = a
+	return &other
 }
 
 // where says in words what calls a rule is for.

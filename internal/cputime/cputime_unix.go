@@ -1,12 +1,14 @@
-package mpi_test
+//go:build unix
+
+package cputime
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpuTime is what this process has used.
-func cpuTime() (time.Duration, bool) {
+// Used is what this process has used so far, and whether the system tells.
+func Used() (time.Duration, bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, false

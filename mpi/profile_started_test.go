@@ -1,0 +1,205 @@
+package mpi_test
+
+// Arrivals at collectives that do not wait: they come with the start and leave when the
+// caller sees the end.
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/prof"
+)
+
+// startedCalls are ways to start a collective, and to see that it has ended.
+type startedCalls struct {
+	sum, sums     []float64
+	blocks, other []int32
+	rows          []*mpi.Layout[int32]
+	alltoall      *mpi.Persistent
+	packed        *mpi.Persistent
+	barriers      [2]*mpi.Persistent
+}
+
+func prepareCalls(c *mpi.Comm) (*startedCalls, error) {
+	n := c.Size()
+	s := &startedCalls{sum: make([]float64, 128), sums: make([]float64, 128), blocks: make([]int32, 3*n), other: make([]int32, 3*n)}
+	for r := range n {
+		l, err := mpi.Indexed[int32]([]int{3}, []int{3 * r})
+		if err != nil {
+			return nil, err
+		}
+		s.rows = append(s.rows, l)
+	}
+	s.alltoall = mpi.AlltoallInit(c, s.blocks, s.other)
+	s.packed = mpi.AlltoallwInit(c, s.blocks, s.rows, s.other, s.rows)
+	s.barriers = [2]*mpi.Persistent{mpi.BarrierInit(c), mpi.BarrierInit(c)}
+	return s, nil
+}
+
+// round makes each of the calls once.
+func (s *startedCalls) round(c *mpi.Comm) error {
+	if _, err := mpi.Ialltoall(c, s.blocks, s.other).Wait(); err != nil {
+		return err
+	}
+	sums := mpi.Iallreduce(c, s.sum, s.sums, mpi.Sum[float64]())
+	for {
+		_, done, err := sums.Test()
+		if err != nil {
+			return err
+		}
+		if done {
+			break
+		}
+	}
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := mpi.Ialltoallw(c, s.blocks, s.rows, s.other, s.rows)
+	if _, err := r.WaitContext(gone); err != nil { // it gave up, and was not found over
+		if _, err := r.Wait(); err != nil {
+			return err
+		}
+	}
+	reqs := mpi.StartAll([]*mpi.Persistent{s.alltoall}, nil)
+	if err := mpi.WaitAllInto(reqs, nil); err != nil {
+		return err
+	}
+	reqs = []mpi.Request{{}, s.packed.Start()}
+	if _, _, err := mpi.WaitAny(reqs); err != nil {
+		return err
+	}
+	// Started in another order at every other rank: each is a call of its own.
+	first := c.Rank() % 2
+	reqs = []mpi.Request{s.barriers[first].Start(), s.barriers[1-first].Start()}
+	_, err := mpi.WaitAll(reqs)
+	return err
+}
+
+func TestArrivalsOfCallsThatDoNotWait(t *testing.T) {
+	const ranks, calls, away = 4, 8, 20 * time.Millisecond
+	all := arrivalsOf(t, ranks, func(c *mpi.Comm) error {
+		s, err := prepareCalls(c)
+		if err != nil {
+			return err
+		}
+		for range calls {
+			if err := lateRank(c, away); err != nil {
+				return err
+			}
+			if err := s.round(c); err != nil {
+				return err
+			}
+		}
+		_ = mpi.Ibarrier(c) // nobody sees its end
+		return mpi.Barrier(c)
+	})
+	if all.Lost != 0 {
+		t.Errorf("%d records were lost", all.Lost)
+	}
+	found := map[string]prof.SiteArrivals{}
+	for _, s := range all.Sites() {
+		if old, twice := found[s.Routine]; twice {
+			s.Calls += old.Calls
+		}
+		found[s.Routine] = s
+	}
+	for routine, bytes := range map[string]float64{"Ialltoall": 12, "Iallreduce": 1024, "Ialltoallw": 0, "AlltoallInit": 12, "AlltoallwInit": 0, "BarrierInit": 0} {
+		want := calls
+		if routine == "BarrierInit" {
+			want *= 2
+		}
+		s := found[routine]
+		if s.Calls != want || s.Bytes != bytes || !strings.HasPrefix(s.Site, "mpi/profile_started_test.go:") {
+			t.Errorf("%d calls of %s with %g bytes at %s; want %d, %g, this file", s.Calls, routine, s.Bytes, s.Site, want, bytes)
+		}
+		if s.InCall <= 0 || s.Tail <= 0 {
+			t.Errorf("%+v cannot be", s)
+		}
+	}
+	if _, is := found["Ibarrier"]; is {
+		t.Error("a call whose end nobody has seen is in the profile")
+	}
+	// The first call of a round meets the late rank: the others come at once and see the
+	// end when it has come.
+	first := found["Ialltoall"]
+	if worst := time.Duration(first.Worst); worst < away/2 || worst > time.Minute {
+		t.Errorf("the ranks come to Ialltoall %v apart, want %v", worst, away)
+	}
+	if in := time.Duration(first.InCall); in < away/4 {
+		t.Errorf("a rank is in Ialltoall for %v, though all but one wait %v for the last", in, away)
+	}
+	if !strings.Contains(all.Text(), "Ialltoall") {
+		t.Errorf("the text lacks Ialltoall:\n%s", all.Text())
+	}
+}
+
+// TestStartedAndWaitedAreCountedApart: a program that makes one of each in turns would
+// else have one of them thinned out for good.
+func TestStartedAndWaitedAreCountedApart(t *testing.T) {
+	const calls = 4000
+	all := arrivalsOf(t, 2, func(c *mpi.Comm) error {
+		p := mpi.BarrierInit(c)
+		for range calls {
+			if err := mpi.Barrier(c); err != nil {
+				return err
+			}
+			if _, err := mpi.Ibarrier(c).Wait(); err != nil {
+				return err
+			}
+			if _, err := p.Start().Wait(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	found := map[string]int{}
+	for _, s := range all.Sites() {
+		found[s.Routine] = s.Calls
+	}
+	for _, routine := range []string{"Barrier", "Ibarrier", "BarrierInit"} {
+		if n := found[routine]; n < calls*9/10 || n > calls*11/10 {
+			t.Errorf("%d calls of %s, want about %d: %v", n, routine, calls, found)
+		}
+	}
+	if len(all.Calls) >= 3*calls/2 {
+		t.Errorf("%d of %d calls were recorded", len(all.Calls), 3*calls)
+	}
+}
+
+// TestManyPreparedAreThinnedOut: who prepares a collective for one start, again and again.
+func TestManyPreparedAreThinnedOut(t *testing.T) {
+	const calls = 3000
+	all := arrivalsOf(t, 2, func(c *mpi.Comm) error {
+		for range calls {
+			if _, err := mpi.BarrierInit(c).Start().Wait(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	sites := all.Sites()
+	if len(sites) != 1 || sites[0].Calls < calls*9/10 || sites[0].Calls > calls*11/10 || all.Lost != 0 {
+		t.Errorf("got %+v, %d lost; want one place with about %d calls", sites, all.Lost, calls)
+	}
+	if len(all.Calls) >= calls/2 {
+		t.Errorf("%d of %d calls were recorded", len(all.Calls), calls)
+	}
+}
+
+func TestRecordingAStartedCallAllocatesNothing(t *testing.T) {
+	profiled(t, 2, &mpi.Config{Profile: "arrivals:" + filepath.Join(t.TempDir(), "x.json")}, nil, func(c *mpi.Comm) error {
+		if c.Rank() != 0 {
+			return nil
+		}
+		var failed error
+		// Room comes a thousand records at a time, so that the mean is far below 1.
+		if got := testing.AllocsPerRun(1500, func() { failed = mpi.RecordStarted(c) }); got != 0 || failed != nil {
+			return fmt.Errorf("recording a call allocates %g times, and ends with %v", got, failed)
+		}
+		return nil
+	})
+}
