@@ -17,7 +17,8 @@ package engine
 // A send from the user's buffer ends when the device is done with it, a copied one at
 // once. So who waits for the end pays for the device's receipt too (Attr.EndCost), and
 // gets copies unless there is nothing to wait for. Who goes on gets copies where the
-// receipt is more than a round trip away. Puts and gets wait for the peer in any case.
+// receipt is more than a round trip away. Puts and gets wait for the peer in any case;
+// what they copy through is in stages.go.
 // Decision 033 has the reasons.
 
 import (
@@ -54,8 +55,9 @@ const (
 
 // SourceRow is what is thought of messages of Lo to Hi bytes, in nanoseconds.
 type SourceRow struct {
-	Lo, Hi                 int
-	Register, Copy, Lookup float64
+	Lo, Hi         int
+	Register, Copy float64
+	Lookup         [uses]float64
 	// Uses is the number of uses from which registering pays, for each Use; 0: never.
 	Uses [uses]uint32
 }
@@ -117,7 +119,7 @@ func (s *sources) settle(r *SourceRow, a *rdma.Attr, always bool) {
 		end[UseGoesOn] = a.EndCost // too far away to be hidden by what the caller does meanwhile
 	}
 	for u := range uses {
-		n, pays := regcache.Threshold(rdma.Cost{Fixed: r.Register}, rdma.Cost{Fixed: r.Copy}, r.Lookup+end[u], 0)
+		n, pays := regcache.Threshold(rdma.Cost{Fixed: r.Register}, rdma.Cost{Fixed: r.Copy}, r.Lookup[u]+end[u], 0)
 		if always {
 			n, pays = 1, true
 		}
@@ -199,19 +201,6 @@ func (r registrar) Source(l *p2p.Link, mem []byte, waits bool) (rdma.MR, bool) {
 	}
 	return r.e.lanes[l.Dev].use(mem, what)
 }
-
-// LocalKey gives a registration of mem for an operation that moves data from or to it on a
-// link, if registering it pays: else the caller copies through memory of its own. It is for
-// puts and gets. ReleaseKey takes the registration back. The lock is held.
-func (e *Engine) LocalKey(l *p2p.Link, mem []byte) (mr rdma.MR, direct bool) {
-	if d := e.lanes[l.Dev]; d.sources != nil && len(mem) >= sourceLeast {
-		return d.use(mem, UseOneSided)
-	}
-	return rdma.MR{}, false
-}
-
-// ReleaseKey ends the use of what LocalKey gave. The lock is held.
-func (e *Engine) ReleaseKey(l *p2p.Link, mr rdma.MR) { registrar{e}.Deregister(l, mr) }
 
 // sendShort sends a message that may be sent from where it is. sent says that it is over;
 // else x is the operation, nil if another way must serve.

@@ -6,6 +6,7 @@ package engine
 // longer, never shorter.
 
 import (
+	"errors"
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -24,7 +25,7 @@ func measureSources(dev rdma.Device, regs *regcache.Cache) ([]SourceRow, error) 
 	from, to := make([]byte, 2*most), make([]byte, 2*most)
 	fill(from)
 	fill(to)
-	lookup, err := measureLookup(regs, dev.Attr(), from)
+	lookup, err := measureLookup(dev, regs, from)
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +78,14 @@ func measureRegister(dev rdma.Device, mem []byte) (ns float64, err error) {
 	return ns, err
 }
 
-// measureLookup is what it costs more to send from the user's buffer than to send inline,
-// the copy apart: the count, the cache, and an operation that waits for the end. A machine
-// of its own does it, without a device.
-func measureLookup(regs *regcache.Cache, attr *rdma.Attr, mem []byte) (ns float64, err error) {
+// measureLookup is what it costs more to use the program's buffer than to copy, the copy
+// apart, for each Use: the count, the cache, and for sends an operation that waits for the end,
+// which a put or get has in any case. A machine of its own does it, and posts nothing.
+func measureLookup(dev rdma.Device, regs *regcache.Cache, mem []byte) (ns [uses]float64, err error) {
 	mem = mem[:sourceLeast]
-	probe := &lookupProbe{lane: lane{attr: attr, regs: regs, sources: &sources{}}}
+	attr := dev.Attr()
+	probe := &lookupProbe{lane: lane{dev: dev, attr: attr, regs: regs, sources: &sources{}}}
+	probe.lane.openStages()
 	s := probe.lane.sources
 	s.uses = regcache.NewUses(regcache.UsesConfig{Frequent: func(int) uint32 { return 1 }})
 	m := p2p.New(p2p.Config{Credit: 1 << 40, EagerLimit: 1 << 10}, probe)
@@ -92,7 +95,8 @@ func measureLookup(regs *regcache.Cache, attr *rdma.Attr, mem []byte) (ns float6
 	l := &p2p.Link{Attr: &a}
 	m.SetUp(l)
 	m.SourceFrom(l, 1)
-	turn := func() {
+	m.StageUpTo(l, stageMost)
+	send := func() {
 		for range sourceBatch {
 			wr, x := m.SendShort(l, 0, 0, 0, mem, true)
 			if wr != nil && x != nil {
@@ -101,7 +105,17 @@ func measureLookup(regs *regcache.Cache, attr *rdma.Attr, mem []byte) (ns float6
 			}
 		}
 	}
-	copied := least(turn)
+	move := func() {
+		for range sourceBatch {
+			x := m.New()
+			x.Link, x.Buf = l, mem
+			m.Move(x, rdma.OpWrite, 0, 0)
+			m.Out.WR, m.Out.Link = m.Out.WR[:0], m.Out.Link[:0]
+			m.Completed(x.Handle(), rdma.StatusOK, len(mem))
+			m.Free(x)
+		}
+	}
+	copied, staged := least(send), least(move)
 	for u := range uses {
 		s.limits[u][sourceClass(len(mem))] = 1
 	}
@@ -110,10 +124,12 @@ func measureLookup(regs *regcache.Cache, attr *rdma.Attr, mem []byte) (ns float6
 		err = regs.Put(mr) // it stays registered until Drop
 	}
 	if err != nil {
-		return 0, err
+		return ns, errors.Join(err, probe.lane.stages.close())
 	}
-	direct := least(turn)
-	return max(direct-copied, 0) / sourceBatch, regs.Drop(mem)
+	ns[UseWaits] = max(least(send)-copied, 0) / sourceBatch
+	ns[UseGoesOn] = ns[UseWaits]
+	ns[UseOneSided] = max(least(move)-staged, 0) / sourceBatch
+	return ns, errors.Join(regs.Drop(mem), probe.lane.stages.close())
 }
 
 // lookupProbe is the shell of that machine.
@@ -122,6 +138,12 @@ type lookupProbe struct{ lane lane }
 func (p *lookupProbe) Source(_ *p2p.Link, mem []byte, _ bool) (rdma.MR, bool) {
 	return p.lane.use(mem, UseWaits)
 }
+
+func (p *lookupProbe) Place(_ *p2p.Link, mem []byte) (rdma.MR, bool, *p2p.Stage) {
+	return p.lane.place(mem)
+}
+
+func (p *lookupProbe) Unplace(_ *p2p.Link, via *p2p.Stage) { p.lane.stages.put(via) }
 
 func (p *lookupProbe) Register(_ *p2p.Link, mem []byte, acc rdma.Access) (rdma.MR, error) {
 	return p.lane.regs.Get(mem, acc)
