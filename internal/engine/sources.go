@@ -11,7 +11,8 @@ package engine
 //
 // The number is n > R/(C−V): R registers, C copies, V counts and looks up, all measured
 // when the device is opened (sources_measure.go). The buffer is registered at a quarter of
-// n, in the hope that it will be used as often again. Where C ≤ V, and below 128 bytes,
+// n, in the hope that it will be used as often again. Where C < 2V, or C−V is under
+// a fiftieth of the transfer, and below 128 bytes,
 // nobody asks, and nothing is spent.
 //
 // A send from the user's buffer ends when the device is done with it, a copied one at
@@ -45,9 +46,15 @@ const (
 	sourceLow   = 8   // bits.Len of it
 	sourceHigh  = 17  // bits.Len of the longest: 64 KiB
 	speculative = 4   // a buffer is registered after this part of the uses that would pay
-	sourceHot   = 64
-	leanFrom    = 256 // buffers in the table, for it to tell anything
-	leanEvery   = 8   // of how many messages one is counted then
+	sourceAgain = 2   // and not before it was used again
+	// sourceMargin is how many times what it costs the copy must be worth, and sourceFloor which
+	// part of the transfer the gain must be: less cannot be told from what two worlds that do the
+	// same differ by (decision 033).
+	sourceMargin = 2
+	sourceFloor  = 0.02
+	sourceHot    = 64
+	leanFrom     = 256 // buffers in the table, for it to tell anything
+	leanEvery    = 8   // of how many messages one is counted then
 
 	// FrequentAlways registers at the first use, FrequentNever never.
 	FrequentAlways, FrequentNever = "always", "never"
@@ -118,8 +125,11 @@ func (s *sources) settle(r *SourceRow, a *rdma.Attr, always bool) {
 	if a.EndCost > 2*a.SendCost.Fixed {
 		end[UseGoesOn] = a.EndCost // too far away to be hidden by what the caller does meanwhile
 	}
+	whole := [uses]rdma.Cost{a.SendCost, a.SendCost, a.PutCost}
 	for u := range uses {
-		n, pays := regcache.Threshold(rdma.Cost{Fixed: r.Register}, rdma.Cost{Fixed: r.Copy}, r.Lookup[u]+end[u], 0)
+		overhead := r.Lookup[u] + end[u]
+		n, pays := regcache.Threshold(rdma.Cost{Fixed: r.Register}, rdma.Cost{Fixed: r.Copy}, overhead, 0)
+		pays = pays && r.Copy >= sourceMargin*overhead && r.Copy-overhead >= sourceFloor*whole[u].Of(r.Lo+r.Lo/2)
 		if always {
 			n, pays = 1, true
 		}
@@ -127,7 +137,12 @@ func (s *sources) settle(r *SourceRow, a *rdma.Attr, always bool) {
 			continue
 		}
 		r.Uses[u] = n
-		s.limits[u][class] = max(n/speculative, 1)
+		s.limits[u][class] = n
+		if !always {
+			// One use says nothing about a second: registered at the first, 64 KB that were never
+			// used again took 14 % longer.
+			s.limits[u][class] = max(n/speculative, sourceAgain)
+		}
 		if u != UseOneSided {
 			s.least = min(s.least, r.Lo)
 		}

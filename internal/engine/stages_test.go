@@ -175,6 +175,60 @@ func TestOnlyDevicesThatPinHaveBlocks(t *testing.T) {
 	}
 }
 
+func TestASmallGainDoesNotPay(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		copied float64
+		end    float64
+		want   [uses]uint32
+	}{
+		{"C < V", 40, 0, [uses]uint32{}},
+		{"C < 2V", 110, 0, [uses]uint32{UseOneSided: 45}},
+		{"C ≥ 2V", 120, 0, [uses]uint32{67, 67, 41}},
+		{"a receipt that is far away", 120, 200_000, [uses]uint32{UseOneSided: 41}},
+		{"a receipt that is a round trip away", 120, 1500, [uses]uint32{UseGoesOn: 67, UseOneSided: 41}},
+	} {
+		s := &sources{least: p2p.MaxSize}
+		r := SourceRow{Lo: 4096, Hi: 8191, Register: 4000, Copy: c.copied, Lookup: [uses]float64{60, 60, 21}}
+		s.settle(&r, &rdma.Attr{EndCost: c.end, SendCost: rdma.Cost{Fixed: 1000}, PutCost: rdma.Cost{Fixed: 4000}}, false)
+		if r.Uses != c.want {
+			t.Errorf("%s: registered after %v uses, want %v", c.name, r.Uses, c.want)
+		}
+		if asks := s.least == 4096; asks != (c.want[UseWaits]+c.want[UseGoesOn] > 0) {
+			t.Errorf("%s: sends ask: %v", c.name, asks)
+		}
+	}
+}
+
+func TestAGainThatNobodyCanSeeDoesNotPay(t *testing.T) {
+	for _, c := range []struct {
+		put  float64
+		want uint32
+	}{{5000, 41}, {4949, 41}, {4951, 41}, {5051, 0}} {
+		s := &sources{}
+		r := SourceRow{Lo: 4096, Hi: 8191, Register: 4000, Copy: 121, Lookup: [uses]float64{200, 200, 21}}
+		if s.settle(&r, &rdma.Attr{PutCost: rdma.Cost{Fixed: c.put}}, false); r.Uses != [uses]uint32{UseOneSided: c.want} {
+			t.Errorf("a gain of 100 ns in %v: registered after %v uses, want %d", c.put, r.Uses, c.want)
+		}
+	}
+}
+
+func TestNoBufferIsRegisteredAtItsFirstUse(t *testing.T) {
+	for _, always := range []bool{false, true} {
+		s := &sources{}
+		r := SourceRow{Lo: 64 << 10, Hi: 128<<10 - 1, Register: 5000, Copy: 1000, Lookup: [uses]float64{20, 20, 20}}
+		want := uint32(2)
+		if s.settle(&r, &rdma.Attr{}, always); always {
+			want = 1
+		}
+		for u := range uses {
+			if got := s.limits[u][sourceClass(r.Hi)]; got != want {
+				t.Errorf("always %v: use %d: registered at use %d, want %d", always, u, got, want)
+			}
+		}
+	}
+}
+
 func TestALookAtTheTableIsMeasuredForPutsApart(t *testing.T) {
 	dev := newPinning()
 	d := dev.lane()
