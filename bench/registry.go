@@ -36,6 +36,7 @@ type Benchmark struct {
 	InTurns func(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error
 	// Worlds, if it has any, are those between which InTurns always takes turns.
 	Worlds []World
+	Calls  bool // Params.Calls may choose among ReuseCalls
 }
 
 // World is a name for settings, as in an environment.
@@ -59,6 +60,7 @@ type Params struct {
 	// computation; 0: measured.
 	Communication time.Duration
 	Touch         bool
+	Calls         []string // reuse and spectrum: some of ReuseCalls; nil: the first
 }
 
 // iterations for a size: enough for a steady figure, few enough to be short.

@@ -56,7 +56,7 @@ func (p *Printer) Print(r Result) {
 	if !p.begun {
 		p.begun = true
 		fmt.Fprintf(p.W, "# Muster %s\n", p.B.Title)
-		if r.Protocol != "" {
+		if r.Protocol != "" && p.B.Worlds == nil {
 			what := "Protocol"
 			if p.B.Collective != "" {
 				what = "Algorithm"
@@ -75,6 +75,9 @@ func (p *Printer) Print(r Result) {
 		if r.Unit != p.B.Unit {
 			note += " (" + r.Unit + ")"
 		}
+	}
+	if p.B.Worlds != nil && r.Protocol != "" {
+		note += "  [" + r.Protocol + "]"
 	}
 	if p.B.Sizes != nil {
 		fmt.Fprintf(p.W, "%-10d%20.2f%s\n", r.Size, r.Value, note)

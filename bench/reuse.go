@@ -1,15 +1,17 @@
 package bench
 
-// What it brings to send short messages from buffers that have earned their registration
-// (T1 5.5.1, P1): two worlds of the same ranks take turns, one that copies every message
-// and one that counts uses. Three shares of reuse (T1 3.5): messages from one buffer, each
-// from a buffer of its own, and half of each.
+// What it brings to move short messages, puts and gets from and to buffers that have earned
+// their registration (T1 5.5.1, P1): worlds of the same ranks take turns, one that copies
+// everything, one that counts uses, one that copies once more, and one that always registers. Three shares of reuse (T1 3.5):
+// messages from one buffer, each from a buffer of its own, and half of each.
 //
 // Beside what was measured stands what theory promises: the copy that is saved, less the
-// overhead of the method, by the latency of the world that copies (T1 equation 5.6).
+// overhead of the method, by the latency of the world that copies (T1 equation 5.6, P1
+// equation 6). What the third world differs from the first is noise.
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
@@ -23,6 +25,11 @@ const (
 // frequentWorlds are what is compared: the first copies.
 var frequentWorlds = []World{{"copy", []string{"MUSTER_FREQUENT=never"}}, {"frequent", []string{"MUSTER_FREQUENT=auto"}}}
 
+// reuseWorlds have two more: one that is like the first, and one that registers whatever the rule
+// says, which shows what there is to gain where the rule keeps off.
+var reuseWorlds = append(slices.Clone(frequentWorlds), World{"copy again", frequentWorlds[0].Settings},
+	World{"always", []string{"MUSTER_FREQUENT=always"}})
+
 // pool is buffers of a rank: one that is used again and again, and many that are used once.
 type pool struct {
 	again []byte
@@ -35,14 +42,31 @@ type pool struct {
 // freshBytes bounds the memory for buffers that are used once.
 const freshBytes = 64 << 20
 
-func newPool(size, share, messages int) *pool {
+// arena is memory of one world for buffers that are used once. Each pool cuts it at other
+// addresses: memory that is collected and comes again would count as used before.
+type arena struct {
+	mem []byte
+	cut int
+}
+
+const arenaStep = 64 // a cache line
+
+func (a *arena) next(n int) []byte {
+	a.cut += arenaStep
+	if len(a.mem) < a.cut+n {
+		a.mem = make([]byte, a.cut+n+freshBytes/16)
+		for i := 0; i < len(a.mem); i += 1 << 10 {
+			a.mem[i] = 1 // a page that was never written is not there
+		}
+	}
+	return a.mem[a.cut:][:n]
+}
+
+func newPool(a *arena, size, share, messages int) *pool {
 	p := &pool{size: size, share: share, again: make([]byte, size)}
 	fill(p.again, 1)
 	if share < 100 {
-		p.once = make([]byte, size*messages*(100-share)/100+2*size)
-		for i := 0; i < len(p.once); i += 1 << 10 {
-			p.once[i] = 1 // a page that was never written is not there
-		}
+		p.once = a.next(size*messages*(100-share)/100 + 2*size)
 	}
 	return p
 }
@@ -60,72 +84,49 @@ func (p *pool) next() []byte {
 
 // reuseInTurns measures each share of reuse.
 func reuseInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
-	for _, size := range p.Sizes {
-		var whole [101][]float64 // the latency of each world, by the share
-		for _, share := range []int{0, 50, 100} {
-			_, n := p.iterations(size, 4000, 1000)
-			n = min(n, freshBytes/max(size, 1))
-			pools := make([]*pool, len(worlds))
-			for k := range worlds {
-				pools[k] = newPool(size, share, n+reuseWarmup)
-			}
-			next := func(k, _ int) []byte { return pools[k].next() }
-			if _, err := roundTrips(worlds, size, reuseWarmup, next); err != nil { // links, and the uses that earn a registration
+	arenas := make([]arena, len(worlds))
+	for _, name := range p.calls() {
+		for _, size := range p.Sizes {
+			if err := reuseOf(name, worlds, arenas, p, size, emit); err != nil {
 				return err
 			}
-			times, err := roundTrips(worlds, size, n, next)
-			if err != nil {
-				return err
-			}
-			if whole[share], err = emitGain(worlds, size, fmt.Sprintf("reuse-%d", share), times, share, emit); err != nil {
-				return err
-			}
-		}
-		for k := range worlds {
-			ratio := whole[0][k] / whole[100][k]
-			emit(k, Result{Size: size, Metric: "none/full", Unit: "x", Value: ratio, Min: ratio, P50: ratio, P99: ratio})
 		}
 	}
 	return nil
 }
 
-// trips are the times of messages in one world, in µs.
-type trips struct {
-	half []float64 // of round trips
-	call []float64 // of the call that sends
-}
-
-// roundTrips takes turns between the worlds with every message, so that what else goes on
-// in the machine meets all alike. next is the buffer of message i in world k.
-func roundTrips(worlds []*mpi.Comm, size, n int, next func(k, i int) []byte) ([]trips, error) {
-	recv := make([]byte, size)
-	times := make([]trips, len(worlds))
-	for i := range n {
-		for turn := range worlds {
-			k := (turn + i) % len(worlds) // neither is always first
-			c, buf := worlds[k], next(k, i)
-			if c.Rank() == 1 {
-				if _, err := mpi.Recv(c, recv, 0, reuseTag); err != nil {
-					return nil, err
-				}
-				if err := mpi.Send(c, buf, 0, reuseTag); err != nil {
-					return nil, err
-				}
-				continue
-			}
-			start := time.Now()
-			if err := mpi.Send(c, buf, 1, reuseTag); err != nil {
-				return nil, err
-			}
-			sent := time.Since(start)
-			if _, err := mpi.Recv(c, recv, 1, reuseTag); err != nil {
-				return nil, err
-			}
-			t := &times[k]
-			t.half, t.call = append(t.half, micros(time.Since(start))/2), append(t.call, micros(sent))
+func reuseOf(name string, worlds []*mpi.Comm, arenas []arena, p *Params, size int, emit func(int, Result)) error {
+	call, err := newReuseCall(name, worlds, size)
+	if err != nil {
+		return err
+	}
+	var whole [101][]float64 // the latency of each world, by the share
+	for _, share := range []int{0, 50, 100} {
+		_, n := p.iterations(size, 4000, 1000)
+		if share < 100 {
+			n = min(n, freshBytes/max(size, 1))
+		}
+		pools := make([]*pool, len(worlds))
+		for k := range worlds {
+			pools[k] = newPool(&arenas[k], size, share, n+reuseWarmup)
+		}
+		next := func(k, _ int) []byte { return pools[k].next() }
+		if _, err := call.run(reuseWarmup, next); err != nil { // links, and the uses that earn a registration
+			return err
+		}
+		times, err := call.run(n, next)
+		if err != nil {
+			return err
+		}
+		if whole[share], err = call.emitGain(fmt.Sprintf("reuse-%d", share), times, share, emit); err != nil {
+			return err
 		}
 	}
-	return times, nil
+	for k := range worlds {
+		ratio := whole[0][k] / whole[100][k]
+		emit(k, Result{Size: size, Metric: call.metric + "none/full", Unit: "x", Value: ratio, Min: ratio, P50: ratio, P99: ratio})
+	}
+	return call.close()
 }
 
 // typical is the mean without what others on the machine did: what is far beyond the median
@@ -142,34 +143,73 @@ func typical(times []float64) float64 {
 	return sum / float64(len(times))
 }
 
-// emitGain tells latency and length of the call in each world, what the second gained, and
-// what theory promises for that share of messages from frequently-used buffers. The call is
-// longer where it waits for the device to be done with the buffer; the message is on its
-// way by then.
-func emitGain(worlds []*mpi.Comm, size int, metric string, times []trips, share int, emit func(int, Result)) (latency []float64, err error) {
-	told := func(k int, what, unit string, v float64) {
-		emit(k, Result{Size: size, Metric: metric + what, Unit: unit, Value: v, Min: v, P50: v, P99: v})
+// gainRounds is the number of parts of a run whose gains are told apart: the machine is not
+// the same for as long as a run takes.
+const gainRounds = 40
+
+// gains are those of one world over another, in percent, round by round.
+func gains(from, to []float64) []float64 {
+	rounds := min(gainRounds, len(from))
+	var out []float64
+	for r := range rounds {
+		lo, hi := r*len(from)/rounds, (r+1)*len(from)/rounds
+		out = append(out, (1-typical(to[lo:hi])/typical(from[lo:hi]))*100)
 	}
-	for k := range worlds {
+	return out
+}
+
+// emitGain tells latency and length of the call in each world, what each gained over the
+// first, and what theory promises for that share of messages from frequently-used buffers; of the
+// world that counts also from how many uses on it registers. What the world that copies once
+// more gains is noise. The call is longer where it waits for the device to be done with the buffer;
+// the message is on its way by then.
+func (r *reuseCall) emitGain(metric string, times []trips, share int, emit func(int, Result)) (latency []float64, err error) {
+	metric = r.metric + metric
+	told := func(k int, what, unit string, v float64) {
+		emit(k, Result{Size: r.size, Metric: metric + what, Unit: unit, Value: v, Min: v, P50: v, P99: v})
+	}
+	for k := range r.worlds {
 		latency = append(latency, typical(times[k].half))
 		told(k, "", "us", latency[k])
 		told(k, "-call", "us", typical(times[k].call))
 	}
-	c := worlds[1]
-	rows, _, err := mpi.FrequentUse(c, 1-c.Rank())
-	if err != nil {
-		return nil, err
+	saved, uses, err := r.saved()
+	if err != nil || len(times[0].half) == 0 {
+		return latency, err
 	}
-	saved := 0.0 // where the rule keeps off
-	for _, r := range rows {
-		if size >= r.Lo && size <= r.Hi && r.Send > 0 {
-			// The row is for the middle of its lengths.
-			saved = r.Copy*float64(size)/(1.5*float64(r.Lo)) - r.Lookup
+	theory := saved / 1e3 / latency[0] * float64(share)
+	told(1, "-uses", "uses", float64(uses))
+	told(1, "-theory", "%", theory)
+	for k := 1; k < len(r.worlds); k++ {
+		gain := middle(Result{Size: r.size, Metric: metric + "-gain", Unit: "%"}, gains(times[0].half, times[k].half))
+		emit(k, gain)
+		if theory > 0 && (k == 1 && uses > 0 || k == 3) {
+			told(k, "-reached", "% of theory", gain.Value/theory*100)
 		}
 	}
-	told(1, "-gain", "%", (1-latency[1]/latency[0])*100)
-	told(1, "-theory", "%", saved/1e3/latency[0]*float64(share))
 	return latency, nil
+}
+
+// saved is the copy that a registered buffer saves, less what it costs to know that it is
+// one, in nanoseconds (the numerator of P1's equation 6), and the number of uses from which the rule
+// registers; 0: it keeps off.
+func (r *reuseCall) saved() (ns float64, uses uint32, err error) {
+	c := r.worlds[1]
+	rows, _, err := mpi.FrequentUse(c, 1-c.Rank())
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, row := range rows {
+		lookup := row.Lookup
+		if uses = row.Send; r.wins != nil {
+			uses, lookup = row.OneSided, row.LookupOneSided
+		}
+		if r.size >= row.Lo && r.size <= row.Hi {
+			// The row is for the middle of its lengths.
+			return row.Copy*float64(r.size)/(1.5*float64(row.Lo)) - lookup, uses, nil
+		}
+	}
+	return 0, 0, nil
 }
 
 // copyTime is what a copy of so many bytes costs, in nanoseconds.

@@ -18,16 +18,9 @@ func spectrumInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) erro
 	if buffers == 0 {
 		buffers = spectrumBuffers
 	}
-	for _, size := range p.Sizes {
-		for _, layout := range []struct {
-			name   string
-			stride int
-		}{{"packed", size}, {"paged", (size + pageSize - 1) / pageSize * pageSize}} {
-			times, err := spectrumTimes(worlds, size, layout.stride, buffers)
-			if err != nil {
-				return err
-			}
-			if _, err := emitGain(worlds, size, layout.name, times, 100, emit); err != nil {
+	for _, name := range p.calls() {
+		for _, size := range p.Sizes {
+			if err := spectrumOf(name, worlds, size, buffers, emit); err != nil {
 				return err
 			}
 		}
@@ -35,10 +28,30 @@ func spectrumInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) erro
 	return nil
 }
 
-// spectrumTimes sends all messages of the spectrum.
-func spectrumTimes(worlds []*mpi.Comm, size, stride, buffers int) ([]trips, error) {
-	mems := make([][]byte, len(worlds))
-	for k := range worlds {
+func spectrumOf(name string, worlds []*mpi.Comm, size, buffers int, emit func(int, Result)) error {
+	call, err := newReuseCall(name, worlds, size)
+	if err != nil {
+		return err
+	}
+	for _, layout := range []struct {
+		name   string
+		stride int
+	}{{"packed", size}, {"paged", (size + pageSize - 1) / pageSize * pageSize}} {
+		times, err := call.spectrum(layout.stride, buffers)
+		if err != nil {
+			return err
+		}
+		if _, err := call.emitGain(layout.name, times, 100, emit); err != nil {
+			return err
+		}
+	}
+	return call.close()
+}
+
+// spectrum makes all calls of the spectrum.
+func (r *reuseCall) spectrum(stride, buffers int) ([]trips, error) {
+	mems := make([][]byte, len(r.worlds))
+	for k := range r.worlds {
 		mems[k] = make([]byte, stride*buffers+pageSize)
 		fill(mems[k], 1)
 		skip := -int(rdma.MemOf(mems[k]).Addr()) & (pageSize - 1)
@@ -50,9 +63,9 @@ func spectrumTimes(worlds []*mpi.Comm, size, stride, buffers int) ([]trips, erro
 			order = append(order, b)
 		}
 	}
-	links := make([]byte, size)
-	if _, err := roundTrips(worlds, size, 10, func(int, int) []byte { return links }); err != nil {
+	links := make([]byte, r.size)
+	if _, err := r.run(10, func(int, int) []byte { return links }); err != nil {
 		return nil, err
 	}
-	return roundTrips(worlds, size, len(order), func(k, i int) []byte { return mems[k][order[i]*stride:][:size] })
+	return r.run(len(order), func(k, i int) []byte { return mems[k][order[i]*stride:][:r.size] })
 }

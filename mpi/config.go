@@ -94,7 +94,7 @@ type Config struct {
 	// network adapter after use, in case they are used again. Default
 	// 268435456; negative: none.
 	RegisterCache int64 `env:"MUSTER_REGISTER_CACHE"`
-	// Frequent says whether short messages are sent from the program's own buffer where a
+	// Frequent says whether short messages, puts and gets use the program's own buffer where a
 	// network adapter wants that registered: "auto" (once a buffer is used so often that
 	// registering it saves more copying than it costs), "always" (from the first use, for
 	// measuring) or "never" (always copied). Default auto. It has no effect on devices that

@@ -13,6 +13,8 @@ type Frequently struct {
 	Register float64 // to register the buffer, and to end that
 	Copy     float64 // to copy it
 	Lookup   float64 // to count the use, to find the registration, and to wait for the end
+	// LookupOneSided is the same for a put or get, which waits for its end in any case.
+	LookupOneSided float64
 	// The number of uses from which it pays, 0 for never: of a blocking send, of a
 	// non-blocking one, and of a put or get. A buffer is registered at a quarter of it.
 	Send, Isend, OneSided uint32
@@ -37,7 +39,7 @@ func FrequentUse(c *Comm, rank int) ([]Frequently, FrequentBuffers, error) {
 	rows, s := c.e.Sources(c.world(rank))
 	var out []Frequently
 	for _, r := range rows {
-		out = append(out, Frequently{Lo: r.Lo, Hi: r.Hi, Register: r.Register, Copy: r.Copy, Lookup: r.Lookup,
+		out = append(out, Frequently{Lo: r.Lo, Hi: r.Hi, Register: r.Register, Copy: r.Copy, Lookup: r.Lookup[engine.UseWaits], LookupOneSided: r.Lookup[engine.UseOneSided],
 			Send: r.Uses[engine.UseWaits], Isend: r.Uses[engine.UseGoesOn], OneSided: r.Uses[engine.UseOneSided]})
 	}
 	return out, FrequentBuffers{Direct: s.Direct, Copied: s.Copied, Refused: s.Refused, Known: s.Table.Buffers, Frequent: s.Table.Frequent}, nil

@@ -103,6 +103,9 @@ func newBenchmark(b bench.Benchmark) *cobra.Command {
 	if b.Devices {
 		fl.StringSliceVar(&f.variants, "device", nil, "what carries messages: "+deviceNames()+"; several are run in turns and compared with the first (default: as configured)")
 	}
+	if b.Calls {
+		fl.StringSliceVar(&f.params.Calls, "op", nil, "what is measured: "+strings.Join(bench.ReuseCalls, ", ")+" (default "+bench.ReuseCalls[0]+")")
+	}
 	if b.Protocols || b.Collective != "" || b.Devices {
 		fl.IntVar(&f.rounds, "rounds", 5, "how often each of several is run")
 		fl.StringVar(&f.plot, "plot", "", "draw the result into this file, as SVG")
@@ -169,6 +172,9 @@ func (f *benchFlags) check(b bench.Benchmark) error {
 	}
 	if f.params.Communication < 0 {
 		return fmt.Errorf("--communication %v: give a time such as 30us", f.params.Communication)
+	}
+	if err := bench.CheckCalls(f.params.Calls); err != nil {
+		return fmt.Errorf("--op %w", err)
 	}
 	_, err := parseSizes(f.sizes)
 	return err

@@ -15,7 +15,9 @@ func TestBenchmarksOfRegistrationTellBothWorlds(t *testing.T) {
 		want []string
 	}{
 		{[]string{"bench", "reuse", "-m", "8K", "-i", "30"}, []string{"reuse-0-gain", "reuse-50", "reuse-100-theory", "none/full"}},
+		{[]string{"bench", "reuse", "-m", "64K", "-i", "30", "--op", "put,get", "--device", "rd-strict"}, []string{"put-reuse-0-gain", "get-reuse-100-theory", "[copy again]", "[always]", "get-none/full"}},
 		{[]string{"bench", "spectrum", "-m", "8K", "-i", "8"}, []string{"packed-gain", "paged-theory"}},
+		{[]string{"bench", "spectrum", "-m", "8K", "-i", "8", "--op", "get"}, []string{"get-packed-gain", "get-paged-uses"}},
 		{[]string{"bench", "reg", "--device", "rd-strict", "-m", "4K", "-i", "20"}, []string{"deregister", "copy"}},
 		{[]string{"bench", "use-table", "-m", "1000", "-i", "2"}, []string{"Table of Buffer Uses"}},
 	} {
@@ -25,5 +27,12 @@ func TestBenchmarksOfRegistrationTellBothWorlds(t *testing.T) {
 				t.Errorf("muster %s prints no %s: %+v", strings.Join(x.args, " "), w, got)
 			}
 		}
+	}
+}
+
+func TestBenchmarksOfRegistrationKnowTheirCalls(t *testing.T) {
+	got := muster(t, t.TempDir(), "bench", "reuse", "--op", "puts")
+	if got.status == 0 || !strings.Contains(got.err, "puts is not among eager, put, get") {
+		t.Errorf("--op puts: %+v", got)
 	}
 }

@@ -24,10 +24,10 @@ func explainFrequent(c *mpi.Comm, peer int) error {
 		fmt.Printf("Buffers: none is registered for short messages: %s.\n", why)
 		return nil
 	}
-	fmt.Println("Buffers of short messages are copied, or registered if they are used so many times (measured on this device):")
-	fmt.Printf("%12s %12s  %11s %8s %8s  %8s %8s %10s\n", "from bytes", "to", "register ns", "copy", "look up", "Send", "Isend", "put, get")
+	fmt.Println("Buffers of short messages, puts and gets are copied, or registered if they are used so many times (measured on this device):")
+	fmt.Printf("%12s %12s  %11s %8s %8s %10s  %8s %8s %10s\n", "from bytes", "to", "register ns", "copy", "look up", "(put, get)", "Send", "Isend", "put, get")
 	for _, r := range rows {
-		fmt.Printf("%12d %12d  %11.0f %8.0f %8.0f  %8s %8s %10s\n", r.Lo, r.Hi, r.Register, r.Copy, r.Lookup,
+		fmt.Printf("%12d %12d  %11.0f %8.0f %8.0f %10.0f  %8s %8s %10s\n", r.Lo, r.Hi, r.Register, r.Copy, r.Lookup, r.LookupOneSided,
 			timesOrNever(r.Send), timesOrNever(r.Isend), timesOrNever(r.OneSided))
 	}
 	fmt.Println("They are registered at a quarter of that. A send from the buffer ends when the device is done with it.")

@@ -146,6 +146,9 @@ func (d *lane) count(c *prof.Counters) {
 		c.Add(prof.RegistrationsMissed, s.Misses)
 		c.Add(prof.RegistrationsEvicted, s.Evicted+s.Aged+s.Retired)
 	}
+	if d.stages != nil {
+		c.Add(prof.Name(rdma.MemorySend), uint64(d.stages.bytes()))
+	}
 	if d.sources != nil {
 		s, t := d.sources.stats, d.sources.uses.Stats()
 		c.Add(prof.BuffersDirect, s.Direct)

@@ -48,6 +48,7 @@ type lane struct {
 	// regs keeps memory registered where that is dear; nil: each use registers.
 	regs    *regcache.Cache
 	sources *sources // buffers that short messages may be sent from; nil: all are copied
+	stages  *stages  // what short puts and gets are copied through; nil: they are not
 
 	// For lanes other than home:
 	silence  uint32       // polls since the last traffic on it
@@ -79,6 +80,7 @@ func (e *Engine) openLanes() error {
 		if err := e.openSources(d); err != nil {
 			return err
 		}
+		d.openStages()
 		if armed, ok := d.cq.(rdma.ArmedCQ); ok && i > 0 && !d.alone {
 			d.armed, d.kick = armed, make(chan struct{}, 1)
 			d.watchers.Go(func() { d.keepWatch(e.home.cq) })
@@ -216,6 +218,9 @@ func (e *Engine) closeLanes() error {
 		d.srq.Close()
 		err = errors.Join(err, d.closeBuffers())
 		d.cq.Close()
+		if d.stages != nil {
+			err = errors.Join(err, d.stages.close())
+		}
 		if d.regs != nil {
 			err = errors.Join(err, d.regs.Close())
 		}

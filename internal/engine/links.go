@@ -79,6 +79,9 @@ func (e *Engine) newLink(d *lane, rank int) *p2p.Link {
 	if d.sources != nil && d.sources.least < p2p.MaxSize {
 		e.m.SourceFrom(l, d.sources.least)
 	}
+	if d.stages != nil {
+		e.m.StageUpTo(l, stageMost)
+	}
 	if e.failed != nil {
 		e.m.FailLink(l, e.failed)
 	}

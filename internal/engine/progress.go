@@ -187,11 +187,13 @@ func (e *Engine) flush() {
 // link, in order, heads included.
 func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 	if l.Err != nil {
+		e.m.Dropped(wrs)
 		return
 	}
 	if !l.Open {
 		if err := e.open(l); err != nil {
 			e.m.FailLink(l, err)
+			e.m.Dropped(wrs)
 			return
 		}
 		for i := range wrs {
@@ -200,10 +202,11 @@ func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 	}
 	if len(l.Wait) == 0 {
 		n := e.offer(l, wrs)
-		if n == len(wrs) || l.Err != nil {
+		wrs = wrs[n:]
+		if len(wrs) == 0 || l.Err != nil {
+			e.m.Dropped(wrs)
 			return
 		}
-		wrs = wrs[n:]
 		e.blocked = append(e.blocked, l)
 	}
 	l.Wait = append(l.Wait, wrs...)
@@ -243,6 +246,7 @@ func (e *Engine) retry() int {
 		}
 		moved += n
 		if l.Err != nil {
+			e.m.Dropped(l.Wait[n:])
 			l.Wait = nil
 			continue
 		}

@@ -11,13 +11,15 @@ package engine
 //
 // The number is n > R/(C−V): R registers, C copies, V counts and looks up, all measured
 // when the device is opened (sources_measure.go). The buffer is registered at a quarter of
-// n, in the hope that it will be used as often again. Where C ≤ V, and below 128 bytes,
+// n, in the hope that it will be used as often again. Where C < 2V, or C−V is under
+// a fiftieth of the transfer, and below 128 bytes,
 // nobody asks, and nothing is spent.
 //
 // A send from the user's buffer ends when the device is done with it, a copied one at
 // once. So who waits for the end pays for the device's receipt too (Attr.EndCost), and
 // gets copies unless there is nothing to wait for. Who goes on gets copies where the
-// receipt is more than a round trip away. Puts and gets wait for the peer in any case.
+// receipt is more than a round trip away. Puts and gets wait for the peer in any case;
+// what they copy through is in stages.go.
 // Decision 033 has the reasons.
 
 import (
@@ -44,9 +46,15 @@ const (
 	sourceLow   = 8   // bits.Len of it
 	sourceHigh  = 17  // bits.Len of the longest: 64 KiB
 	speculative = 4   // a buffer is registered after this part of the uses that would pay
-	sourceHot   = 64
-	leanFrom    = 256 // buffers in the table, for it to tell anything
-	leanEvery   = 8   // of how many messages one is counted then
+	sourceAgain = 2   // and not before it was used again
+	// sourceMargin is how many times what it costs the copy must be worth, and sourceFloor which
+	// part of the transfer the gain must be: less cannot be told from what two worlds that do the
+	// same differ by (decision 033).
+	sourceMargin = 2
+	sourceFloor  = 0.02
+	sourceHot    = 64
+	leanFrom     = 256 // buffers in the table, for it to tell anything
+	leanEvery    = 8   // of how many messages one is counted then
 
 	// FrequentAlways registers at the first use, FrequentNever never.
 	FrequentAlways, FrequentNever = "always", "never"
@@ -54,8 +62,9 @@ const (
 
 // SourceRow is what is thought of messages of Lo to Hi bytes, in nanoseconds.
 type SourceRow struct {
-	Lo, Hi                 int
-	Register, Copy, Lookup float64
+	Lo, Hi         int
+	Register, Copy float64
+	Lookup         [uses]float64
 	// Uses is the number of uses from which registering pays, for each Use; 0: never.
 	Uses [uses]uint32
 }
@@ -116,8 +125,11 @@ func (s *sources) settle(r *SourceRow, a *rdma.Attr, always bool) {
 	if a.EndCost > 2*a.SendCost.Fixed {
 		end[UseGoesOn] = a.EndCost // too far away to be hidden by what the caller does meanwhile
 	}
+	whole := [uses]rdma.Cost{a.SendCost, a.SendCost, a.PutCost}
 	for u := range uses {
-		n, pays := regcache.Threshold(rdma.Cost{Fixed: r.Register}, rdma.Cost{Fixed: r.Copy}, r.Lookup+end[u], 0)
+		overhead := r.Lookup[u] + end[u]
+		n, pays := regcache.Threshold(rdma.Cost{Fixed: r.Register}, rdma.Cost{Fixed: r.Copy}, overhead, 0)
+		pays = pays && r.Copy >= sourceMargin*overhead && r.Copy-overhead >= sourceFloor*whole[u].Of(r.Lo+r.Lo/2)
 		if always {
 			n, pays = 1, true
 		}
@@ -125,7 +137,12 @@ func (s *sources) settle(r *SourceRow, a *rdma.Attr, always bool) {
 			continue
 		}
 		r.Uses[u] = n
-		s.limits[u][class] = max(n/speculative, 1)
+		s.limits[u][class] = n
+		if !always {
+			// One use says nothing about a second: registered at the first, 64 KB that were never
+			// used again took 14 % longer.
+			s.limits[u][class] = max(n/speculative, sourceAgain)
+		}
 		if u != UseOneSided {
 			s.least = min(s.least, r.Lo)
 		}
@@ -199,19 +216,6 @@ func (r registrar) Source(l *p2p.Link, mem []byte, waits bool) (rdma.MR, bool) {
 	}
 	return r.e.lanes[l.Dev].use(mem, what)
 }
-
-// LocalKey gives a registration of mem for an operation that moves data from or to it on a
-// link, if registering it pays: else the caller copies through memory of its own. It is for
-// puts and gets. ReleaseKey takes the registration back. The lock is held.
-func (e *Engine) LocalKey(l *p2p.Link, mem []byte) (mr rdma.MR, direct bool) {
-	if d := e.lanes[l.Dev]; d.sources != nil && len(mem) >= sourceLeast {
-		return d.use(mem, UseOneSided)
-	}
-	return rdma.MR{}, false
-}
-
-// ReleaseKey ends the use of what LocalKey gave. The lock is held.
-func (e *Engine) ReleaseKey(l *p2p.Link, mr rdma.MR) { registrar{e}.Deregister(l, mr) }
 
 // sendShort sends a message that may be sent from where it is. sent says that it is over;
 // else x is the operation, nil if another way must serve.

@@ -19,11 +19,14 @@
 //	machine.go    the calls
 //	protocol.go   which protocol for which size: costs, envelope, lookup
 //	eager.go      data travels with the envelope
+//	eager_ring.go the same by RDMA Write into a ring that the receiver polls
 //	rndv_get.go   RTS; the receiver reads the data; FIN
 //	rndv_put.go   RTS, CTS; the sender writes the data; FIN
 //	rndv_coop.go  RTS; both sides copy pieces of the data
 //	rndv_spec.go  RTR from a receiver that is early; the sender writes; FIN
 //	move.go       memory that is moved for a window
+//	source.go     eager messages that are sent from the user's buffer
+//	stage.go      memory that puts and gets are copied through
 //	news.go       what messages tell of who is there, for collectives
 //	habit.go      whether a receiver's RTRs are worth sending
 //	revoke.go     receives that are taken back, with or without an RTR
@@ -34,7 +37,4 @@
 //	xfer.go       the state of one operation; pools and handles
 //	link.go       the state kept for one peer
 //	failure.go    operations that end badly
-//
-// One protocol is still to come, as one file: eager messages by RDMA Write into a
-// ring that the receiver polls.
 package p2p

@@ -26,6 +26,7 @@ type Link struct {
 	copyMin  int      // messages of one packet from this length on are sent from where they are
 	// sourceMin is the length from which Sources is asked (source.go), MaxSize for never.
 	sourceMin int
+	stageMax  int // the length up to which it is asked for puts and gets (stage.go), 0 for never
 
 	// Credit bounds what a receiver must hold for messages it has not asked
 	// for. It is counted in bytes of eager data that the peer has not yet

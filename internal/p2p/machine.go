@@ -85,6 +85,7 @@ type Machine struct {
 	crc    *crc32.Table // of ring slots, made with the first
 
 	sources Sources // nil: no link asks
+	orphans []orphan
 	short   [1]rdma.SendWR
 	one     [1]rdma.SendWR
 	known   []knownChoice
@@ -238,6 +239,8 @@ func (m *Machine) Unexpected() int { return m.match.waiting }
 func (m *Machine) Completed(id uint64, status rdma.Status, n int) {
 	if x := m.find(id); x != nil && x.stage != stageDone {
 		m.advance(x, Event{Kind: EvDone, Status: status, Len: n})
+	} else if len(m.orphans) > 0 {
+		m.adoptOrphan(id)
 	}
 }
 

@@ -7,6 +7,8 @@ package p2p
 //	origin                target
 //	Move    ═════════════▶ RDMA Write, or ◀══ RDMA Read
 //	done: the bytes are where they should be
+//
+// Where the device takes them from here, or lays them, is in stage.go.
 
 import "github.com/muster-mpi/muster/rdma"
 
@@ -28,20 +30,24 @@ func (m *Machine) Move(x *Xfer, op rdma.Op, remote, key uint64) {
 		m.fail(x, l.Err)
 		return
 	}
-	if l.Attr.LocalKeys && !m.register(x, x.Buf, 0, false) {
+	body := m.place(x)
+	if body == nil {
 		return
 	}
 	x.stage = stageMove
 	l.Stats.ByProtocol[protoMove]++
 	m.sizes.add(protoMove, len(x.Buf))
-	m.moveWith(rdma.Prompt, x, op, x.Buf, remote, key)
+	m.moveWith(rdma.Prompt, x, op, body, remote, key)
 }
 
 func (windowMove) Step(m *Machine, x *Xfer, ev Event) bool {
 	if ev.Kind != EvDone || x.stage != stageMove {
 		return false
 	}
-	m.release(x)
+	if via := x.via; via != nil && !x.Send && ev.Status == rdma.StatusOK {
+		copy(x.Buf, via.Mem)
+	}
+	m.unplace(x)
 	if ev.Status != rdma.StatusOK {
 		m.failed(x, ev.Status)
 		return true
@@ -51,4 +57,9 @@ func (windowMove) Step(m *Machine, x *Xfer, ev Event) bool {
 	return true
 }
 
-func (windowMove) Abort(m *Machine, x *Xfer) { m.release(x) }
+func (windowMove) Abort(m *Machine, x *Xfer) {
+	if x.via != nil {
+		m.orphanage(x)
+	}
+	m.release(x)
+}

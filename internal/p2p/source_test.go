@@ -12,11 +12,25 @@ type testSources struct {
 	from     bool
 	asked    []bool // waits
 	released int
+	stage    *Stage // what puts and gets are copied through, if they may not be used where they are; nil: none is left
+	placed   int
+	unplaced int
 }
 
 func (s *testSources) Source(_ *Link, mem []byte, waits bool) (rdma.MR, bool) {
 	s.asked = append(s.asked, waits)
 	return rdma.MR{LKey: 77, Len: uint64(len(mem))}, s.from
+}
+
+func (s *testSources) Place(_ *Link, mem []byte) (rdma.MR, bool, *Stage) {
+	s.placed++
+	return rdma.MR{LKey: 77, Len: uint64(len(mem))}, s.from, s.stage
+}
+
+func (s *testSources) Unplace(_ *Link, via *Stage) {
+	if via == s.stage {
+		s.unplaced++
+	}
 }
 
 func (s *testSources) Register(*Link, []byte, rdma.Access) (rdma.MR, error) { return rdma.MR{}, nil }

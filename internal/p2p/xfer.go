@@ -79,6 +79,7 @@ type Xfer struct {
 
 	mr     rdma.MR
 	hasMR  bool
+	via    *Stage // puts and gets: what the bytes are copied through
 	peer   uint64 // the other side's handle
 	remote uint64
 	rkey   uint64
