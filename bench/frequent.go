@@ -29,6 +29,8 @@ func frequentBenchmarks() []Benchmark {
 			Sizes: []int{8 << 10}, Metric: "latency", Unit: "us", Column: "Value", InTurns: spectrumInTurns, Devices: true, Worlds: reuseWorlds, Calls: true},
 		{Name: "reuse-coll", Title: "Broadcast and Scatter from Reused Buffers", Doc: "broadcast and scatter with a barrier behind each, copied and from where they are, in turns", Ranks: 4, AnyRanks: true,
 			Sizes: reuseSizes, Metric: "bcast", Unit: "us", Column: "Value", InTurns: reusedCollectives, Devices: true, Worlds: frequentWorlds},
+		{Name: "reuse-isend", Title: "Latency of Isend from a Reused Buffer", Doc: "ping-pong of Isend from one buffer, copied and from where it is, in turns; the gain beside what theory promises", Ranks: 2,
+			Sizes: reuseSizes, Metric: "latency", Unit: "us", Column: "Value", InTurns: reuseIsendInTurns, Devices: true, Worlds: isendWorlds},
 		{Name: "use-table", Title: "Look at the Table of Buffer Uses", Doc: "time of a look at the table of how often buffers were used, by the number of buffers in it", Ranks: 1,
 			Sizes: []int{1000, 10_000, 100_000, 1_000_000}, Metric: "look", Unit: "ns", Column: "Time (ns)", Run: useTable},
 	}

@@ -20,6 +20,7 @@ func TestBenchmarksOfRegistrationTellBothWorlds(t *testing.T) {
 		{[]string{"bench", "spectrum", "-m", "8K", "-i", "8", "--op", "get"}, []string{"get-packed-gain", "get-paged-uses"}},
 		{[]string{"bench", "reg", "--device", "rd-strict", "-m", "4K", "-i", "20"}, []string{"deregister", "copy"}},
 		{[]string{"bench", "use-table", "-m", "1000", "-i", "2"}, []string{"Table of Buffer Uses"}},
+		{[]string{"bench", "reuse-isend", "-m", "8K", "-i", "45"}, []string{"gain", "noise", "theory", "direct"}},
 	} {
 		got := muster(t, t.TempDir(), x.args...)
 		for _, w := range x.want {
