@@ -175,8 +175,8 @@ test-verbs-vm: ## run over libfabric's verbs on soft-iWARP and soft-RoCE in a vi
 interop-siw: ## let rdma/iwarp talk to Linux's soft-iWARP in a virtual machine (minutes)
 	VERBSVM_DEVICES=siw VERBSVM_STEPS='device iwarp' ./tests/verbsvm/run.sh
 
-bench-verbs-vm: ## measure rping over soft-iWARP and our own devices in the same virtual machine (minutes)
-	VERBSVM_DEVICES=siw VERBSVM_STEPS='device verbs' ./tests/verbsvm/run.sh
+bench-verbs-vm: ## measure rping, our own devices, and buffers that are used often over verbs in one virtual machine (minutes)
+	VERBSVM_STEPS='device verbs bench-buffers' ./tests/verbsvm/run.sh
 
 ci: ## everything that is checked before a change is taken
 	./.ci/run

@@ -17,7 +17,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source=$(cd "$here/../.." && pwd)
 cache=${VERBSVM_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/muster/verbsvm}
 libraries=/usr/lib/x86_64-linux-gnu
-all_steps="device iwarp provider explain conformance p2p communicators collectives bench verbs pinning limit"
+all_steps="device iwarp provider explain conformance p2p communicators collectives buffers bench verbs pinning limit"
 
 say() { printf 'verbsvm: %s\n' "$*"; }
 die() {

@@ -1,0 +1,158 @@
+package mpi_test
+
+// Buffers that are used often, over the device that a job has: the tests of strict mode
+// bring a configuration of their own, which a job cannot take. Over a device that wants no
+// memory registered there is nothing to look at, and the tests say so; tests/verbsvm runs
+// them where there is.
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpitest"
+	"github.com/muster-mpi/muster/prof"
+)
+
+// inRegisteringJob runs fn as two ranks of a job whose device registers memory.
+func inRegisteringJob(t *testing.T, fn func(t *testing.T, c *mpi.Comm, frequent string)) {
+	if !mpitest.Launched() {
+		t.Skip("about the device of a job")
+	}
+	frequent := os.Getenv("MUSTER_FREQUENT")
+	if frequent == "" {
+		frequent = "auto"
+	}
+	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
+		rows, _, err := mpi.FrequentUse(c, 1-c.Rank())
+		noError(t, err, "FrequentUse")
+		if len(rows) == 0 && frequent != "never" {
+			t.Logf("over %s no copy is made that registering would save", mpi.DeviceName(c, 1-c.Rank()))
+			return
+		}
+		fn(t, c, frequent)
+	})
+}
+
+func TestMessagesOfAJobArriveFromWhateverBuffer(t *testing.T) {
+	inRegisteringJob(t, func(t *testing.T, c *mpi.Comm, frequent string) {
+		before := decided(t, c)
+		for _, size := range []int{1, 127, 128, 1000, 4096, 8192, 16000, 20000, 100_000} {
+			swapOften(t, c, size, 30)
+		}
+		now := decided(t, c)
+		direct := now.Direct - before.Direct
+		if frequent == "always" && direct == 0 || frequent == "never" && direct > 0 {
+			t.Errorf("%d messages were sent from where they are", direct)
+		}
+		if now.Refused > before.Refused {
+			t.Errorf("%d buffers could not be registered", now.Refused-before.Refused)
+		}
+		t.Logf("frequent=%s: %d messages from where they are, %d copied", frequent, direct, now.Copied-before.Copied)
+	})
+}
+
+// sendCalls are the calls whose buffers are counted, with the uses that pay.
+var sendCalls = []struct {
+	name string
+	pays func(r mpi.Frequently) uint32
+	send func(c *mpi.Comm, buf []byte, peer int) error
+}{
+	{"Send", func(r mpi.Frequently) uint32 { return r.Send },
+		func(c *mpi.Comm, buf []byte, peer int) error { return mpi.Send(c, buf, peer, 1) }},
+	{"Isend", func(r mpi.Frequently) uint32 { return r.Isend },
+		func(c *mpi.Comm, buf []byte, peer int) error {
+			_, err := mpi.Isend(c, buf, peer, 1).Wait()
+			return err
+		}},
+}
+
+// Of each call and length, buffers that are used once are copied, and one that is used
+// often is sent from where it is from some use on, if the rule says that this pays; else
+// never. What this rank thinks of it decides what it expects, what the slower one thinks
+// how often both send.
+func TestAJobSendsOftenUsedBuffersFromWhereTheyAre(t *testing.T) {
+	inRegisteringJob(t, func(t *testing.T, c *mpi.Comm, frequent string) {
+		rows, _, err := mpi.FrequentUse(c, 1-c.Rank())
+		noError(t, err, "FrequentUse")
+		for _, call := range sendCalls {
+			for _, size := range []int{1 << 10, 4 << 10, 8 << 10} {
+				for _, r := range rows {
+					if r.Lo <= size && size <= r.Hi {
+						what := fmt.Sprintf("%s of %d bytes", call.name, size)
+						swap := func(buf []byte) { swapBy(t, c, buf, call.send) }
+						onceAndOften(t, c, what, size, int(call.pays(r)), swap)
+					}
+				}
+			}
+		}
+		p, did := mpi.Profile(c), decided(t, c)
+		if got := p.Of(prof.BuffersDirect); got != did.Direct {
+			t.Errorf("the profile counts %d messages from where they are, FrequentUse %d", got, did.Direct)
+		}
+	})
+}
+
+// onceAndOften looks at the counters while buffers are used once and one is used often;
+// pays is the number of uses from which it pays, 0 for never.
+func onceAndOften(t *testing.T, c *mpi.Comm, what string, size, pays int, swap func([]byte)) {
+	t.Helper()
+	const seldom, after, patience = 40, 10, 4000
+	most := []int{pays}
+	noError(t, mpi.Allreduce(c, most, most, mpi.Max[int]()), "Allreduce")
+	start := decided(t, c)
+	once := make([]byte, seldom*size)
+	for i := range seldom {
+		swap(once[i*size:][:size])
+	}
+	seen := decided(t, c)
+	copied, early := seen.Copied-start.Copied, seen.Direct-start.Direct
+	switch {
+	case pays == 0 && copied+early > 0:
+		t.Errorf("%s never pays, yet of %d messages %d were counted", what, seldom, copied+early)
+	case pays >= 8 && (copied != seldom || early > 0): // it registers at a quarter
+		t.Errorf("%s: of %d messages from buffers of their own %d were copied and %d sent from there", what, seldom, copied, early)
+	}
+	if most[0] > patience {
+		t.Logf("%s: a copy costs little more than a look at the table, so that %d uses pay, which nobody waits for", what, most[0])
+		return
+	}
+	// When few of the buffers are used often, one message of eight is counted.
+	often := make([]byte, size)
+	for range 8*(most[0]/4+1) + 8 {
+		swap(often)
+	}
+	seen = decided(t, c)
+	for range after {
+		swap(often)
+	}
+	now := decided(t, c)
+	direct := now.Direct - seen.Direct
+	if pays > 0 && direct != after || pays == 0 && direct > 0 {
+		t.Errorf("%s, %d uses pay: of the last %d messages from one buffer %d were sent from there", what, pays, after, direct)
+	}
+	t.Logf("rank %d, %s: %d uses pay; %d used once: %d copied; one used often: %d from where it is", c.Rank(), what, pays, seldom, copied, now.Direct-start.Direct-early)
+}
+
+func decided(t *testing.T, c *mpi.Comm) mpi.FrequentBuffers {
+	t.Helper()
+	_, did, err := mpi.FrequentUse(c, 1-c.Rank())
+	noError(t, err, "FrequentUse")
+	return did
+}
+
+// swapBy lets both ranks send a buffer to the other.
+func swapBy(t *testing.T, c *mpi.Comm, buf []byte, send func(*mpi.Comm, []byte, int) error) {
+	t.Helper()
+	peer := 1 - c.Rank()
+	buf[0]++
+	recv := make([]byte, len(buf))
+	in := mpi.Irecv(c, recv, peer, 1)
+	noError(t, send(c, buf, peer), "the send")
+	_, err := in.Wait()
+	noError(t, err, "Irecv")
+	if recv[0] != buf[0] { // both count alike
+		t.Fatalf("the message begins with %d, want %d", recv[0], buf[0])
+	}
+}
