@@ -160,6 +160,7 @@ mpi_tests() {
 communicators='Dup|Split|Create|Freed|Names|Group'
 collectives='Barrier|Bcast|Reduce|Predefined|Gather|Alltoall|Collective|Counts|ManyRanks'
 windows='FetchAndAdd|ExclusiveLock|ReadersShare|Accumulate|CompareAndSwap|PutInto|PutIsSeen|GetReads|OfWindows|Window|LocksHolder'
+reading='ExclusiveLock|ReadersShare|GetReads|OfWindows' # of these, they get
 frequent='MessagesOfAJob|AJobSends'
 # These count allocations and processor time over thousands of rounds.
 measuring='AllocateNothing|WaitingIsCheap'
@@ -184,6 +185,10 @@ step_buffers() {
 	grep -q 'Buffers of short messages are copied, or registered' /tmp/explain
 	awk '$2 == 1024 || $2 == 4096 || $2 == 8192 { print "from " $2 " bytes: R " $4 ", C " $5 ", V " $6 " ns; uses that pay: Send " $7 ", Isend " $8 ", put and get " $9 }' /tmp/explain |
 		while read -r line; do note "$line"; done
+	if [ $kind = siw ]; then # a get is a read: see without_reads
+		note "gets are left out: libfabric 1.17 does not survive reads among sends on siw"
+		measuring="$measuring|$reading"
+	fi
 	mpi_tests 2 -test.run "$windows|$frequent" -test.skip "$measuring"
 	counted '^.0. .*: rank 0, .* uses pay; '
 	grep -E '^.0. .*Isend of 8192 bytes: [1-9][0-9]* uses pay; 40 used once: 40 copied; one used often: [1-9][0-9]* from where it is' /tmp/tests >/dev/null
