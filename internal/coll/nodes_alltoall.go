@@ -38,12 +38,14 @@ func carriersCost(s *Shape, m *Model, params []int) float64 {
 	}
 	// A rank gives to all carriers, a carrier takes from all ranks.
 	inside := near.together(max(most-1, carriers), given)
+	bytes := each*float64(most*most*(nodes-1))*m.PerByte/float64(max(m.Ports, 1)) + 3*m.Copy*given*float64(most)
 	if m.Turns { // all of them, one after the other
+		bytes *= 2 // a carrier has one core, while direct has all: measured with 16 ranks on two
 		inside = near.together(carriers*(most-1), given)
 		t *= float64(most)
 	}
-	between := m.together(handled, 0) + m.startup(each*float64(most*most)) - m.Startup + each*float64(most*most*(nodes-1))*m.PerByte/float64(max(m.Ports, 1))
-	return m.atLeast(t + 2*inside + between + 3*m.Copy*given*float64(most))
+	between := m.together(handled, 0) + m.startup(each*float64(most*most)) - m.Startup
+	return m.atLeast(t + 2*inside + between + bytes)
 }
 
 // carried is an alltoall as a rank sees it.
