@@ -19,6 +19,7 @@ local f = {
   serial = ProtoField.bytes("muster_dgram.serial", "Serial number"),
   name = ProtoField.uint32("muster_dgram.name", "Name of the source"),
   partial = ProtoField.uint8("muster_dgram.partial", "The CRC covers the front alone", base.DEC, nil, 0x40),
+  patient = ProtoField.uint8("muster_dgram.patient", "The receipt may wait for long", base.DEC, nil, 0x80),
   encrypted = ProtoField.uint8("muster_dgram.encrypted", "Encrypted", base.DEC, nil, 0x20),
   record_number = ProtoField.uint32("muster_dgram.record_number", "Number of the Write-Record"),
   record_total = ProtoField.uint32("muster_dgram.record_total", "Octets of it"),
@@ -82,7 +83,7 @@ function dgram.dissector(tvb, pinfo, tree)
   t:add(f.to_life, tvb(6, 6)); t:add(f.from_life, tvb(12, 6)); t:add(f.serial, tvb(18, 6)); t:add(f.name, tvb(24, 4))
   local at = head
   local encrypted = bit32.band(flags, 0x20) ~= 0
-  t:add(f.partial, tvb(1, 1))
+  t:add(f.partial, tvb(1, 1)); t:add(f.patient, tvb(1, 1))
   if kind == 4 and not encrypted then
     t:add(f.record_number, tvb(at, 4)); t:add(f.record_total, tvb(at + 4, 4)); t:add(f.record_cut, tvb(at + 8, 2))
     t:add(f.record_index, tvb(at + 10, 2)); t:add(f.record_id, tvb(at + 12, 8))
