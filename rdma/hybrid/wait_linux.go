@@ -30,11 +30,24 @@ type sleep struct {
 	rung  bool
 	ended bool
 
-	// What the kernel is shown; it would otherwise be allocated each time.
-	look  [1]unix.PollFd
-	limit unix.Timespec
+	// What the kernel is shown by each of the two who may wait at a time; it would otherwise
+	// be allocated each time.
+	shown [waiters]shown
 	count [8]byte
 }
+
+type shown struct {
+	look  [1]unix.PollFd
+	limit unix.Timespec
+}
+
+type waiter int
+
+const (
+	whoPolls waiter = iota
+	whoStandsBy
+	waiters
+)
 
 // files are the descriptors of the queues below.
 func (q *queue) files() []int {
@@ -128,7 +141,9 @@ func (q *queue) Awake() {
 }
 
 // Wait parks until one of the devices has something, or needs to be polled.
-func (q *queue) Wait(timeout time.Duration) error {
+func (q *queue) Wait(timeout time.Duration) error { return q.wait(whoPolls, timeout) }
+
+func (q *queue) wait(who waiter, timeout time.Duration) error {
 	if q.over() {
 		return rdma.ErrClosed
 	}
@@ -137,8 +152,8 @@ func (q *queue) Wait(timeout time.Duration) error {
 	if timeout <= 0 {
 		return nil
 	}
-	s := &q.sleeper
-	s.look[0] = unix.PollFd{Fd: int32(s.epoll), Events: unix.POLLIN}
+	s := &q.sleeper.shown[who]
+	s.look[0] = unix.PollFd{Fd: int32(q.sleeper.epoll), Events: unix.POLLIN}
 	s.limit = unix.NsecToTimespec(int64(timeout))
 	if _, err := unix.Ppoll(s.look[:], &s.limit, nil); err != nil && err != unix.EINTR {
 		return fmt.Errorf("hybrid: wait for datagrams and connections: %w", err)
@@ -164,5 +179,7 @@ func (q *queue) Arm() bool {
 // wake it.
 const standByDelay = 50 * time.Millisecond
 
-// WaitArmed is Wait after Arm.
-func (q *queue) WaitArmed(timeout time.Duration) error { return q.Wait(min(timeout, standByDelay)) }
+// WaitArmed is Wait after Arm, beside whoever polls or waits.
+func (q *queue) WaitArmed(timeout time.Duration) error {
+	return q.wait(whoStandsBy, min(timeout, standByDelay))
+}
