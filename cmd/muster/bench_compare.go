@@ -35,7 +35,9 @@ func compareVariants(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error 
 			if err != nil {
 				return err
 			}
-			cmp.addMixed(results)
+			if err := cmp.addMixed(results); err != nil {
+				return fmt.Errorf("muster bench %s: %w", b.Name, err)
+			}
 			continue
 		}
 		for i := range f.variants {
@@ -131,9 +133,12 @@ func (c *comparison) add(variant int, results []bench.Result) {
 }
 
 // addMixed takes the results of a job that ran all of them.
-func (c *comparison) addMixed(results []bench.Result) {
+func (c *comparison) addMixed(results []bench.Result) error {
 	for _, r := range results {
 		k := slices.Index(c.variants, r.Protocol)
+		if k < 0 {
+			return fmt.Errorf("it compares %q with others by itself, and cannot compare %s too: name one of them", r.Protocol, strings.Join(c.variants, ", "))
+		}
 		if r.Against == "" {
 			c.add(k, []bench.Result{r})
 			continue
@@ -141,6 +146,7 @@ func (c *comparison) addMixed(results []bench.Result) {
 		g := c.figure(r)
 		g.told[k] = append(g.told[k], r.Value)
 	}
+	return nil
 }
 
 func (c *comparison) figure(r bench.Result) *figure {
