@@ -181,13 +181,7 @@ func TestManyPreparedAreThinnedOut(t *testing.T) {
 		}
 		return nil
 	})
-	sites := all.Sites()
-	if len(sites) != 1 || sites[0].Calls < calls*9/10 || sites[0].Calls > calls*11/10 || all.Lost != 0 {
-		t.Errorf("got %+v, %d lost; want one place with about %d calls", sites, all.Lost, calls)
-	}
-	if len(all.Calls) >= calls/2 {
-		t.Errorf("%d of %d calls were recorded", len(all.Calls), calls)
-	}
+	wantThinnedOut(t, all, calls)
 }
 
 func TestRecordingAStartedCallAllocatesNothing(t *testing.T) {

@@ -303,7 +303,7 @@ func (d *Device) progress() {
 	if came || d.lull == 0 {
 		d.lull = tendEvery
 		d.socket.refusals(d.reject)
-		if d.tick(); came || d.outbox.n > 0 || d.now >= d.restUntil {
+		if came || d.outbox.n > 0 || d.rested() {
 			d.tend()
 			d.flush()
 			if d.restUntil = 0; !came {
@@ -430,6 +430,15 @@ func (d *Device) tend() {
 			q.tend()
 		}
 	}
+}
+
+// rested tells whether it is time to tend. Where nothing is under way the clock is not asked.
+func (d *Device) rested() bool {
+	if d.restUntil == never {
+		return false
+	}
+	d.tick()
+	return d.now >= d.restUntil
 }
 
 // restless is until when tend has nothing to do, if nothing comes and nobody calls. What
