@@ -17,6 +17,7 @@ import (
 // binaries are the programs that can be built.
 type binaries struct {
 	openMPI, mpich, bare, muster, musterOFI string
+	before                                  string // an earlier muster, given by the user
 	onHost                                  string // the script that runs a command on a host
 }
 
@@ -35,7 +36,9 @@ const (
 func (g *group) programs(peersOnly bool) []program {
 	var list []program
 	for _, c := range g.peers {
-		list = append(list, [...]program{openMPI: openMPIProgram, mpich: mpichProgram, bare: bareProgram}[c])
+		if c != before {
+			list = append(list, [...]program{openMPI: openMPIProgram, mpich: mpichProgram, bare: bareProgram}[c])
+		}
 	}
 	switch {
 	case peersOnly:
@@ -64,6 +67,9 @@ func possible(groups []*group, o options) (left []*group, needed []program) {
 
 // obstacle is what keeps a group from running here, nil if nothing does.
 func (g *group) obstacle(programs []program) error {
+	if slices.Contains(g.peers, before) && slices.Contains(programs, musterOFIProgram) {
+		return errors.New("an earlier binary is compared without libfabric only")
+	}
 	if g.over == hosts {
 		if err := lab.Usable(); err != nil {
 			return err
@@ -167,7 +173,9 @@ func contenderVersions(ctx context.Context) map[contender]string {
 func (g *group) versions(all map[contender]string) string {
 	var used []string
 	for _, c := range g.peers {
-		used = append(used, all[c])
+		if v := all[c]; v != "" {
+			used = append(used, v)
+		}
 	}
 	if g.over != sharedMemory && g.channel == "" && !slices.Contains(g.peers, bare) {
 		used = append(used, all[bare])

@@ -33,6 +33,8 @@ func (g *group) command(c contender, bin binaries, at place) command {
 		return g.mpich(bin, at)
 	case bare: // it makes and binds its two processes itself
 		return command{argv: append([]string{bin.bare}, strings.Fields(g.args)...)}
+	case before:
+		bin.muster = bin.before
 	}
 	return g.muster(bin, at)
 }

@@ -35,7 +35,7 @@ import (
 
 // options are the command line.
 type options struct {
-	only      string        // one group, or all if empty
+	only      string        // groups, separated by commas, or all if empty
 	rounds    int           // of each group
 	quick     bool          // two rounds, and no results written: to see that everything runs
 	peersOnly bool          // without Muster, and no results written
@@ -43,12 +43,14 @@ type options struct {
 	settle    time.Duration // for the machine to become quiet before a round
 	statistic string        // which figure of a run is compared
 	protocol  string        // of ours, in groups about long messages; as configured if empty
+	before    string        // an earlier muster binary that takes the place of the peers
+	within    float64       // how much worse than before a figure may be, as a fraction
 	results   string        // the file to write, relative to the module
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "only", "", "measure this group only, or those whose names begin so and go on after a dash: "+strings.Join(groupNames(), ", "))
+	flag.StringVar(&o.only, "only", "", "measure these groups only, separated by commas, or those whose names begin so and go on after a dash: "+strings.Join(groupNames(), ", "))
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each group; fewer than 5 prove nothing")
 	flag.BoolVar(&o.quick, "quick", false, "two rounds, to see that everything runs; results are not written")
 	flag.BoolVar(&o.peersOnly, "peers-only", false, "leave Muster out; results are not written")
@@ -56,6 +58,8 @@ func main() {
 	flag.DurationVar(&o.settle, "settle", 15*time.Second, "wait as long as this for a quiet machine before each round")
 	flag.StringVar(&o.statistic, "statistic", "value", "figure of a run: value (the mean, as OSU prints it), min, p50 or p99 (of its batches)")
 	flag.StringVar(&o.protocol, "protocol", "", "what `muster bench` gets as --protocol in groups about long messages (default: as configured)")
+	flag.StringVar(&o.before, "before", "", "compare with this earlier `muster` binary instead of the peers; results are not written")
+	flag.Float64Var(&o.within, "within", 0.03, "with -before: how much worse a figure may be, as a fraction")
 	flag.StringVar(&o.results, "results", "docs/results.md", "file whose sections are rewritten, relative to the module")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -86,6 +90,11 @@ func measure(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if o.before != "" { // the ranks may start in another folder
+		if bin.before, err = filepath.Abs(o.before); err != nil {
+			return err
+		}
+	}
 	cpus, err := twoCPUs()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "peers: the cache-line hand-over is not measured:", err)
@@ -98,7 +107,7 @@ func measure(ctx context.Context, o options) error {
 		}
 		s.versions = g.versions(versions)
 		fmt.Println(s.text())
-		if o.peersOnly || o.quick {
+		if o.peersOnly || o.quick || o.before != "" {
 			continue
 		}
 		if err := writeSection(filepath.Join(root, o.results), g.name, s.markdown()); err != nil {
@@ -134,8 +143,11 @@ func measureGroup(ctx context.Context, g *group, o options, cpus []int, bin bina
 func selectGroups(o options) ([]*group, error) {
 	var chosen []*group
 	for _, g := range plan() {
-		if o.only != "" && g.name != o.only && !strings.HasPrefix(g.name, o.only+"-") {
+		if !g.selected(o.only) {
 			continue
+		}
+		if o.before != "" {
+			g.compareWithBefore(o.within)
 		}
 		if o.peersOnly && len(g.peers) == 0 {
 			if o.only == g.name {
@@ -149,10 +161,37 @@ func selectGroups(o options) ([]*group, error) {
 		}
 		chosen = append(chosen, g)
 	}
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("there is no group %q; there are %s", o.only, strings.Join(groupNames(), ", "))
+	for name := range strings.SplitSeq(o.only, ",") {
+		if !slices.ContainsFunc(plan(), func(g *group) bool { return g.selected(name) }) {
+			return nil, fmt.Errorf("there is no group %q; there are %s", name, strings.Join(groupNames(), ", "))
+		}
 	}
 	return chosen, nil
+}
+
+// selected reports whether -only asks for the group by name or by family.
+func (g *group) selected(only string) bool {
+	if only == "" {
+		return true
+	}
+	for name := range strings.SplitSeq(only, ",") {
+		if g.name == name || strings.HasPrefix(g.name, name+"-") {
+			return true
+		}
+	}
+	return false
+}
+
+// compareWithBefore replaces the peers by an earlier build of ours.
+func (g *group) compareWithBefore(within float64) {
+	g.peers, g.beside = []contender{before}, false
+	g.lines = slices.Clone(g.lines)
+	for i := range g.lines {
+		g.lines[i].bound = 1 + within
+		if g.largerBetter {
+			g.lines[i].bound = 1 - within
+		}
+	}
 }
 
 // moduleRoot is the folder with go.mod, at or above the current one.

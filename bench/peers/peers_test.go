@@ -53,6 +53,29 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	}
 }
 
+func TestAnEarlierBuildTakesThePlaceOfThePeers(t *testing.T) {
+	chosen, err := selectGroups(options{only: "latency,bw", before: "old/muster", within: 0.03})
+	if err != nil || len(chosen) != 2 {
+		t.Fatalf("-only latency,bw selects %d groups, %v; want 2", len(chosen), err)
+	}
+	bin := binaries{before: "old/muster", muster: "new/muster"}
+	for i, bound := range []float64{1.03, 0.97} {
+		g := chosen[i]
+		if !slices.Equal(g.peers, []contender{before}) || g.lines[0].bound != bound {
+			t.Errorf("%s is compared with %v and bound %g; want the earlier build and %g", g.name, g.peers, g.lines[0].bound, bound)
+		}
+		old, ours := g.command(before, bin, place{}).argv, g.command(muster, bin, place{}).argv
+		for k := range ours {
+			if want := strings.ReplaceAll(ours[k], "new/", "old/"); old[k] != want {
+				t.Errorf("%s: the earlier build gets %q where ours gets %q", g.name, old[k], ours[k])
+			}
+		}
+	}
+	if _, err := selectGroups(options{only: "latency,no-such-group"}); err == nil {
+		t.Error("a group that does not exist is ignored in a list of groups")
+	}
+}
+
 func TestFiguresFromWhatIsPrinted(t *testing.T) {
 	g := &group{name: "latency", metric: "latency", unit: "us", lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "1 KB", size: 1024, bound: 1}}}
 	out := `starting

@@ -11,12 +11,13 @@ type contender int
 const (
 	openMPI contender = iota
 	mpich
-	bare // libfabric without anything above it
+	bare   // libfabric without anything above it
+	before // an earlier build of muster (-before)
 	muster
 	contenderCount
 )
 
-var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "libfabric bare", "Muster"}
+var contenderNames = [contenderCount]string{"Open MPI", "MPICH", "libfabric bare", "Muster before", "Muster"}
 
 func (c contender) String() string { return contenderNames[c] }
 
