@@ -137,6 +137,7 @@ type Drops struct {
 	Secrecy    uint64 // encrypted and we do not encrypt, or the other way round: see Config.Encrypt
 	Malformed  uint64 // sealed by a peer, but nothing that this version understands
 	Astray     uint64 // for a process or a queue pair that is no more
+	Replayed   uint64 // sealed by a peer, but so long ago that somebody has recorded them
 	Late       uint64 // pieces of a Write-Record that had ended
 	NoRoom     uint64 // for want of a buffer; RD sends them again
 }
