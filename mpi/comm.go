@@ -119,6 +119,10 @@ const (
 	firstFreeContext = 2
 )
 
+// lastContext is the last context that is given out. The number behind it belongs to
+// collectives, and those above are left so that no sum wraps around.
+const lastContext = 1<<32 - 1<<10
+
 // contextIDs are the contexts a rank has given out.
 type contextIDs struct {
 	mu    sync.Mutex
@@ -176,6 +180,10 @@ func (c *Comm) agreeBy(op string, combine func(v []uint32, by Op[uint32]) error)
 			return 0, err
 		}
 		id := in[0]
+		if id > lastContext { // all ranks see the same
+			return 0, c.refuse(ErrNoMem, op, "2147483000 communicators and windows have been made, and there are no more numbers for their messages; "+
+				"keep communicators and use them again instead of making new ones")
+		}
 		ok := []uint32{0}
 		if c.w.ids.reserve(id) {
 			ok[0] = 1

@@ -36,6 +36,8 @@ type wire struct {
 	cqs   map[rdma.PeerID]*wireCQ
 	pins  bool // registering is dear
 	taken int  // registrations so far
+	// transfer, if not 0, is the longest Read or Write that is taken.
+	transfer int
 
 	// For asynchronous progress; plain: its queue can be polled and waited for, and
 	// no more.
@@ -59,7 +61,7 @@ func (w *wire) open(index, peers int, armed bool) (rdma.Device, error) {
 		return nil, err
 	}
 	d := &wireDevice{Device: dev, wire: w, index: index, armed: armed, attr: *dev.Attr()}
-	d.attr.Name, d.attr.Pins = "wire", w.pins
+	d.attr.Name, d.attr.Pins, d.attr.MaxTransfer = "wire", w.pins, w.transfer
 	d.attr.Ops = rdma.Ops(rdma.OpSend, rdma.OpRead, rdma.OpWrite)
 	return d, nil
 }
@@ -105,6 +107,11 @@ type wireQP struct {
 }
 
 func (q *wireQP) PostSend(wrs []rdma.SendWR) (int, error) {
+	for i := range wrs {
+		if most := q.wire.transfer; most > 0 && wrs[i].Op != rdma.OpSend && wrs[i].Body.Len() > most {
+			return 0, fmt.Errorf("a %v of %d bytes, and Attr.MaxTransfer is %d", wrs[i].Op, wrs[i].Body.Len(), most)
+		}
+	}
 	n, err := q.QP.PostSend(wrs)
 	for i := range wrs[:n] {
 		q.wire.mu.Lock()

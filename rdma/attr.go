@@ -8,6 +8,8 @@ type Attr struct {
 
 	MaxSend   int // largest Head plus Body of one OpSend
 	MaxInline int // largest Body that may be sent with Inline
+	// MaxTransfer is the largest Body of one OpRead or OpWrite. 0: there is no limit.
+	MaxTransfer int
 	// CopyAbove is the length from which a Body is better sent without Inline,
 	// because Inline would copy it and the completion comes soon. 0: Inline is
 	// always right.

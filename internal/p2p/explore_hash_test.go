@@ -132,7 +132,10 @@ func (r *run) hashOperations(h *hasher, rank int, m *Machine) {
 		h.word(uint64(uint32(x.Tag))<<32 | uint64(x.total))
 		h.word(x.remote)
 		h.word(x.rkey)
-		h.flags(x.hasMR, x.Send, x.cancelling, x.revoking)
+		h.flags(x.hasMR, x.Send, x.cancelling, x.revoking, x.cut != nil)
+		if x.cut != nil {
+			h.word(uint64(len(x.cut.rest)))
+		}
 		if x.Link != nil {
 			h.word(uint64(x.Link.Rank) + 1)
 			r.named(h, x.Link.Rank, x.peer)

@@ -69,6 +69,8 @@ type setting struct {
 	anytime bool // but not at once: some time while they wait
 	adapt   bool // and stop if one was wasted, but for every second
 	mortal  bool // a rank may die
+	// transfer, if not 0, is the most that one Read or Write moves.
+	transfer int
 }
 
 func (s setting) String() string {
@@ -77,7 +79,8 @@ func (s setting) String() string {
 		on   bool
 		name string
 	}{{s.reorder, "reorder"}, {s.slow, "slow"}, {s.double, "double"}, {s.localKeys, "localkeys"}, {s.credit != 0, fmt.Sprint("credit=", s.credit)}, {s.shared, "shared"}, {s.plain, "plain"},
-		{s.early, "early"}, {s.anytime, "anytime"}, {s.adapt, "adapt"}, {s.mortal, "mortal"}} {
+		{s.early, "early"}, {s.anytime, "anytime"}, {s.adapt, "adapt"}, {s.mortal, "mortal"},
+		{s.transfer != 0, fmt.Sprint("transfer=", s.transfer)}} {
 		if f.on {
 			out += " " + f.name
 		}
@@ -133,7 +136,7 @@ func newRun(p program, s setting) *run {
 		cfg.Senders, cfg.leastCredit = len(p)-1, 1
 	}
 	attr := testAttr(sizeSegment / 2)
-	attr.LocalKeys = s.localKeys
+	attr.LocalKeys, attr.MaxTransfer = s.localKeys, s.transfer
 	r := &run{setting: s, p: p, w: newWorld(len(p), cfg, attr, arenaLen)}
 	r.w.slow = s.slow
 	r.w.done = r.ended

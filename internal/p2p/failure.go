@@ -55,7 +55,7 @@ func (m *Machine) fail(x *Xfer, err error) {
 		}
 	}
 	protocols[x.proto].Abort(m, x)
-	x.Err = err
+	x.Err, x.cut = err, nil
 	m.complete(x)
 }
 

@@ -238,6 +238,9 @@ func (m *Machine) Unexpected() int { return m.match.waiting }
 // Completed is called when a work request of ours ended.
 func (m *Machine) Completed(id uint64, status rdma.Status, n int) {
 	if x := m.find(id); x != nil && x.stage != stageDone {
+		if x.cut != nil && m.resume(x, status) {
+			return
+		}
 		m.advance(x, Event{Kind: EvDone, Status: status, Len: n})
 	} else if len(m.orphans) > 0 {
 		m.adoptOrphan(id)

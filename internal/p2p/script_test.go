@@ -5,7 +5,7 @@ package p2p
 // down what happens now, to be read as a diff. Message n (by the number of its
 // operation) consists of the n-th letter.
 //
-//	ranks N [eager=8] [segment=4] [credit=…] [rendezvous=get] [speculate=auto] [slow] [localkeys] [sendonly]
+//	ranks N [eager=8] [segment=4] [credit=…] [rendezvous=get] [speculate=auto] [slow] [localkeys] [sendonly] [transfer=…]
 //	send FROM TO [tag=0] [len=0] [ctx=0] [sync]
 //	recv AT [src=any] [tag=any] [len=0] [ctx=0] [early]
 //	offer N                     receive N sends an RTR if it may; recv … early does both
@@ -184,7 +184,7 @@ func (sc *script) pair() (from, to int) {
 
 func (sc *script) makeRanks() {
 	attr := testAttr(sc.number("segment", 4))
-	attr.LocalKeys = sc.has("localkeys")
+	attr.LocalKeys, attr.MaxTransfer = sc.has("localkeys"), sc.number("transfer", 0)
 	if sc.has("sendonly") {
 		attr.Ops = rdma.Ops(rdma.OpSend)
 	}

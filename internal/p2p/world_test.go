@@ -145,6 +145,9 @@ func (w *world) take(from, to int) {
 		if wr.Op > rdma.OpPush || !w.attr.Ops.Has(wr.Op) || wr.Flags&^rdma.Prompt != 0 || wr.Flags != 0 && wr.Op != rdma.OpWrite || wr.HeadLen != 0 {
 			w.fail("a bad request from %d to %d: %v, flags %d, head %d", from, to, wr.Op, wr.Flags, wr.HeadLen)
 		}
+		if most := w.attr.MaxTransfer; most > 0 && wr.Op <= rdma.OpRead && wr.Body.Len() > most {
+			w.fail("a %v of %d bytes from %d to %d, where one request moves at most %d", wr.Op, wr.Body.Len(), from, to, most)
+		}
 		copied := wr.Op == rdma.OpPush && n.mem.pulled(wr.RKey)
 		n.work = append(n.work, work{wr: wr, to: to, copied: copied})
 		if w.log != nil {

@@ -79,8 +79,9 @@ type Xfer struct {
 
 	mr     rdma.MR
 	hasMR  bool
-	via    *Stage // puts and gets: what the bytes are copied through
-	peer   uint64 // the other side's handle
+	via    *Stage       // puts and gets: what the bytes are copied through
+	cut    *cutTransfer // what is left to post of a transfer that was cut
+	peer   uint64       // the other side's handle
 	remote uint64
 	rkey   uint64
 	total  int // length of the message as sent

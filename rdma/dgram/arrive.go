@@ -85,6 +85,10 @@ func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicit
 // hear takes in an RD datagram.
 func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 	now := q.dev.now
+	if !p.serials.fresh(h.serial) {
+		q.dev.drops.Replayed++
+		return false
+	}
 	q.occupy(p)
 	p.heard, p.rejected = now, false
 	if h.hasReceipt {

@@ -8,6 +8,13 @@ import (
 // catch takes in what comes for a UD queue pair. A message for which there is no buffer
 // is dropped in silence, as UD may; its sender is told of one that can never be used.
 func (q *pair) catch(s *slot, from rdma.PeerID, h *header) (kept bool) {
+	for int(from) >= len(q.ended) {
+		q.ended = append(q.ended, ended{})
+	}
+	if !q.ended[from].serials.fresh(h.serial) {
+		q.dev.drops.Replayed++
+		return false
+	}
 	switch h.kind {
 	case kindRecord:
 		q.catchRecord(s.data[s.lo:s.hi], from, &h.record)

@@ -53,6 +53,9 @@ type Config struct {
 	// pages, and what is sent or received into must be registered (Attr.LocalKeys), except
 	// what is sent inline. It needs Linux.
 	Strict bool
+	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 4 GB less one byte, as
+	// long as RFC 5040 allows. Tests lower it.
+	MaxTransfer int
 	// Patience is how long a peer may be silent on RD, while something is under way to it,
 	// before it counts as gone. 0: 30 s, and a second if the network says that its host
 	// is out of reach. A device that is one rail of several is given more: a peer that
@@ -134,6 +137,7 @@ type Drops struct {
 	Secrecy    uint64 // encrypted and we do not encrypt, or the other way round: see Config.Encrypt
 	Malformed  uint64 // sealed by a peer, but nothing that this version understands
 	Astray     uint64 // for a process or a queue pair that is no more
+	Replayed   uint64 // sealed by a peer, but so long ago that somebody has recorded them
 	Late       uint64 // pieces of a Write-Record that had ended
 	NoRoom     uint64 // for want of a buffer; RD sends them again
 }
@@ -157,6 +161,10 @@ func Open(c Config) (*Device, error) {
 	if !c.Bind.IsValid() {
 		return nil, errors.New("dgram: no address to bind the socket to is given; set Config.Bind to an address of this host with port 0")
 	}
+	transfer, err := ddp.MaxTransfer(c.MaxTransfer)
+	if err != nil {
+		return nil, fmt.Errorf("dgram: %w", err)
+	}
 	keys, err := newKeyring(c.JobKey, c.Encrypt)
 	if err != nil {
 		return nil, err
@@ -171,7 +179,7 @@ func Open(c Config) (*Device, error) {
 	d := &Device{
 		attr: rdma.Attr{
 			Name: "dgram", Transports: rdma.RD | rdma.UD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord),
-			MaxSend: maxSend, MaxInline: maxInline, CopyAbove: strictMax, RemoteCPU: c.NoThread,
+			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, CopyAbove: strictMax, RemoteCPU: c.NoThread,
 			LocalKeys: c.Strict, Pins: c.Strict,
 		},
 		socket: s, keys: keys, name: c.Name, patience: c.Patience, start: time.Now(),

@@ -2,6 +2,7 @@ package dgram
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -112,5 +113,68 @@ func TestReceivingInPlaceAllocatesNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(20, round); n > 0 {
 		t.Errorf("a read of a megabyte allocates %v times", n)
+	}
+}
+
+// TestForgedDatagramsPlaceNothing: a datagram with the headers of the next segment of a peer,
+// but an address of its own and a seal that is not right, changes no byte of the memory.
+func TestForgedDatagramsPlaceNothing(t *testing.T) {
+	const size = 300_000
+	for _, c := range []Config{{NoCRC: true}, {}} {
+		asks, answers := newStation(t, c), newStation(t, c)
+		arena := bytes.Repeat([]byte{0x5A}, 2*size)
+		reg, err := answers.Register(arena, rdma.RemoteWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = answers.Deregister(reg) }() // the test is over
+		longs := 0
+		asks.disturb = func(o *outbox) {
+			for i := range o.letters[:o.n] {
+				l := &o.letters[i]
+				if len(l.data) <= placeAbove {
+					continue
+				}
+				if longs++; longs != 3 {
+					continue
+				}
+				var h header
+				segment, err := h.parse(l.data[:len(l.data)-sealLen])
+				if err != nil {
+					t.Errorf("the datagram cannot be read: %v", err)
+					return
+				}
+				at := len(l.data) - sealLen - len(segment)
+				binary.BigEndian.PutUint64(l.data[at+6:], reg.Base+size) // behind what is written
+				n := len(l.data) - sealLen
+				binary.LittleEndian.PutUint32(l.data[n:], asks.keys.sum(l.data[:n])) // anybody can
+			}
+		}
+		body := bytes.Repeat([]byte{7}, size)
+		wr := rdma.SendWR{ID: 7, Op: rdma.OpWrite, Peer: asks.meet(t, answers), Body: rdma.MemOf(body), Remote: reg.Base, RKey: reg.RKey}
+		if n, err := asks.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+			t.Fatal(err)
+		}
+		var out [1]rdma.Completion
+		for deadline := time.Now().Add(patience); asks.cq.Poll(out[:]) == 0; {
+			answers.cq.Poll(out[:])
+			if time.Now().After(deadline) {
+				t.Fatal("it does not end")
+			}
+		}
+		if out[0].Status != rdma.StatusOK || !bytes.Equal(arena[:size], body) {
+			t.Errorf("the write ends with %v, and its bytes are the right ones: %v", out[0].Status, bytes.Equal(arena[:size], body))
+		}
+		for i, b := range arena[size:] {
+			if b != 0x5A {
+				t.Errorf("no CRC %v: the forged datagram has written byte %d of memory that nobody wrote to", c.NoCRC, size+i)
+				break
+			}
+		}
+		answers.mu.Lock()
+		if d := &answers.drops; d.Strangers != 1 || answers.inPlace.count == 0 {
+			t.Errorf("no CRC %v: %d datagrams in place, drops %+v, want one stranger", c.NoCRC, answers.inPlace.count, *d)
+		}
+		answers.mu.Unlock()
 	}
 }

@@ -162,8 +162,8 @@ func (q *pair) check(wr *rdma.SendWR) error {
 		return fmt.Errorf("dgram: no peer has the handle %d; use one that Resolve or a completion gave out", wr.Peer)
 	case wr.HeadLen > rdma.HeadMax:
 		return fmt.Errorf("dgram: a head of %d octets for %v is longer than %d", wr.HeadLen, &q.dev.peers[wr.Peer], rdma.HeadMax)
-	case wr.Op != rdma.OpSend && wr.Body.Len() > ddp.MaxMessage:
-		return fmt.Errorf("dgram: a %v of %d octets at %v is longer than a message may be, %d; cut it", wr.Op, wr.Body.Len(), &q.dev.peers[wr.Peer], uint32(ddp.MaxMessage))
+	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.attr.MaxTransfer:
+		return fmt.Errorf("dgram: a %v of %d bytes at %v is longer than Attr.MaxTransfer, %d; cut it", wr.Op, wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxTransfer)
 	case wr.Op == rdma.OpWriteRecord && wr.Body.Len() > mostPieces*q.dev.recordCut():
 		return fmt.Errorf("dgram: a write-record of %d octets for %v is longer than %d datagrams carry; cut it", wr.Body.Len(), &q.dev.peers[wr.Peer], mostPieces)
 	case wr.Op == rdma.OpSend && length > maxSend:

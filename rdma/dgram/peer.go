@@ -25,6 +25,7 @@ type peer struct {
 	id         rdma.PeerID
 	busy       bool          // in the list of its queue pair
 	rejected   bool          // the network says that nobody is there
+	serials    serials       // that were heard from it
 	heard      time.Duration // when the last datagram of it came, or we began to wait
 	probed     time.Duration // when we last asked whether it lives
 }

@@ -41,8 +41,9 @@ type record struct {
 
 // ended remembers which messages of a peer have ended.
 type ended struct {
-	latest uint32
-	before uint64 // bit i: the one i before the latest
+	before  uint64 // bit i: the one i before the latest
+	latest  uint32
+	serials serials // that were heard from it, of UD messages too
 }
 
 // late tells whether a message has ended, or is too old to know.
@@ -95,9 +96,6 @@ func (q *pair) catchRecord(segment []byte, from rdma.PeerID, r *recordHeader) {
 		d.drops.Malformed++
 		q.refuse(from, r.number, fault, segment)
 		return
-	}
-	for int(from) >= len(q.ended) {
-		q.ended = append(q.ended, ended{})
 	}
 	switch {
 	case q.ended[from].late(r.number):

@@ -171,23 +171,24 @@ func (k *keyring) check(d []byte) ([]byte, error) {
 	return d[:n], nil
 }
 
-// checkGathered is check for a plain datagram of which the octets of the user, longer than
-// what the tag covers, are apart.
-func (k *keyring) checkGathered(front, octets, seal []byte) error {
+// sumsUp checks the CRC of a plain datagram of which the octets of the user, longer than
+// what the tag covers, are apart. It leaves what the tag covers for tagged.
+func (k *keyring) sumsUp(front, octets, seal []byte) bool {
 	n := copy(k.coming[:coveredLen], front)
 	copy(k.coming[n:coveredLen], octets)
+	copy(k.coming[coveredLen:], seal[:crcLen])
 	crc := crc32.Checksum(k.coming[:coveredLen], k.crc)
 	if front[1]&flagPartial == 0 {
 		crc = crc32.Update(crc32.Update(crc, k.crc, front[n:]), k.crc, octets[coveredLen-n:])
 	}
-	if binary.LittleEndian.Uint32(seal) != crc {
-		return errCorrupt
-	}
-	copy(k.coming[coveredLen:], seal[:crcLen])
-	if _, err := k.aead.Open(nil, nonceOf(front), seal[crcLen:], k.coming[:]); err != nil {
-		return errStranger
-	}
-	return nil
+	return binary.LittleEndian.Uint32(seal) == crc
+}
+
+// tagged checks the tag of a plain datagram, longer than what the tag covers, of which that
+// is in coming.
+func (k *keyring) tagged(tag []byte) bool {
+	_, err := k.aead.Open(nil, nonceOf(k.coming[:]), tag, k.coming[:])
+	return err == nil
 }
 
 // sum is the CRC of header and segment, or of their front alone.

@@ -70,7 +70,8 @@ type socket struct {
 	inVec    [batchSize]unix.Iovec
 	inParts  [pieces]unix.Iovec
 	outVec   [batchSize * pieces]unix.Iovec
-	nameLen  uint32      // of the address that recvfrom gave
+	nameLen  uint32 // of the address that recvfrom gave
+	peek     peek
 	troubled atomic.Bool // the kernel has errors to tell
 
 	runUpTo    int  // the longest datagram that leaves in a run; 0: none does
@@ -126,6 +127,7 @@ func (s *socket) prepare(to unix.Sockaddr, buffer int) error {
 		return fmt.Errorf("getsockname: %w", err)
 	}
 	s.local = addrPortOf(bound)
+	s.peek.able = s.peekFrom(0)
 	return nil
 }
 
@@ -160,15 +162,45 @@ func (s *socket) receiveOne(t *slot) bool {
 	return true
 }
 
+// peek is how the kernel shows datagrams that stay where they are: from an offset in the
+// queue, which moves on with every look and back with what is received (SO_PEEK_OFF).
+type peek struct {
+	able  bool // the kernel has it, for UDP since Linux 4.7
+	moved bool // the offset may not be 0
+}
+
+func (s *socket) peeks() bool { return s.peek.able }
+
+// peekFrom sets the offset.
+func (s *socket) peekFrom(at int) bool {
+	value := int32(at)
+	_, _, errno := unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(s.fd), unix.SOL_SOCKET, unix.SO_PEEK_OFF, uintptr(unsafe.Pointer(&value)), unsafe.Sizeof(value), 0)
+	return errno == 0
+}
+
 // look shows the front of the datagram that comes next, which stays where it is, and tells
 // how long it is in all; 0 if there is none.
 func (s *socket) look(front []byte) (n, whole int) {
+	if s.peek.moved && !s.peekFrom(0) {
+		s.peek.able = false
+		return 0, 0
+	}
+	s.peek.moved = true
 	r, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&front[0])), uintptr(len(front)), unix.MSG_DONTWAIT|unix.MSG_PEEK|unix.MSG_TRUNC, 0, 0)
 	if errno != 0 {
 		s.noteTrouble(errno)
 		return 0, 0
 	}
 	return min(int(r), len(front)), int(r)
+}
+
+// lookAt shows what stands at an offset of the datagram that look has shown.
+func (s *socket) lookAt(at int, b []byte) bool {
+	if !s.peekFrom(at) {
+		return false
+	}
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_PEEK, 0, 0)
+	return errno == 0 && int(n) == len(b)
 }
 
 // receiveInto is receiveOne with the octets behind the front in a place of their own. What
@@ -187,6 +219,7 @@ func (s *socket) receiveInto(t *slot, front int, place []byte) bool {
 		return false
 	}
 	t.n = int(n)
+	s.peek.moved = false // the kernel has moved the offset back by all of it
 	return true
 }
 

@@ -31,6 +31,8 @@ func (*socket) allowRuns(int)                       {}
 func (*socket) mostMessages() int                   { return batchSize }
 func (*socket) receiveOne(*slot) bool               { return false }
 func (*socket) receive([]*slot) int                 { return 0 }
+func (*socket) peeks() bool                         { return false }
+func (*socket) lookAt(int, []byte) bool             { return false }
 func (*socket) look([]byte) (n, whole int)          { return 0, 0 }
 func (*socket) receiveInto(*slot, int, []byte) bool { return false }
 func (*socket) send([]letter) (n int, full bool)    { return 0, true }

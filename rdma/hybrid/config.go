@@ -79,6 +79,8 @@ type Config struct {
 	Datagram     int
 	SocketBuffer int
 	Patience     time.Duration
+	// MaxTransfer is that of packages dgram and iwarp.
+	MaxTransfer int
 	// Strict is for tests and benchmarks of what adapters need: see package dgram.
 	Strict bool
 	// NoThread leaves the sockets alone while nobody polls: peers then reach this memory
@@ -144,11 +146,11 @@ func (c *Config) rules() rules {
 // openDevices opens the devices below.
 func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
 	rd, err = dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
-		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread, Patience: c.Patience, Strict: c.Strict})
+		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread, Patience: c.Patience, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
 	if err != nil || c.Channel == Datagrams {
 		return rd, nil, err
 	}
-	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict})
+	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago
 		return nil, nil, err
@@ -171,6 +173,7 @@ func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a.Ops = rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead)
 	if rc != nil {
 		a.MaxSend = min(rd.MaxSend, rc.MaxSend)
+		a.MaxTransfer = min(rd.MaxTransfer, rc.MaxTransfer)
 		a.RemoteCPU = rd.RemoteCPU || rc.RemoteCPU
 		a.RegCost = rd.RegCost.Plus(rc.RegCost)
 		if c.ConnectionBuffers > 0 {

@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 		exclude map[string]string
 	}{
 		{"rd", Config{Channel: Datagrams}, nil},
-		{"rc", Config{Channel: Connections}, nil},
+		{"rc", Config{Channel: Connections, MaxTransfer: 6 << 20}, nil},
 		{"hybrid", Config{}, nil},
 		{"rc with own buffers", Config{Channel: Connections, ConnectionBuffers: 32}, nil},
 		{"restless", restless, moves},
@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 }
 
 // restless moves peers up after a few messages, and down after a few more.
-var restless = Config{CountMessages: true, BusyAfter: 4, tire: 12, MaxConnections: 3, Interval: time.Millisecond}
+var restless = Config{CountMessages: true, BusyAfter: 4, tire: 12, MaxConnections: 3, Interval: time.Millisecond, MaxTransfer: 6 << 20}
 
 func openTest(t testing.TB, c Config) *Device {
 	t.Helper()

@@ -33,6 +33,9 @@ type Config struct {
 	// pages, and what is sent or received into must be registered (Attr.LocalKeys), except
 	// what is sent inline.
 	Strict bool
+	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 4 GB less one byte, as
+	// long as RFC 5040 allows. Tests lower it.
+	MaxTransfer int
 	// Segment is the longest DDP segment to send. 0: as much as fits a TCP segment,
 	// so that a frame begins where a TCP segment does.
 	Segment int

@@ -87,10 +87,14 @@ func Open(cfg Config) (rdma.Device, error) {
 	if cfg.Encrypt && len(cfg.Key) == 0 {
 		return nil, errors.New("iwarp: Config.Encrypt without Config.Key: give both ends the same key, or nobody can tell a peer from a stranger")
 	}
+	transfer, err := ddp.MaxTransfer(cfg.MaxTransfer)
+	if err != nil {
+		return nil, fmt.Errorf("iwarp: %w", err)
+	}
 	d := &device{cfg: cfg, table: ddp.NewTable(bufio.NewReader(rand.Reader), maxRegions)}
 	d.attr = rdma.Attr{
 		Name: "iwarp", Transports: rdma.RC, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
-		MaxSend: maxSend, MaxInline: maxInline,
+		MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer,
 		RemoteCPU: cfg.NoThread, LocalKeys: cfg.Strict, Pins: cfg.Strict,
 	}
 	if cfg.Strict {

@@ -149,8 +149,8 @@ func (q *queuePair) post(wr *rdma.SendWR) (long bool, err error) {
 			int(wr.HeadLen)+wr.Body.Len(), wr.HeadLen, maxSend, rdma.HeadMax)
 	case wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > q.dev.attr.MaxInline:
 		return false, fmt.Errorf("iwarp: an inline body of %d bytes is too long: MaxInline is %d", wr.Body.Len(), q.dev.attr.MaxInline)
-	case uint64(wr.Body.Len()) > ddp.MaxMessage:
-		return false, fmt.Errorf("iwarp: a %v of %d bytes is longer than a message can be: cut it at %d", wr.Op, wr.Body.Len(), uint32(ddp.MaxMessage))
+	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.attr.MaxTransfer:
+		return false, fmt.Errorf("iwarp: a %v of %d bytes is longer than Attr.MaxTransfer, %d: cut it", wr.Op, wr.Body.Len(), q.dev.attr.MaxTransfer)
 	case q.works.count == q.works.depth || q.out.blocked && wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > smallInline:
 		return false, rdma.ErrAgain
 	case q.dev.attr.LocalKeys && wr.Flags&rdma.Inline == 0:

@@ -1,6 +1,7 @@
 package rdmatest
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/muster-mpi/muster/rdma"
@@ -15,6 +16,8 @@ func memoryChecks() []check {
 			rule: "OpRead brings the peer's bytes at Remote into Body, those and no others"},
 		{name: "write-moves", on: reliable, ops: write, run: func(r *rig) { moves(r, rdma.OpWrite) },
 			rule: "OpWrite brings Body to the peer's memory at Remote, there and nowhere else"},
+		{name: "transfer-limit", on: reliable, ops: read | write, unless: hugeTransfers, run: transferLimit,
+			rule: "a Read or Write of Attr.MaxTransfer bytes moves them; one byte more is refused, and nothing moves"},
 		{name: "read-alone", on: reliable, ops: read, unless: needsTarget, run: func(r *rig) { movesAlone(r, rdma.OpRead) },
 			rule: "without Attr.RemoteCPU, OpRead needs no Poll of its target"},
 		{name: "write-alone", on: reliable, ops: write, unless: needsTarget, run: func(r *rig) { movesAlone(r, rdma.OpWrite) },
@@ -107,6 +110,42 @@ func moves(r *rig, op rdma.Op) {
 			r.post(a, tr.w)
 			r.until("the transfer has completed", func() bool { return tr.w.done })
 			r.succeeded(tr)
+		}
+	}
+}
+
+func hugeTransfers(a *rdma.Attr) string {
+	if a.MaxTransfer == 0 || a.MaxTransfer > 8<<20 {
+		return "Attr.MaxTransfer is unlimited or more than a test should allocate"
+	}
+	return ""
+}
+
+func transferLimit(r *rig) {
+	a, b := r.nodes[0], r.nodes[1]
+	most := a.attr.MaxTransfer
+	for _, op := range []rdma.Op{rdma.OpRead, rdma.OpWrite} {
+		tr := a.prepare(op, b, 5, most, 50, 3)
+		r.post(a, tr.w)
+		r.until("the longest transfer has completed", func() bool { return tr.w.done })
+		r.succeeded(tr)
+
+		long := a.prepare(op, b, 5, most+1, 50, 3)
+		_, err := a.offer([]*work{long.w})
+		if errors.Is(err, rdma.ErrAgain) {
+			r.t.Fatalf("a %v of %d bytes will never be taken, but PostSend says ErrAgain", op, most+1)
+		}
+		if err == nil {
+			r.until("the transfer that was taken, but is too long, completes", func() bool { return long.w.done })
+			if long.w.status == rdma.StatusOK {
+				r.t.Errorf("a %v of %d bytes succeeds: Attr.MaxTransfer is %d", op, most+1, most)
+			}
+		}
+		r.settle()
+		for _, g := range []*guarded{long.there, long.here} {
+			if err := g.unchanged(); err != nil {
+				r.t.Errorf("a %v of %d bytes is longer than Attr.MaxTransfer, %d, and yet: %v", op, most+1, most, err)
+			}
 		}
 	}
 }

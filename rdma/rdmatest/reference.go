@@ -40,6 +40,7 @@ func ReferenceAttr() rdma.Attr {
 		Ops:         rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpPull, rdma.OpPush, rdma.OpWriteRecord),
 		MaxSend:     32 << 10,
 		MaxInline:   128,
+		MaxTransfer: 6 << 20,
 		SegmentHint: 8 << 10,
 		SendCost:    rdma.Cost{Fixed: 300, PerByte: 0.20},
 		ReadCost:    rdma.Cost{Fixed: 900, PerByte: 0.12},

@@ -37,6 +37,9 @@ func (q *refQP) take(wr *rdma.SendWR) error {
 	if err := q.checkLocalKey(wr); err != nil {
 		return err
 	}
+	if most := q.dev.attr.MaxTransfer; most > 0 && (wr.Op == rdma.OpRead || wr.Op == rdma.OpWrite) && wr.Body.Len() > most {
+		return fmt.Errorf("post %v of %d bytes on %s: Attr.MaxTransfer is %d", wr.Op, wr.Body.Len(), q.Addr(), most)
+	}
 	if q.outstanding >= q.depth {
 		return rdma.ErrAgain
 	}

@@ -190,7 +190,7 @@ func messageMutants() []mutant {
 				}
 				return n, err
 			}}
-		}, []string{"post-too-long", "post-unknown-op", "close-ends-use"}},
+		}, []string{"post-too-long", "post-unknown-op", "close-ends-use", "transfer-limit"}},
 		{"complains about an empty list", func(rdma.Device) bend {
 			return bend{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				if len(wrs) == 0 {
@@ -375,6 +375,11 @@ func memoryMutants() []mutant {
 		return eachCompletion(func(c *rdma.Completion) bool { return c.Op != op })
 	}
 	return []mutant{
+		{"clips long transfers instead of refusing them", eachAccess(func(wr *rdma.SendWR, _ map[uint64]*refRegion) {
+			if most := ReferenceAttr().MaxTransfer; wr.Op == rdma.OpWrite && wr.Body.Len() > most {
+				wr.Body = wr.Body.Slice(0, most)
+			}
+		}), []string{"transfer-limit"}},
 		{"clips accesses instead of refusing them", eachAccess(func(wr *rdma.SendWR, regions map[uint64]*refRegion) {
 			if r := regions[wr.RKey]; r != nil && wr.Op != rdma.OpPush {
 				wr.Remote = min(max(wr.Remote, r.mr.Base), r.mr.Base+r.mr.Len-uint64(wr.Body.Len()))

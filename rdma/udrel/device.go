@@ -32,12 +32,16 @@ type Config struct {
 	// at once than that. 0: 2 MB and 8 MB of them, but not less than 128 and not more
 	// than 512 and 2048.
 	Least, Most int
+	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 2 GB less one byte.
+	// Tests lower it.
+	MaxTransfer int
 	// NoThread leaves the packets alone while nobody polls.
 	NoThread bool
 }
 
 const (
 	maxSend     = 60 << 10
+	maxTransfer = 1<<31 - 1
 	patience    = 30 * time.Second
 	firstMemory = 2 << 20
 	mostMemory  = 8 << 20
@@ -132,6 +136,12 @@ func (c *Config) complete(below *rdma.Attr) error {
 	if c.Patience == 0 {
 		c.Patience = patience
 	}
+	if c.MaxTransfer == 0 {
+		c.MaxTransfer = maxTransfer
+	}
+	if c.MaxTransfer < 0 || c.MaxTransfer > maxTransfer {
+		return fmt.Errorf("udrel: Config.MaxTransfer is %d; want 1 to %d, or 0 for the most", c.MaxTransfer, maxTransfer)
+	}
 	if c.Least == 0 {
 		c.Least = min(max(firstMemory/c.Packet, 128), 512)
 	}
@@ -148,7 +158,7 @@ func (c *Config) complete(below *rdma.Attr) error {
 func attrOf(c *Config, below *rdma.Attr) rdma.Attr {
 	a := rdma.Attr{
 		Name: c.Name, Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
-		MaxSend: maxSend, MaxInline: mostInline, RemoteCPU: true, Crowded: below.Crowded,
+		MaxSend: maxSend, MaxInline: mostInline, MaxTransfer: c.MaxTransfer, RemoteCPU: true, Crowded: below.Crowded,
 		SendCost: below.SendCost, RegCost: rdma.Cost{Fixed: 100},
 	}
 	// An access is a message there and one back.

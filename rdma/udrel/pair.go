@@ -188,8 +188,8 @@ func (q *pair) check(wr *rdma.SendWR) error {
 		return fmt.Errorf("udrel: a message of %d octets for peer %d is longer than Attr.MaxSend, %d; cut it", length, wr.Peer, maxSend)
 	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > mostInline:
 		return fmt.Errorf("udrel: an inline body of %d octets for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, mostInline)
-	case wr.Body.Len() > 1<<31-1:
-		return fmt.Errorf("udrel: a %v of %d octets at peer %d is longer than %d; cut it", wr.Op, wr.Body.Len(), wr.Peer, 1<<31-1)
+	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.cfg.MaxTransfer:
+		return fmt.Errorf("udrel: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; cut it", wr.Op, wr.Body.Len(), wr.Peer, q.dev.cfg.MaxTransfer)
 	}
 	return nil
 }

@@ -1,12 +1,28 @@
 package ddp
 
-import "github.com/muster-mpi/muster/rdma"
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+)
 
 // One stream: a connection, or one peer of a reliable datagram socket. The functions
 // stand in the order of doc.go: what goes out, what comes in, what is answered, the end.
 
 // MaxMessage is the longest message: RFC 5041 section 5.2.
 const MaxMessage = 1<<32 - 1
+
+// MaxTransfer is the Attr.MaxTransfer of a device whose Config asks for limit: a Read
+// Request has 32 bits for its length (RFC 5040 section 4.4). 0 is as much as there is.
+func MaxTransfer(limit int) (int, error) {
+	switch {
+	case limit == 0:
+		return MaxMessage, nil
+	case limit < 0 || limit > MaxMessage:
+		return 0, fmt.Errorf("Config.MaxTransfer is %d; want 1 to %d, or 0 for the most", limit, uint32(MaxMessage))
+	}
+	return limit, nil
+}
 
 // Config says what a stream is made of.
 type Config struct {

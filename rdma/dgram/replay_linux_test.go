@@ -1,0 +1,123 @@
+package dgram
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// Datagrams that somebody has recorded, sent again when the 32-bit numbers in them have come
+// round. The serial number has 48 bits and tells.
+
+// recorder makes the datagrams of a peer and keeps them.
+type recorder struct {
+	t    *testing.T
+	d    *Device
+	q    *pair
+	keys *keyring
+	mr   rdma.MR
+}
+
+func newRecorder(t *testing.T, kind rdma.Transport, mem []byte) *recorder {
+	d, q := hearing(t, kind)
+	mr, err := d.Register(mem, rdma.RemoteWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &recorder{t, d, q, testKeyring(t, "the key of the test"), mr}
+}
+
+// write is a datagram that writes a value at the beginning of the memory.
+func (r *recorder) write(h header, value byte) []byte {
+	h.to, h.from, h.toLife = r.q.number, 1, r.d.keys.life
+	if !r.keys.stampHeader(&h) {
+		r.t.Fatal("the serial numbers are used up")
+	}
+	b := appendDDP(h.append(make([]byte, 0, 200)), &ddp.Header{Op: ddp.Write, Last: true, Tag: ddp.Tag(r.mr.RKey), TO: r.mr.Base})
+	return r.keys.seal(append(b, value))
+}
+
+func (r *recorder) arrive(datagram []byte) {
+	s := r.d.store.take()
+	s.n = copy(s.data, datagram)
+	s.from = rawOf(r.d.socket.local)
+	r.d.arrive(s)
+}
+
+func TestSequenceNumbersWrapAndReplaysAreRefused(t *testing.T) {
+	mem := make([]byte, 1)
+	r := newRecorder(t, rdma.RD, mem)
+	first := psn(1<<32 - 3)
+	at := rawOf(r.d.socket.local)
+	p := r.q.peer(r.d.know(r.keys.life, 1, 0, &at))
+	p.receiver.next, p.given = first, first
+	recorded := make([][]byte, 6)
+	for i := range recorded {
+		recorded[i] = r.write(header{kind: kindSegment, number: first + psn(i)}, byte(i+1))
+		if r.arrive(bytes.Clone(recorded[i])); mem[0] != byte(i+1) {
+			t.Fatalf("datagram %d of the six around the wrap is not taken: %+v", i, r.d.drops)
+		}
+	}
+	for i := range recorded { // at once, they are duplicates
+		if r.arrive(bytes.Clone(recorded[i])); mem[0] != 6 {
+			t.Fatalf("datagram %d is taken again", i)
+		}
+	}
+	// 2^32 datagrams later the same sequence numbers are due again.
+	p.receiver.next, p.given = first, first
+	r.keys.serial += 1 << 32
+	if r.arrive(r.write(header{kind: kindSegment, number: first}, 77)); mem[0] != 77 {
+		t.Fatalf("a new datagram is refused after 2^32: %+v", r.d.drops)
+	}
+	if r.arrive(bytes.Clone(recorded[1])); mem[0] != 77 || r.d.drops.Replayed != 1 {
+		t.Errorf("a datagram of the former round is taken in the place of a new one: memory has %d, %+v", mem[0], r.d.drops)
+	}
+	if r.arrive(r.write(header{kind: kindSegment, number: first + 1}, 78)); mem[0] != 78 {
+		t.Errorf("the true datagram behind the replay is refused: %+v", r.d.drops)
+	}
+}
+
+// On UD a message may come twice, but not in another round of the numbers above it.
+func TestReplaysOnUDAreRefused(t *testing.T) {
+	mem := make([]byte, 1)
+	r := newRecorder(t, rdma.UD, mem)
+	piece := header{kind: kindRecord, record: recordHeader{number: 5, total: 1, cut: 1}}
+	old := r.write(piece, 1)
+	r.arrive(bytes.Clone(old))
+	r.keys.serial += 1 << 32
+	piece.record.number = 1<<31 + 4 // the furthest that is still ahead of 5
+	if r.arrive(r.write(piece, 2)); mem[0] != 2 {
+		t.Fatalf("a new write-record is refused: %+v", r.d.drops)
+	}
+	piece.record.number = 1<<32 - 1
+	r.arrive(r.write(piece, 3))
+	if r.arrive(bytes.Clone(old)); mem[0] != 3 || r.d.drops.Replayed != 1 {
+		t.Errorf("a write-record of the former round is placed: memory has %d, %+v", mem[0], r.d.drops)
+	}
+}
+
+// The nonce is made of the life and 48 bits of serial number: it does not repeat at 2^32,
+// and a device that has used all of them sends nothing more.
+func TestNoncesDoNotRepeatAtTwoToTheThirtyTwo(t *testing.T) {
+	k := testKeyring(t, "ours")
+	seen := map[string]bool{}
+	for _, start := range []uint64{0, 1<<32 - 2, 2<<32 - 2} {
+		k.serial = start
+		for range 4 {
+			var h header
+			if !k.stampHeader(&h) {
+				t.Fatal("no serial number is left")
+			}
+			nonce := string(nonceOf(h.append(nil)))
+			if seen[nonce] {
+				t.Fatalf("serial number %#x has a nonce that was used before", h.serial)
+			}
+			seen[nonce] = true
+		}
+	}
+	if k.serial = lastSerial; k.stampHeader(&header{}) {
+		t.Error("a serial number is given out twice")
+	}
+}
