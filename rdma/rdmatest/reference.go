@@ -31,6 +31,9 @@ var (
 // one receiver from one sender. It is small so that tests meet ErrAgain often.
 const refDepth = 64
 
+// refPushes bounds how many OpPush of a queue pair may wait for a pull.
+const refPushes = 48
+
 // ReferenceAttr is what NewReference gives its devices: all transports, all
 // operations, and limits small enough to be crossed in a test.
 func ReferenceAttr() rdma.Attr {
@@ -40,6 +43,7 @@ func ReferenceAttr() rdma.Attr {
 		Ops:         rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead, rdma.OpPull, rdma.OpPush, rdma.OpWriteRecord),
 		MaxSend:     32 << 10,
 		MaxInline:   128,
+		MaxPush:     refPushes,
 		SegmentHint: 8 << 10,
 		SendCost:    rdma.Cost{Fixed: 300, PerByte: 0.20},
 		ReadCost:    rdma.Cost{Fixed: 900, PerByte: 0.12},
@@ -238,7 +242,8 @@ type refQP struct {
 	srq            *refSRQ // nil: own holds the posted buffers
 	own            *refSRQ
 	depth          int
-	outstanding    int    // taken, and the completion not yet polled
+	outstanding    int    // taken, and the completion not yet polled, but for OpPush
+	pushes         int    // OpPush, the same
 	partner        *refQP // RC: whom Connect named
 	inbox          []refMessage
 	closed         bool

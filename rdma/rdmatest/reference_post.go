@@ -37,7 +37,7 @@ func (q *refQP) take(wr *rdma.SendWR) error {
 	if err := q.checkLocalKey(wr); err != nil {
 		return err
 	}
-	if q.outstanding >= q.depth {
+	if push := wr.Op == rdma.OpPush; push && q.pushes >= q.dev.attr.MaxPush || !push && q.outstanding >= q.depth {
 		return rdma.ErrAgain
 	}
 	switch wr.Op {
@@ -56,7 +56,7 @@ func (q *refQP) take(wr *rdma.SendWR) error {
 		q.outstanding++
 		q.pull(wr, to)
 	case rdma.OpPush:
-		q.outstanding++
+		q.pushes++
 		q.push(wr, to)
 	case rdma.OpWriteRecord:
 		q.record(wr, to)
