@@ -83,6 +83,24 @@ coll-matrix: build ## execute every algorithm of every collective, 1 to 33 ranks
 		timeout -k 10 1200 $(BIN)/muster run -n $$n $(BIN)/mpi.test -test.run TestCollectiveMatrix -test.timeout 20m -matrix.full -matrix.ranks $$n; \
 	done
 
+# Sends that nobody has received yet, by the thousand, and the memory that they take.
+OUTSTANDING ?= 10000
+
+.PHONY: outstanding
+outstanding: build ## start 10,000 sends of each size to one peer on each channel, show time and memory
+	@set -eu; $(GO) test -c -o $(BIN)/mpi.test ./mpi; cd mpi; \
+	run() { for size in 8 16384 204800 1048576; do timeout -k 10 $(TIMEOUT) "$$@" -test.run TestManyOutstandingSends -test.v \
+		-outstanding.count $(OUTSTANDING) -outstanding.size $$size | grep -E 'sends of|FAIL|panic'; done; }; \
+	echo "shared memory"; run $(BIN)/muster run -n 2 $(BIN)/mpi.test; \
+	export MUSTER_NETWORK=iwarp MUSTER_NO_SHARED_MEMORY=1; \
+	for ch in rd rc hybrid ud; do echo "$$ch"; export MUSTER_CHANNEL=$$ch; run $(BIN)/muster run -n 2 $(BIN)/mpi.test; done; \
+	unset MUSTER_CHANNEL; \
+	if pkg-config --exists libfabric; then \
+		CGO_ENABLED=1 $(GO) build -tags ofi -o $(BIN)/muster-ofi ./cmd/muster; \
+		CGO_ENABLED=1 $(GO) test -c -tags ofi -o $(BIN)/mpi.ofi.test ./mpi; \
+		echo "ofi:net"; MUSTER_NETWORK=ofi:net MUSTER_INTERFACE=lo run $(BIN)/muster-ofi run -n 2 $(BIN)/mpi.ofi.test; \
+	else echo "skipped: ofi needs libfabric-dev and pkg-config"; fi
+
 # Tests that need libfabric's headers are skipped where they are missing.
 HAVE_OFI = pkg-config --exists libfabric || { echo "skipped: needs libfabric-dev and pkg-config"; exit 0; }
 

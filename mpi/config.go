@@ -21,7 +21,8 @@ type Config struct {
 	// hold such messages until it asks for them.
 	EagerLimit int `env:"MUSTER_EAGER_LIMIT"`
 	// Rendezvous forces how large messages travel: "get" (the receiver reads),
-	// "put" (the sender writes) or "coop" (both copy). Default: by cost.
+	// "put" (the sender writes) or "coop" (both copy; "get" while 256 of a rank's
+	// sends wait for their receives). Default: by cost.
 	Rendezvous string `env:"MUSTER_RENDEZVOUS"`
 	// Speculate says whether a receive of a large message that was started by a
 	// non-blocking call tells the sender where to write, before the sender asks:

@@ -55,6 +55,14 @@ func job(t *testing.T, muster string, ranks int, env []string, args ...string) (
 	return string(out), cmd.ProcessState.ExitCode(), took
 }
 
+// TestShortMessageBehindManyLargeOnes on processes, where the device copies in another way.
+func TestShortMessageBehindManyLargeOnesOfProcesses(t *testing.T) {
+	out, status, _ := job(t, launcher(t), 2, nil, "-test.run", "^TestShortMessageBehindManyLargeOnes$", "-test.timeout", "30s")
+	if status != 0 {
+		t.Errorf("the job ended with status %d:\n%s", status, out)
+	}
+}
+
 // Rank 1 exits with status 3 while the others wait for a message of rank 0, who
 // waits too, or for rank 1 in shared memory: all are told of rank 1, and the job ends
 // with its status.

@@ -10,6 +10,9 @@ type Attr struct {
 	MaxInline int // largest Body that may be sent with Inline
 	// MaxTransfer is the largest Body of one OpRead or OpWrite. 0: there is no limit.
 	MaxTransfer int
+	// MaxPush is how many OpPush a queue pair takes beside its depth. They wait until
+	// the peer's application wants the data, so they must not fill the send queue.
+	MaxPush int
 	// CopyAbove is the length from which a Body is better sent without Inline,
 	// because Inline would copy it and the completion comes soon. 0: Inline is
 	// always right.

@@ -168,7 +168,9 @@ type QPConfig struct {
 	SendCQ CQ
 	RecvCQ CQ
 	SRQ    SRQ // nil: the queue pair has its own receive queue
-	Depth  int // work requests that may be outstanding; 0: the device's default
+	// Depth is how many work requests may be outstanding, but for OpPush
+	// (Attr.MaxPush); 0: the device's default.
+	Depth int
 	// Peer is what completions of an RC queue pair carry as their Peer, so that many
 	// of them can share a completion queue.
 	Peer PeerID

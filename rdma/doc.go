@@ -40,6 +40,12 @@
 //   - Wait returns when a message or completion has come, when there may be room
 //     again after ErrAgain, after Wake, and when the time is over, which is no
 //     error.
+//   - Of the requests that a device has taken, only an OpPush may wait for the peer's
+//     application: it completes when the peer posts OpPull, which may be never. All
+//     others complete as long as the peers' queues are polled. So an OpPush does not
+//     count against the depth of the queue pair, and delays nothing that was posted
+//     behind it. A device takes Attr.MaxPush of them at a time and answers more with
+//     ErrAgain; who posts keeps within that, or what it posts behind them has to wait.
 //   - Deregister of a region whose OpPush is open ends that OpPush, with a status
 //     other than StatusOK. All 64 bits of a key count.
 //   - A closed object answers with ErrClosed; closing it again is harmless.

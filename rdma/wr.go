@@ -12,7 +12,8 @@ const (
 	// posts OpPull with the region's RKey and Remote and its own Body. Each side
 	// claims pieces from a cursor that both see, whenever it polls: two cores
 	// copy at once when both wait, one does it all when the other computes.
-	// Both complete when the last byte has arrived, with its count in Len.
+	// Both complete when the last byte has arrived, with its count in Len. An OpPush
+	// waits until the peer pulls: it has room of its own, Attr.MaxPush.
 	OpPull
 	OpPush
 	OpRecv     // completions only: a message has come

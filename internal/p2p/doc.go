@@ -14,6 +14,16 @@
 //	                              → Out.WR   work requests to post, in order
 //	                              → Out.Done operations that ended
 //
+// What may wait for the peer's application. A link's packets and work requests are
+// posted in order, so one that the device does not take holds up all behind it. All that
+// the machine posts must therefore end by progress alone: because the peer's library
+// polls, whatever the peer's program does next. A request that moves memory is posted
+// when both its ends are known, after the match or for an offered buffer. The only
+// exception is the OpPush of rndv_coop, which waits for the receive: the device has room
+// of its own for these (rdma.Attr.MaxPush), and no more are under way than that. A send
+// that nobody has matched holds nothing else but its Xfer, a registration, and a Msg at
+// the receiver. Decision 036 goes through all requests; the explorer checks it.
+//
 // The parts, in the order in which a message meets them:
 //
 //	machine.go    the calls

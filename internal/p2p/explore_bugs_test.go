@@ -23,6 +23,9 @@ const (
 	bugTwice        // a message is delivered again
 	bugOverdraw     // a sender thinks that it has more credit than it has
 
+	bugPushes    // a sender forgets the OpPush that are under way, and posts more
+	bugPushDepth // an OpPush takes a place in the send queue
+
 	bugAhead   // an RTR does not count the receives before it
 	bugSeen    // the sender ignores what the receiver had seen when it sent an RTR
 	bugStale   // the sender keeps an RTR that is stale
@@ -121,6 +124,14 @@ func TestExplorerFindsPlantedBugs(t *testing.T) {
 	}
 	short := two(sizeLong, sizeLong, false)
 	short[1][0].size, short[1][1].size = 5, 5 // the receives have less room
+	// The receiver takes what was sent last first.
+	behind := program{
+		{{send: true, peer: 1, size: sizeLong}, {send: true, peer: 1, size: sizeLong}, {send: true, peer: 1, tag: 1, size: sizeShort}},
+		{{peer: 0, tag: 1, size: roomFull, block: true}, recvOp(0, 0), recvOp(0, 0)}}
+	// Rank 1 receives when its own message has been taken.
+	crossing := program{
+		{{send: true, peer: 1, size: sizeLong}, recvOp(1, 0)},
+		{{send: true, peer: 0, size: sizeLong, sync: true, block: true}, recvOp(0, 0)}}
 	for _, c := range []struct {
 		name  string
 		plant bug
@@ -137,6 +148,8 @@ func TestExplorerFindsPlantedBugs(t *testing.T) {
 		{"a byte too many", bugOneMore, short, setting{rendezvous: "get"}, "of its memory"},
 		{"a leak", bugLeak, two(sizeLong, sizeShort, false), setting{rendezvous: "put"}, "leaves"},
 		{"a message twice", bugTwice, two(sizeShort, sizeShort, false), setting{}, "no message that is to come"},
+		{"more pushes than the device has room for", bugPushes, behind, setting{rendezvous: "coop", depth: 1}, "waits for the peer's application"},
+		{"a push in the send queue", bugPushDepth, crossing, setting{rendezvous: "coop", depth: 1}, "waits for the peer's application"},
 		{"credit out of nothing", bugOverdraw, two(sizeShort, sizeShort, false), setting{credit: 300}, "credit"},
 	} {
 		t.Run(c.name, func(t *testing.T) { findBug(t, c.plant, c.p, c.set, c.want) })

@@ -64,6 +64,8 @@ type setting struct {
 	// plain sends go by Send, as calls with a context do; the others by SendOne or
 	// SendNow if they can.
 	plain bool
+	// depth is that of the devices' queues, with room for as many OpPush; 0: no limit.
+	depth int
 	// early receives, those of non-blocking calls, send an RTR if they may.
 	early   bool
 	anytime bool // but not at once: some time while they wait
@@ -78,7 +80,7 @@ func (s setting) String() string {
 	for _, f := range []struct {
 		on   bool
 		name string
-	}{{s.reorder, "reorder"}, {s.slow, "slow"}, {s.double, "double"}, {s.localKeys, "localkeys"}, {s.credit != 0, fmt.Sprint("credit=", s.credit)}, {s.shared, "shared"}, {s.plain, "plain"},
+	}{{s.reorder, "reorder"}, {s.slow, "slow"}, {s.double, "double"}, {s.localKeys, "localkeys"}, {s.credit != 0, fmt.Sprint("credit=", s.credit)}, {s.shared, "shared"}, {s.plain, "plain"}, {s.depth != 0, fmt.Sprint("depth=", s.depth)},
 		{s.early, "early"}, {s.anytime, "anytime"}, {s.adapt, "adapt"}, {s.mortal, "mortal"},
 		{s.transfer != 0, fmt.Sprint("transfer=", s.transfer)}} {
 		if f.on {
@@ -137,8 +139,11 @@ func newRun(p program, s setting) *run {
 	}
 	attr := testAttr(sizeSegment / 2)
 	attr.LocalKeys, attr.MaxTransfer = s.localKeys, s.transfer
+	if s.depth > 0 {
+		attr.MaxPush = s.depth
+	}
 	r := &run{setting: s, p: p, w: newWorld(len(p), cfg, attr, arenaLen)}
-	r.w.slow = s.slow
+	r.w.slow, r.w.depth = s.slow, s.depth
 	r.w.done = r.ended
 	for i, n := range r.w.nodes {
 		if s.adapt {
@@ -170,6 +175,7 @@ func newRun(p program, s setting) *run {
 func (r *run) reset(p program) {
 	r.p, r.got, r.doubled, r.fault, r.dead, r.ending = p, ^outcome(0), 0, "", -1, false
 	r.w.fault, r.w.heap = "", r.w.heap[:0]
+	r.w.pushDepth = r.plant == bugPushDepth
 	for i := range r.w.wires {
 		wi := &r.w.wires[i]
 		wi.wait, wi.flight = wi.wait[:0], wi.flight[:0]
@@ -209,6 +215,9 @@ func recycle(m *Machine) {
 		}
 		t.buckets[b] = nil
 	}
+	for _, d := range m.devices {
+		d.pushes = 0
+	}
 	m.match = matcher{buckets: t.buckets, shift: t.shift, free: t.free}
 	m.free = m.free[:0]
 	for i := len(m.slab) - 1; i >= 0; i-- {
@@ -238,7 +247,7 @@ func (r *run) events(out []event) []event {
 		}
 		for k := range w.nodes {
 			wi := w.wire(i, k)
-			if len(wi.wait) > 0 {
+			if w.takes(i, k) {
 				out = append(out, event{kind: evTake, a: int8(i), b: int8(k)})
 			}
 			for f := range wi.flight {
@@ -285,6 +294,9 @@ func (r *run) happen(e event) {
 		if op := r.p[e.a][r.ranks[e.a].pc]; r.plant == bugMispred && op.send && op.size <= sizeSegment {
 			r.keepOffers(w.nodes[e.a].links[op.peer])
 		}
+		if r.plant == bugPushes {
+			w.nodes[e.a].m.devices[0].pushes = 0
+		}
 		r.issue(int(e.a))
 	case evTake:
 		w.take(int(e.a), int(e.b))
@@ -326,6 +338,9 @@ func (r *run) happen(e event) {
 	}
 	if w.fault != "" {
 		r.wrong("the device saw: %s", w.fault)
+	}
+	if from, to, op, found := w.stranded(); found {
+		r.wrong("rank %d's %v to rank %d waits behind an OpPush that waits for the peer's application", from, op, to)
 	}
 	for i, n := range w.nodes {
 		for _, l := range n.links {

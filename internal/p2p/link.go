@@ -18,6 +18,7 @@ type Link struct {
 	sendSeq uint32
 	recvSeq uint32
 
+	device   *device
 	choice   []choice // by size, from the protocols' costs
 	eagerMax int      // cached from choice for standard mode, -1 for none
 	segment  int      // data bytes in one packet

@@ -88,7 +88,7 @@ type Machine struct {
 	orphans []orphan
 	short   [1]rdma.SendWR
 	one     [1]rdma.SendWR
-	known   []knownChoice
+	devices []*device
 
 	// observe, if set, sees every event before its operation does: for tests
 	// and traces. It is not asked on the way of a short message.

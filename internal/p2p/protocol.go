@@ -230,27 +230,29 @@ func (l *Link) chooseRendezvous(n int) uint8 {
 	return protoEager
 }
 
-// knownChoice is the choice on a device, which is the same for all peers behind it.
-type knownChoice struct {
-	attr *rdma.Attr
-	list []choice
+// device is what all links over one device share.
+type device struct {
+	attr   *rdma.Attr
+	list   []choice // of protocols, which is the same for all peers behind it
+	pushes int      // OpPush under way, see rndv_coop.go
 }
 
-// choiceOn is the choice of protocols on the device of a link.
-func (m *Machine) choiceOn(l *Link) []choice {
-	for i := range m.known {
-		if m.known[i].attr == l.Attr {
-			return m.known[i].list
+// deviceOf is what the machine keeps for the device of a link.
+func (m *Machine) deviceOf(l *Link) *device {
+	for _, d := range m.devices {
+		if d.attr == l.Attr {
+			return d
 		}
 	}
-	list := envelope(Key{m.cfg.EagerLimit, m.cfg.Rendezvous, m.cfg.Turn}, l)
-	m.known = append(m.known, knownChoice{l.Attr, list})
-	return list
+	d := &device{attr: l.Attr, list: envelope(Key{m.cfg.EagerLimit, m.cfg.Rendezvous, m.cfg.Turn}, l)}
+	m.devices = append(m.devices, d)
+	return d
 }
 
 // setUp prepares a link for its first use.
 func (l *Link) setUp(m *Machine) {
-	l.choice = m.choiceOn(l)
+	l.device = m.deviceOf(l)
+	l.choice = l.device.list
 	l.eagerMax = -1
 	if len(l.choice) > 0 && l.choice[0].proto == protoEager {
 		l.eagerMax = l.choice[0].hi

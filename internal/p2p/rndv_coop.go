@@ -10,6 +10,11 @@ package p2p
 //	sender                 receiver
 //	register, RTS ────────▶ match
 //	OpPush ══▶ pieces ◀════ OpPull
+//
+// The OpPush is posted before the receiver has matched, and so waits for the peer's
+// application. It is the only work request that does (see doc.go). The device has room
+// for Attr.MaxPush of them; a send that would need one more goes by another rendezvous,
+// which posts nothing before the match.
 
 import "github.com/muster-mpi/muster/rdma"
 
@@ -31,11 +36,29 @@ func (rndvCoop) Begin(m *Machine, x *Xfer) {
 		m.emitRTS(x, protoCoop, x.mr.Base, x.mr.RKey)
 		return
 	}
+	if d := x.Link.device; d.pushes >= d.attr.MaxPush {
+		x.proto = d.withoutPush()
+		protocols[x.proto].Begin(m, x)
+		return
+	}
 	if !m.register(x, x.Buf, rdma.RemoteRead|rdma.Cooperative, false) {
 		return
 	}
 	m.emitRTS(x, protoCoop, x.mr.Base, x.mr.RKey)
 	m.move(x, rdma.OpPush, x.Buf, 0, x.mr.RKey)
+	x.pushed = true
+	x.Link.device.pushes++
+}
+
+// withoutPush is the protocol for a send that finds too many OpPush under way.
+func (d *device) withoutPush() uint8 {
+	switch {
+	case d.attr.Ops.Has(rdma.OpRead):
+		return protoGet
+	case d.attr.Ops.Has(rdma.OpWrite):
+		return protoPut
+	}
+	return protoEager // as in chooseRendezvous
 }
 
 func (rndvCoop) Step(m *Machine, x *Xfer, ev Event) bool {
@@ -62,14 +85,14 @@ func (rndvCoop) Step(m *Machine, x *Xfer, ev Event) bool {
 		}
 		m.received(x)
 	case ev.Kind == EvDone && x.stage == stageRTS:
-		m.release(x)
+		m.endPush(x)
 		if ev.Status != rdma.StatusOK {
 			m.failed(x, ev.Status)
 			return true
 		}
 		m.complete(x)
 	case ev.Kind == EvFIN && x.stage == stageRTS && (ev.Status != rdma.StatusOK || x.total == 0):
-		m.release(x)
+		m.endPush(x)
 		if ev.Status != rdma.StatusOK {
 			m.failed(x, ev.Status)
 			return true
@@ -81,4 +104,14 @@ func (rndvCoop) Step(m *Machine, x *Xfer, ev Event) bool {
 	return true
 }
 
-func (rndvCoop) Abort(m *Machine, x *Xfer) { m.release(x) }
+// endPush gives back what a send holds. To end the registration ends the OpPush, if it
+// is still under way, without help of the peer.
+func (m *Machine) endPush(x *Xfer) {
+	m.release(x)
+	if x.pushed {
+		x.pushed = false
+		x.Link.device.pushes--
+	}
+}
+
+func (rndvCoop) Abort(m *Machine, x *Xfer) { m.endPush(x) }

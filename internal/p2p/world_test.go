@@ -19,8 +19,14 @@ type world struct {
 	attr  rdma.Attr
 	nodes []*node
 	wires []wire // from × ranks + to
-	// slow devices take a request only when told; the others at once.
+	// slow devices take a request only when told; the others at once, as far as there is
+	// room.
 	slow bool
+	// depth is how many requests that move memory a device holds, and how many packets
+	// are on their way to one peer; 0: there is no limit.
+	depth int
+	// pushDepth is a wrong device: an OpPush counts against the depth.
+	pushDepth bool
 	// done hears of operations that have ended; nil: nobody cares.
 	done func(rank int, x *Xfer)
 	// log hears what goes on; nil: nobody listens.
@@ -57,7 +63,7 @@ type work struct {
 func testAttr(segment int) rdma.Attr {
 	return rdma.Attr{Name: "test", Transports: rdma.RD,
 		Ops:     rdma.Ops(rdma.OpSend, rdma.OpRead, rdma.OpWrite, rdma.OpPull, rdma.OpPush),
-		MaxSend: 1 << 20, MaxInline: 1 << 20, SegmentHint: segment,
+		MaxSend: 1 << 20, MaxInline: 1 << 20, MaxPush: 1 << 20, SegmentHint: segment,
 		SendCost: rdma.Cost{Fixed: 100, PerByte: 0.01}, ReadCost: rdma.Cost{Fixed: 1000, PerByte: 1},
 		PutCost: rdma.Cost{Fixed: 1000, PerByte: 1}, PullCost: rdma.Cost{Fixed: 5000, PerByte: 1},
 		RegCost: rdma.Cost{Fixed: 10}}
@@ -100,7 +106,7 @@ func (w *world) settle(r int) {
 	o.WR, o.Link = o.WR[:0], o.Link[:0]
 	if !w.slow {
 		for p := range w.nodes {
-			for len(w.wire(r, p).wait) > 0 {
+			for w.takes(r, p) {
 				w.take(r, p)
 			}
 		}
@@ -130,6 +136,64 @@ func (w *world) sendNow(r int, l *Link, tag int32, buf []byte) bool {
 	}
 	w.settle(r)
 	return true
+}
+
+// takes tells whether a request waits from one rank to another, and the device has room
+// for it.
+func (w *world) takes(from, to int) bool {
+	wi := w.wire(from, to)
+	return len(wi.wait) > 0 && (w.depth == 0 || w.hasRoom(from, to, wi.wait[0].Op))
+}
+
+func (w *world) hasRoom(from, to int, op rdma.Op) bool {
+	if op == rdma.OpSend {
+		return len(w.wire(from, to).flight) < w.depth
+	}
+	pushes, others := 0, 0
+	for i := range w.nodes[from].work {
+		if w.nodes[from].work[i].wr.Op == rdma.OpPush {
+			pushes++
+		} else {
+			others++
+		}
+	}
+	switch {
+	case w.pushDepth:
+		return pushes+others < w.depth
+	case op == rdma.OpPush:
+		return pushes < w.attr.MaxPush
+	}
+	return others < w.depth
+}
+
+// stranded finds a rank whose device has no room for a request, and all that would make
+// room is an OpPush that nobody pulls: it waits for the peer's application, and so would
+// all that waits for it.
+func (w *world) stranded() (from, to int, op rdma.Op, found bool) {
+	if w.depth == 0 {
+		return
+	}
+	for i := range w.wires {
+		from, to := i/len(w.nodes), i%len(w.nodes)
+		if len(w.wires[i].wait) == 0 || w.takes(from, to) {
+			continue
+		}
+		op := w.wires[i].wait[0].Op
+		if op == rdma.OpSend {
+			continue // packets leave by being delivered
+		}
+		moves := false
+		for k := range w.nodes[from].work {
+			// With room of their own, only what is in the same room counts.
+			if same := w.nodes[from].work[k].wr.Op == rdma.OpPush == (op == rdma.OpPush); same || w.pushDepth {
+				moves = moves || w.ready(from, k)
+			}
+		}
+		if !moves {
+			return from, to, op, true
+		}
+	}
+	return 0, 0, 0, false
 }
 
 // take lets the device take the first request that waits from one rank to
@@ -301,7 +365,7 @@ func (w *world) drain() {
 		moved = false
 		for from := range w.nodes {
 			for to := range w.nodes {
-				for len(w.wire(from, to).wait) > 0 {
+				for w.takes(from, to) {
 					w.take(from, to)
 					w.settle(from)
 					moved = true

@@ -33,6 +33,8 @@ func pullChecks() []check {
 			rule: "both sides of a cooperative copy may copy at the same time"},
 		{name: "pull-abandoned", on: reliable, ops: ops, run: pullAbandoned,
 			rule: "every request that was taken completes once: Deregister ends an OpPush that nobody pulls, and not with success"},
+		{name: "pull-pending-pushes", on: reliable, ops: ops | rdma.Ops(rdma.OpRead, rdma.OpWrite), run: pullPendingPushes,
+			rule: "a device takes Attr.MaxPush OpPush, and while nobody pulls them, whatever is posted behind them is taken and completes"},
 	}
 }
 
@@ -212,6 +214,44 @@ func pullParallel(r *rig) {
 	for _, j := range list {
 		j.end(r)
 	}
+}
+
+// pullPendingPushes lets as many pushes wait as the device takes, and goes on with
+// everything else, more of it than a queue is deep. Then the pulls come, last first.
+func pullPendingPushes(r *rig) {
+	a, b := r.nodes[0], r.nodes[1]
+	if a.attr.MaxPush < 1 {
+		r.t.Fatalf("the device has OpPush, but Attr.MaxPush is %d", a.attr.MaxPush)
+	}
+	var list []*joint
+	for i := range a.attr.MaxPush {
+		j := r.newJoint(a, b, 100+i, 0, 100+i, i%8)
+		if k, err := a.offer([]*work{j.push}); k != 1 || err != nil {
+			r.t.Fatalf("Attr.MaxPush is %d, but of OpPush number %d PostSend takes %d and says: %v", a.attr.MaxPush, i+1, k, err)
+		}
+		list = append(list, j)
+	}
+	r.settle()
+	there := newGuarded(5000, 0, r.random.next())
+	mr := b.register(there.mem, rdma.RemoteRead|rdma.RemoteWrite)
+	from, fromKey := a.local(5000, 3, r.random.next())
+	to, toKey := a.local(5000, 5, r.random.next())
+	for i := range 300 {
+		r.post(a, a.send(1, 8, i%64), a.sendInline(1, 8, i%64),
+			a.access(rdma.OpWrite, 1, from.mem, fromKey, mr.Base, mr.RKey),
+			a.access(rdma.OpRead, 1, to.mem, toKey, mr.Base, mr.RKey))
+	}
+	r.until("what is posted behind an OpPush that nobody pulls has completed", func() bool { return a.open == len(list) })
+	for i := range list {
+		j := list[len(list)-1-i]
+		if j.push.done {
+			r.t.Fatalf("OpPush completes with %v before anybody pulls", j.push.status)
+		}
+		r.post(b, j.pull)
+		r.until("both halves have completed", func() bool { return j.pull.done && j.push.done })
+		j.end(r)
+	}
+	r.settle()
 }
 
 func pullAbandoned(r *rig) {

@@ -31,6 +31,9 @@ var (
 // one receiver from one sender. It is small so that tests meet ErrAgain often.
 const refDepth = 64
 
+// refPushes bounds how many OpPush of a queue pair may wait for a pull.
+const refPushes = 48
+
 // ReferenceAttr is what NewReference gives its devices: all transports, all
 // operations, and limits small enough to be crossed in a test.
 func ReferenceAttr() rdma.Attr {
@@ -41,6 +44,7 @@ func ReferenceAttr() rdma.Attr {
 		MaxSend:     32 << 10,
 		MaxInline:   128,
 		MaxTransfer: 6 << 20,
+		MaxPush:     refPushes,
 		SegmentHint: 8 << 10,
 		SendCost:    rdma.Cost{Fixed: 300, PerByte: 0.20},
 		ReadCost:    rdma.Cost{Fixed: 900, PerByte: 0.12},
@@ -239,7 +243,8 @@ type refQP struct {
 	srq            *refSRQ // nil: own holds the posted buffers
 	own            *refSRQ
 	depth          int
-	outstanding    int    // taken, and the completion not yet polled
+	outstanding    int    // taken, and the completion not yet polled, but for OpPush
+	pushes         int    // OpPush, the same
 	partner        *refQP // RC: whom Connect named
 	inbox          []refMessage
 	closed         bool

@@ -47,7 +47,9 @@ func (c *refCQ) Poll(out []rdma.Completion) int {
 	n := min(len(out), len(c.ready))
 	for i, entry := range c.ready[:n] {
 		out[i] = entry.c
-		if entry.from != nil {
+		if entry.from != nil && entry.c.Op == rdma.OpPush {
+			entry.from.pushes--
+		} else if entry.from != nil {
 			entry.from.outstanding--
 		}
 		if entry.lent != nil {

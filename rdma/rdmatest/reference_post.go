@@ -40,7 +40,7 @@ func (q *refQP) take(wr *rdma.SendWR) error {
 	if most := q.dev.attr.MaxTransfer; most > 0 && (wr.Op == rdma.OpRead || wr.Op == rdma.OpWrite) && wr.Body.Len() > most {
 		return fmt.Errorf("post %v of %d bytes on %s: Attr.MaxTransfer is %d", wr.Op, wr.Body.Len(), q.Addr(), most)
 	}
-	if q.outstanding >= q.depth {
+	if push := wr.Op == rdma.OpPush; push && q.pushes >= q.dev.attr.MaxPush || !push && q.outstanding >= q.depth {
 		return rdma.ErrAgain
 	}
 	switch wr.Op {
@@ -59,7 +59,7 @@ func (q *refQP) take(wr *rdma.SendWR) error {
 		q.outstanding++
 		q.pull(wr, to)
 	case rdma.OpPush:
-		q.outstanding++
+		q.pushes++
 		q.push(wr, to)
 	case rdma.OpWriteRecord:
 		q.record(wr, to)

@@ -462,6 +462,34 @@ func memoryMutants() []mutant {
 				},
 			}
 		}, []string{"pull-owner-first", "pull-owner-alone", "pull-abandoned"}},
+		{"counts an open push against the depth", func(d rdma.Device) bend {
+			pushes := 0
+			return bend{
+				post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
+					for i := range wrs {
+						if wrs[i].Op != rdma.OpPush && pushes >= refPushes {
+							return i, rdma.ErrAgain
+						}
+						if _, err := q.PostSend(wrs[i : i+1]); err != nil {
+							return i, err
+						}
+						if wrs[i].Op == rdma.OpPush {
+							pushes++
+						}
+					}
+					return len(wrs), nil
+				},
+				poll: func(cq rdma.CQ, out []rdma.Completion) int {
+					n := cq.Poll(out)
+					for i := range out[:n] {
+						if out[i].Op == rdma.OpPush {
+							pushes--
+						}
+					}
+					return n
+				},
+			}
+		}, []string{"pull-pending-pushes"}},
 		{"allocates", func(rdma.Device) bend { return bend{} }, steadyNames()},
 	}
 }

@@ -3,29 +3,49 @@ package shm
 import "github.com/muster-mpi/muster/rdma"
 
 // completionFIFO holds what has completed until Poll hands it out. A place is
-// reserved when a request is accepted, so that completing one never fails.
+// reserved when a request is accepted, so that completing one never fails. An OpPush
+// may wait for the peer's application, so it has places of its own: otherwise
+// unanswered ones could take all, and nothing else would be accepted.
 type completionFIFO struct {
 	ring     []rdma.Completion // a power of two
 	put, get uint32
-	reserved int // accepted and not yet handed out
+	reserved int // accepted and not yet handed out, but for pushes
 	depth    int
+	pushes   int // OpPush, the same
 }
+
+// maxPush is how many OpPush may wait for their completion (Attr.MaxPush). Each
+// pull that a peer opens makes the owner look at all of them.
+const maxPush = 256
 
 func newCompletionFIFO(depth int) completionFIFO {
 	n := 1
-	for n < depth {
+	for n < depth+maxPush {
 		n *= 2
 	}
 	return completionFIFO{ring: make([]rdma.Completion, n), depth: depth}
 }
 
 // reserve takes a place, and reports whether there was one.
-func (f *completionFIFO) reserve() bool {
-	if f.reserved >= f.depth {
+func (f *completionFIFO) reserve(op rdma.Op) bool {
+	switch {
+	case op == rdma.OpPush && f.pushes < maxPush:
+		f.pushes++
+	case op != rdma.OpPush && f.reserved < f.depth:
+		f.reserved++
+	default:
 		return false
 	}
-	f.reserved++
 	return true
+}
+
+// release gives a place back.
+func (f *completionFIFO) release(op rdma.Op) {
+	if op == rdma.OpPush {
+		f.pushes--
+	} else {
+		f.reserved--
+	}
 }
 
 func (f *completionFIFO) add(c rdma.Completion) {
@@ -41,9 +61,9 @@ func (f *completionFIFO) drain(out []rdma.Completion) int {
 	for n < len(out) && f.get != f.put {
 		c := &f.ring[f.get&uint32(len(f.ring)-1)]
 		out[n] = *c
+		f.release(c.Op)
 		*c = rdma.Completion{} // it may hold memory
 		f.get++
-		f.reserved--
 		n++
 	}
 	return n

@@ -42,6 +42,7 @@ func (d *Device) describe() {
 	a.PutCost, a.PullCost = a.ReadCost, a.ReadCost
 	if !a.RemoteCPU {
 		a.Ops |= rdma.Ops(rdma.OpPull, rdma.OpPush)
+		a.MaxPush = maxPush
 		a.PullCost.Fixed += 1000
 		if !a.Crowded {
 			a.PullCost.PerByte *= 0.6 // two copy at once

@@ -107,7 +107,7 @@ func (d *Device) accept(p *peer, wr *rdma.SendWR) error {
 	if wr.Op == rdma.OpSend && (int(wr.HeadLen)+wr.Body.Len() > maxSend || wr.HeadLen > rdma.HeadMax) {
 		return errTooLong(wr)
 	}
-	if !d.done.reserve() {
+	if !d.done.reserve(wr.Op) {
 		return rdma.ErrAgain
 	}
 	c := rdma.Completion{ID: wr.ID, Op: wr.Op, Peer: wr.Peer}
@@ -117,7 +117,7 @@ func (d *Device) accept(p *peer, wr *rdma.SendWR) error {
 	case wr.Op != rdma.OpSend:
 		return d.copies.start(d, p, wr)
 	case !d.transmit(p, kindData, wr):
-		d.done.reserved--
+		d.done.release(wr.Op)
 		return rdma.ErrAgain
 	default:
 		// The message was copied: that is all a send asks for.
