@@ -15,7 +15,7 @@ const (
 	// segmentMagic is written last, so a peer that maps a segment too early sees
 	// that it is not ready. layoutVersion changes with anything in this file.
 	segmentMagic  = 0x3152_5453_554d_4d53
-	layoutVersion = 2
+	layoutVersion = 3
 
 	// maxSend is the largest message: a segment of 32 KB and its Head.
 	maxSend = 32<<10 + 64
@@ -97,11 +97,13 @@ type ringCell struct {
 	data [ringInline]byte
 }
 
-// ringHead is what the consumer of a ring tells its producer.
+// ringHead is what the consumer of a ring tells its producer, and wanted, which the
+// producer sets when it finds no room.
 type ringHead struct {
-	cells word // positions consumed
-	bytes word
-	_     [lineBytes - 16]byte
+	cells  word // positions consumed
+	bytes  word
+	wanted word
+	_      [lineBytes - 24]byte
 }
 
 // slot is a registration.
