@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 		mpi.Main(dieInSegment)
 	case "die computing":
 		mpi.Main(dieComputingProgram)
+	case "large":
+		mpi.Main(largeProgram)
 	default:
 		mpitest.Main(m)
 	}

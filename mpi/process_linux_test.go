@@ -37,11 +37,18 @@ func launcher(t *testing.T) string {
 
 func job(t *testing.T, muster string, ranks int, env []string, args ...string) (output string, status int, took time.Duration) {
 	t.Helper()
+	return jobWith(t, muster, nil, ranks, env, args...)
+}
+
+// jobWith is job with flags of muster run.
+func jobWith(t *testing.T, muster string, flags []string, ranks int, env []string, args ...string) (output string, status int, took time.Duration) {
+	t.Helper()
 	self, err := os.Executable()
 	noError(t, err, "find the test binary")
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, muster, append([]string{"run", "-n", fmt.Sprint(ranks), self}, args...)...)
+	line := append(append([]string{"run", "-n", fmt.Sprint(ranks)}, flags...), self)
+	cmd := exec.CommandContext(ctx, muster, append(line, args...)...)
 	cmd.Env = append(os.Environ(), env...)
 	begin := time.Now()
 	out, err := cmd.CombinedOutput()
@@ -119,6 +126,36 @@ func TestBackgroundBetweenProcesses(t *testing.T) {
 				"-test.run=^(TestTraffic|TestLargeMessagesMove.*|TestCallsBeside.*|TestTrafficInBackground)$")
 			if status != 0 || strings.Count(out, "PASS") != 3 {
 				t.Errorf("with %s the job ended with status %d:\n%s", env, status, out)
+			}
+		})
+	}
+}
+
+// Without process_vm a large message is copied in and out through the ring of small
+// ones, so it costs about as much processor time as the same bytes in small messages.
+// Before, each piece cost a park and a wake-up, and the launcher took the job for stuck.
+func TestLargeMessagesWithoutProcessVM(t *testing.T) {
+	if raceDetector {
+		t.Skip("the ranks are processes, which the detector cannot see")
+	}
+	muster := launcher(t)
+	for _, env := range []string{"", "MUSTER_RENDEZVOUS=get", "MUSTER_RENDEZVOUS=put"} {
+		t.Run(env, func(t *testing.T) {
+			out, status, _ := jobWith(t, muster, []string{"--stuck-after", "500ms"}, 2,
+				append(strings.Fields(env), programVar+"=large", "MUSTER_NO_PROCESS_VM=1"))
+			var small, large float64
+			i := strings.Index(out, "processor seconds: ")
+			if status != 0 || i < 0 {
+				t.Fatalf("the job ended with status %d:\n%s", status, out)
+			}
+			if _, err := fmt.Sscanf(out[i:], "processor seconds: %f in small messages, %f in a large one", &small, &large); err != nil {
+				t.Fatalf("%v:\n%s", err, out)
+			}
+			if large > 4*small+0.2 {
+				t.Errorf("%d MB took %.2f s of processor time in one message, %.2f s in small ones", copiedBytes>>20, large, small)
+			}
+			if strings.Contains(out, "nothing has moved") {
+				t.Errorf("the launcher took a job that moves a large message for stuck:\n%s", out)
 			}
 		})
 	}

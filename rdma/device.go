@@ -147,6 +147,16 @@ type SolicitedCQ interface {
 	WaitSolicited(timeout time.Duration) error
 }
 
+// MovingCQ is a CQ whose Poll may move a part of a large request and return nothing,
+// because the request is not complete. Who polls it looks at Moved before it takes an
+// empty Poll for idleness.
+type MovingCQ interface {
+	CQ
+	// Moved changes whenever Poll has moved such a part. It is serialised with the
+	// other calls.
+	Moved() uint64
+}
+
 // Addr is the published address of a queue pair.
 type Addr string
 

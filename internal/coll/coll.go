@@ -29,7 +29,13 @@ const (
 var kindNames = [kinds]string{"barrier", "bcast", "gather", "scatter", "allgather", "alltoall",
 	"reduce", "allreduce", "reduce-scatter", "scan", "exscan", "neighbours"}
 
-func (k Kind) String() string { return kindNames[k] }
+// String also names what is no kind: one read from shared memory may be anything.
+func (k Kind) String() string {
+	if k >= kinds {
+		return fmt.Sprintf("kind %d", uint8(k))
+	}
+	return kindNames[k]
+}
 
 // ParseKind finds a kind by its name.
 func ParseKind(name string) (Kind, error) {

@@ -65,6 +65,21 @@ func (e *Engine) pollWaiting() int {
 	return n
 }
 
+// piecesMoved reports whether a device has moved a part of a large message since it was last
+// asked. Polls do not count such a part, because nothing has completed.
+func (e *Engine) piecesMoved() bool {
+	any := false
+	for _, d := range e.lanes {
+		if d.moving == nil {
+			continue
+		}
+		if n := d.moving.Moved(); n != d.moved {
+			d.moved, any = n, true
+		}
+	}
+	return any
+}
+
 // listen makes the next pollWaiting look at every lane: one has woken us, or may have.
 func (e *Engine) listen() {
 	for _, d := range e.lanes {

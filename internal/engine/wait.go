@@ -218,6 +218,15 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 		if w.Pending <= 0 {
 			break
 		}
+		if idle >= e.spin && e.piecesMoved() {
+			// A large message is under way. This is no time to park, nor is the rank
+			// stuck, however long it takes.
+			idle = start
+			if shown {
+				e.board.Running(e.rank)
+				shown = false
+			}
+		}
 		if done != nil && (idle%ctxEvery == 0 || idle > e.spin) && ended(done) {
 			break
 		}

@@ -181,3 +181,25 @@ func TestOutOfStep(t *testing.T) {
 		}
 	}
 }
+
+// A rank finds a word in the segment that no rank writes: it reports ranks out of step,
+// and wakes nobody in the name of a rank that does not exist.
+func TestDamagedSegment(t *testing.T) {
+	g := newRig(2)
+	g.run(t, false, func(t testing.TB, team *Team) {
+		if team.Rank() == 1 {
+			return
+		}
+		other := &team.seg.sections[1]
+		other.asleep.Store(1 << 31)
+		other.cells[1%depth].word.publish(15<<60 | 1)
+		err := team.Barrier("Barrier")
+		var m *Mismatch
+		if !errors.As(err, &m) || !strings.Contains(err.Error(), "kind 15") {
+			t.Errorf("the segment is damaged, and the error is %v", err)
+		}
+		if v := other.asleep.Load(); v != 1<<31 {
+			t.Errorf("somebody was woken in the name of rank %d", 1<<31-1)
+		}
+	})
+}

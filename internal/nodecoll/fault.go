@@ -85,7 +85,8 @@ func (t *Team) tell(m *Mismatch, sign, seen uint64) error {
 	}
 	for r := range t.seg.sections {
 		asleep := &t.seg.sections[r].asleep
-		if v := asleep.Load(); v != 0 && r != t.rank && asleep.CompareAndSwap(v, 0) {
+		// A name that is none of the team's is not sent on: nobody waits for it.
+		if v := asleep.Load(); v != 0 && int(v) <= t.size && r != t.rank && asleep.CompareAndSwap(v, 0) {
 			if err := t.keeper.Wake(t.call.op, r, int(v)-1); err != nil {
 				return err
 			}

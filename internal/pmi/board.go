@@ -234,8 +234,10 @@ func (b *Board) MarkDead(d Death) {
 	storeText(r[rowHost:rowHost+hostBytes/8], d.Host)
 	storeText(r[rowStatus:rowStatus+statusBytes/8], d.Status)
 	atomic.StoreUint64(&r[rowDied], 1)
-	nth := b.row(int(b.Deaths()))
-	atomic.StoreUint64(&nth[rowNthDeath], uint64(d.Rank)+1)
+	// Every rank can write to the board, so the count may be anything.
+	if nth := b.row(int(b.Deaths())); nth != nil {
+		atomic.StoreUint64(&nth[rowNthDeath], uint64(d.Rank)+1)
+	}
 	atomic.AddUint64(&b.words[wordDeaths], 1)
 }
 

@@ -3,6 +3,7 @@ package pmi
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -93,6 +94,23 @@ func TestBoardDeaths(t *testing.T) {
 	if _, ok := b.Death(3); ok {
 		t.Error("there is no fourth death among three ranks")
 	}
+}
+
+// Every rank can write to the board. What it leaves there must not end the launcher.
+func TestDamagedBoard(t *testing.T) {
+	b := NewBoard(2)
+	atomic.StoreUint64(&b.words[wordDeaths], 1<<31)
+	b.MarkDead(Death{1, "here", "exit status 1"})
+	if _, ok := b.Dead(1); !ok {
+		t.Error("the death was not written")
+	}
+	atomic.StoreUint64(&b.row(0)[rowNthDeath], 1<<40)
+	if d, ok := b.Death(0); ok {
+		t.Errorf("a rank that does not exist has died: %+v", d)
+	}
+	atomic.StoreUint64(&b.row(0)[rowState], 1<<63|99)
+	atomic.StoreUint64(&b.row(0)[rowPeerTag], 1<<63)
+	b.Row(0)
 }
 
 func TestNilBoardHoldsNothing(t *testing.T) {

@@ -51,7 +51,7 @@ func (d *Device) urgent() bool {
 }
 
 func (t *transferTable) urgent(d *Device) bool {
-	if len(t.owed) != 0 {
+	if t.canPay(d) {
 		return true
 	}
 	b := &d.wakeup.beside
@@ -156,6 +156,9 @@ func (c *completionQueue) WaitSolicited(timeout time.Duration) error {
 	b.used.Store(true)
 	if guard := time.Duration(b.guard.Load()); guard > 0 {
 		timeout = min(timeout, guard)
+	}
+	if d.starved.Swap(false) {
+		timeout = min(timeout, starvedPark)
 	}
 	if v := rung.Load(); v == b.answered && timeout > 0 {
 		if d.seg.heap {

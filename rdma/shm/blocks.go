@@ -51,6 +51,14 @@ func (s *segment) claimBlock(n int) (int, []byte) {
 	return -1, nil
 }
 
+// hasBlock reports whether there is a block of that number.
+func (s *segment) hasBlock(i int) bool {
+	if i >= largeBlock {
+		return i-largeBlock < int(s.geo.largeBlocks)
+	}
+	return i < int(s.geo.smallBlocks)
+}
+
 func (s *segment) block(i int) []byte {
 	if i >= largeBlock {
 		at := (i - largeBlock) * largeBlockBytes

@@ -198,7 +198,7 @@ func (t *transferTable) startPush(d *Device, x *transfer) {
 	if i < uint64(d.regs.fresh) {
 		x.slot = d.seg.slot(int(i))
 	}
-	if x.slot == nil || x.slot.key.load() != x.key || rdma.Access(x.slot.rights.load())&rdma.Cooperative == 0 {
+	if own := d.seg.region(int(i)); x.slot == nil || own.key.load() != x.key || rdma.Access(own.rights.load())&rdma.Cooperative == 0 {
 		t.finish(d, x, rdma.StatusRemoteAccess)
 		return
 	}
@@ -281,6 +281,10 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 		if off, n = ps.takeBack(); n == 0 {
 			return false, rdma.StatusOK // the owner is copying the last piece
 		}
+		if n > x.length || off > x.length-n {
+			x.status = rdma.StatusFault // no such piece: nothing of this owner is believed
+			return true, d.endPull(x)
+		}
 	}
 	for to := x.body.Bytes()[off : off+n]; len(to) > 0 && x.status == rdma.StatusOK; {
 		moved, s := d.move(x.peer, x.op == rdma.OpWrite, to, x.remote+off, x.key, x.need())
@@ -326,7 +330,7 @@ func (x *transfer) breakOff(n uint64) {
 	for {
 		c := ps.cursor.load()
 		if ps.cursor.cas(c, x.epoch<<epochShift|x.length) {
-			n += x.length - c&epochValue
+			n += x.length - min(c&epochValue, x.length)
 			break
 		}
 	}
@@ -368,6 +372,10 @@ func (d *Device) stepPush(x *transfer) (bool, rdma.Status) {
 	if x.slot.key.load() != x.key {
 		return true, rdma.StatusFlushed
 	}
+	if x.length > d.seg.region(int(x.key&keySlotMask)).size.load() {
+		ps.recycle(x.epoch) // more than there is: this puller is not served
+		return true, rdma.StatusFault
+	}
 	puller := d.peer(rdma.PeerID(uint32(ps.puller)))
 	if !d.copies.beside && x.mayHelp(puller) {
 		if off, n := ps.claim(x.epoch, x.length, sharedPart); n > 0 {
@@ -399,32 +407,41 @@ func (x *transfer) mayHelp(puller *peer) bool {
 // more.
 func (d *Device) pushPiece(x *transfer, puller *peer, off, n uint64) {
 	ps := &x.slot.pull
-	base, size := x.slot.base.load(), x.slot.size.load()
-	from := sliceAt(d.seg.regionStart(int(x.key&keySlotMask)), size)[ps.source-base+off:][:n]
-	remote, key, need := ps.dest+off, uint64(0), rdma.RemoteWrite
+	remote, key, need, own := ps.dest+off, uint64(0), rdma.RemoteWrite, rdma.Cooperative
 	if x.op == opAssist {
-		need = rdma.RemoteRead
+		need, own = rdma.RemoteRead, rdma.RemoteWrite
 	}
 	if d.seg.heap {
 		key = ps.dest
-		remote = puller.seg.slot(int(key&keySlotMask)).base.load() + off
+		remote = puller.seg.baseOf(key) + off
+	}
+	from, ok := d.seg.memory(x.key, ps.source+off, n, own)
+	if !ok {
+		x.giveBack(puller, off, n, rdma.StatusRemoteAccess) // the puller has named bytes outside the region
+		return
 	}
 	for len(from) > 0 {
 		moved, s := d.move(puller, x.op == rdma.OpPush, from, remote, key, need)
 		if s != rdma.StatusOK {
-			x.status = s
-			for {
-				g := ps.gave.load()
-				if ps.gave.cas(g, g&gaveFailed|gaveValid|off/gavePage<<gaveShift|n) {
-					break
-				}
-			}
-			puller.seg.summon()
+			x.giveBack(puller, off, n, s)
 			return
 		}
 		remote, from = remote+uint64(moved), from[moved:]
 	}
 	x.account(n, puller)
+}
+
+// giveBack returns a piece to the puller, because it cannot be copied from here.
+func (x *transfer) giveBack(puller *peer, off, n uint64, s rdma.Status) {
+	ps := &x.slot.pull
+	x.status = s
+	for {
+		g := ps.gave.load()
+		if ps.gave.cas(g, g&gaveFailed|gaveValid|off/gavePage<<gaveShift|n) {
+			break
+		}
+	}
+	puller.seg.summon()
 }
 
 // opens tells whether this is the side that opened the copy.

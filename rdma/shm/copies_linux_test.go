@@ -131,6 +131,16 @@ func (r *rank) serveCopies(seed, size int, pulls bool) error {
 	return r.send(0, []byte{2})
 }
 
+// TestCopiesWhereTheKernelRefuses is TestCopiesBetweenProcesses under a filter like
+// that of a container: for all processes, and for all but the caller's own, so that a
+// rank finds out only when it meets a peer.
+func TestCopiesWhereTheKernelRefuses(t *testing.T) {
+	for _, whom := range []string{refuseAll, refusePeers} {
+		c := start(t, part{Scenario: "copies", N: 2, Refuse: whom, Sizes: []int{1, 65537, 5<<20 + 3}}, false)
+		c.finish(60 * time.Second)
+	}
+}
+
 func TestCopiesBetweenProcesses(t *testing.T) {
 	for _, cfg := range []Config{{}, {NoProcessVM: true}, {NoMemfd: true}, {NoProcessVM: true, Rings: -1}} {
 		cfg.ShmDir = t.TempDir()

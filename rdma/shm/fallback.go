@@ -6,13 +6,19 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Where the kernel does not let a rank reach into another, memory travels as
-// messages through the same queues, and the target serves them when it polls:
+// Where the kernel does not let a rank reach into another (a container without the
+// permission to trace, a seccomp filter), memory is copied in and out through the same
+// queues, a piece a message, and the target serves them when it polls:
 //
 //	origin                         target
 //	kindHello (once: its address)  resolves the origin, to be able to answer
-//	kindWrite, a piece each        copies it, owes kindAnswer with its length
+//	kindWrite, a piece each        copies it, owes kindAnswer with the sum of their lengths
 //	kindReadRequest                owes kindReadReply, a piece each
+//
+// Many pieces are under way at once, as many as the ring holds, so that one side
+// copies in while the other copies out. A side that finds the ring full parks, and is
+// woken when there is room (ring.go); a side that finds it empty parks, and is woken by
+// the next piece. While pieces move, no side parks, see transferTable.moved.
 //
 // What a target owes is kept in a list and paid as room allows. It always takes
 // a request out of its queue: two ranks that each wait for room at the other
@@ -20,9 +26,17 @@ import (
 //
 // An OpPull is an OpRead here. The puller claims all pieces of the region at
 // once, so the owner's OpPush waits and completes as it would otherwise.
+//
+// Nothing that a peer writes is believed: a request is checked against the
+// registrations of this rank, an answer against what this rank has asked.
 
-// messagePiece is how much one message carries.
-const messagePiece = 16 << 10
+const (
+	// messagePiece is how much one message carries.
+	messagePiece = 16 << 10
+	// pieceBudget is how much one poll sends: about as much as one system call moves
+	// where the kernel copies.
+	pieceBudget = 256 << 10
+)
 
 // request is the Head of these messages; an answer uses number, ticket, length,
 // status.
@@ -49,19 +63,23 @@ func (q *request) put(wr *rdma.SendWR) {
 	wr.HeadLen = requestBytes
 }
 
-func parseRequest(b []byte) (q request, body []byte) {
+// parseRequest is not ok for a message that is too short.
+func parseRequest(b []byte) (q request, body []byte, ok bool) {
+	if len(b) < requestBytes {
+		return q, nil, false
+	}
 	q.number, q.ticket = binary.LittleEndian.Uint32(b[0:]), binary.LittleEndian.Uint32(b[4:])
 	q.key, q.addr = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 	q.length, q.offset = binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:])
 	q.need, q.status = rdma.Access(b[40]), rdma.Status(b[41])
-	return q, b[requestBytes:]
+	return q, b[requestBytes:], true
 }
 
-// stepMessages sends the next piece of a write or the request of a read, and
+// stepMessages sends the next pieces of a write or the request of a read, and
 // tells whether all has been answered.
 func (t *transferTable) stepMessages(d *Device, x *transfer) (bool, rdma.Status) {
 	length := uint64(x.body.Len())
-	if x.status == rdma.StatusOK && x.sent < length && d.introduce(x.peer) {
+	for limit := x.sent + pieceBudget; x.sent < limit && x.canSend(d) && d.introduce(x.peer); {
 		q := request{number: x.number, ticket: x.ticket, key: x.key, addr: x.remote + x.sent, need: x.need(), offset: x.sent}
 		var wr rdma.SendWR
 		k := kindReadRequest
@@ -72,19 +90,53 @@ func (t *transferTable) stepMessages(d *Device, x *transfer) (bool, rdma.Status)
 			wr.Body = x.body.Slice(int(x.sent), int(x.sent+q.length))
 		}
 		q.put(&wr)
-		if d.transmit(x.peer, k, &wr) {
-			x.sent += q.length
+		if !d.transmit(x.peer, k, &wr) {
+			break
 		}
+		x.sent += q.length
 	}
-	// After a refusal the answers that are still on their way are waited for:
-	// they would write into memory that is the user's again.
-	if x.status != rdma.StatusOK && (x.op != rdma.OpWrite || x.done == x.sent) || x.done == length {
-		if x.slot != nil {
-			return true, d.endPullByMessages(x)
-		}
-		return true, x.status
+	if !x.answered() {
+		return false, rdma.StatusOK
 	}
-	return false, rdma.StatusOK
+	if x.slot != nil {
+		return true, d.endPullByMessages(x)
+	}
+	return true, x.status
+}
+
+// canSend reports whether there is something to send and room for it.
+func (x *transfer) canSend(d *Device) bool {
+	length := uint64(x.body.Len())
+	if x.status != rdma.StatusOK || x.sent >= length {
+		return false
+	}
+	if x.op == rdma.OpWrite {
+		return d.room(x.peer, requestBytes+int(min(length-x.sent, messagePiece)))
+	}
+	return d.room(x.peer, requestBytes)
+}
+
+// answered reports whether nothing more is to come. After a refusal the answers that
+// are still on their way are waited for: they would write into memory that is the
+// user's again.
+func (x *transfer) answered() bool {
+	if x.status != rdma.StatusOK {
+		return x.op != rdma.OpWrite || x.done == x.sent
+	}
+	return x.done == uint64(x.body.Len())
+}
+
+// room reports whether a message of n bytes to a peer fits. A ring's consumer announces
+// room, the shared queue has to be looked at again.
+func (d *Device) room(p *peer, n int) bool {
+	if p.ring != nil {
+		return p.ring.room(n)
+	}
+	if p.seg.roomShared(n) {
+		return true
+	}
+	d.starved.Store(true)
+	return false
 }
 
 // endPullByMessages tells the owner of the region that its bytes have arrived.
@@ -119,47 +171,100 @@ type service struct {
 	sent    uint64 // bytes of it that have gone
 }
 
-// answer handles a message that is for the device.
-func (d *Device) answer(k kind, source int, data []byte) {
+// answer handles a message that is for the device. It is false for one that no peer
+// sends.
+func (d *Device) answer(k kind, source int, data []byte) bool {
 	if k == kindHello {
+		a, err := parseAddress(rdma.Addr(data))
+		if err != nil || a.index != source {
+			return false
+		}
 		// If it fails the peer waits for an answer until it is told that we are
 		// gone; there is no way to tell it more.
 		d.Resolve(rdma.Addr(data))
-		return
+		return true
 	}
-	q, body := parseRequest(data)
+	q, body, ok := parseRequest(data)
+	if !ok {
+		return false
+	}
 	switch k {
 	case kindWrite, kindReadRequest:
-		p := d.peer(rdma.PeerID(source))
-		if p == nil {
-			return
-		}
-		s := service{peer: p, request: q, read: k == kindReadRequest}
-		if there, ok := d.seg.memory(q.key, q.addr, q.length, q.need); !ok {
-			s.request.status, s.read = rdma.StatusRemoteAccess, false
-		} else if k == kindWrite {
-			copy(there, body)
-		}
-		d.copies.owed = append(d.copies.owed, s)
+		return d.serve(k, source, q, body)
 	case kindReadReply, kindAnswer:
 		if int(q.number) >= len(d.copies.all) {
-			return
+			return false
 		}
 		x := d.copies.all[q.number]
 		if x.ticket != q.ticket || x.phase != phaseMessages {
-			return
+			return true // late: the transfer was ended from here
 		}
-		if q.status != rdma.StatusOK {
-			x.status = q.status
-		}
-		if k == kindReadReply {
-			copy(x.body.Bytes()[q.offset:], body)
-		}
-		x.done += q.length
+		return x.peer.id == rdma.PeerID(source) && d.copies.arrive(x, k, q, body)
 	}
+	return false
 }
 
-// payOwed answers as much as there is room for, a piece for each.
+// serve takes a peer's request.
+func (d *Device) serve(k kind, source int, q request, body []byte) bool {
+	write := k == kindWrite
+	if write && q.length != uint64(len(body)) {
+		return false
+	}
+	p := d.peer(rdma.PeerID(source))
+	if p == nil {
+		return true
+	}
+	d.copies.moved++
+	q.status = rdma.StatusOK
+	s := service{peer: p, request: q, read: !write}
+	if there, ok := d.seg.memory(q.key, q.addr, q.length, q.need); !ok {
+		s.request.status, s.read = rdma.StatusRemoteAccess, false
+	} else if write {
+		copy(there, body)
+	}
+	owed := d.copies.owed
+	if n := len(owed); write && n > 0 && owed[n-1].continues(&s) {
+		owed[n-1].request.length += q.length // one answer for both
+		if owed[n-1].request.status == rdma.StatusOK {
+			owed[n-1].request.status = s.request.status
+		}
+		return true
+	}
+	d.copies.owed = append(owed, s)
+	return true
+}
+
+// continues reports whether both are answers to pieces of one write.
+func (s *service) continues(next *service) bool {
+	return !s.read && !next.read && s.peer == next.peer && s.request.need == next.request.need &&
+		s.request.number == next.request.number && s.request.ticket == next.request.ticket
+}
+
+// arrive takes a piece of a read, or the answer to pieces of a write. Pieces come in
+// order, since the queues keep it.
+func (t *transferTable) arrive(x *transfer, k kind, q request, body []byte) bool {
+	if q.status > rdma.StatusFault || q.length > x.sent-x.done {
+		return false
+	}
+	read := x.op != rdma.OpWrite
+	switch {
+	case k == kindReadReply:
+		if !read || q.status != rdma.StatusOK || q.offset != x.done || q.length != uint64(len(body)) {
+			return false
+		}
+		copy(x.body.Bytes()[q.offset:], body)
+	case read && q.status == rdma.StatusOK:
+		return false // bytes without bytes
+	}
+	if q.status != rdma.StatusOK {
+		x.status = q.status
+	}
+	x.done += q.length
+	t.moved++
+	return true
+}
+
+// payOwed answers as much as there is room for.
 func (t *transferTable) payOwed(d *Device) {
 	kept := t.owed[:0]
 	for _, s := range t.owed {
@@ -171,26 +276,51 @@ func (t *transferTable) payOwed(d *Device) {
 	t.owed = kept
 }
 
-// pay sends one message, and tells whether nothing more is owed.
+// canPay reports whether payOwed would send something.
+func (t *transferTable) canPay(d *Device) bool {
+	for i := range t.owed {
+		if s := &t.owed[i]; d.room(s.peer, s.next()) {
+			return true
+		}
+	}
+	return false
+}
+
+// next is the length of the next message of a service.
+func (s *service) next() int {
+	if !s.read {
+		return requestBytes
+	}
+	return requestBytes + int(min(s.request.length-s.sent, messagePiece))
+}
+
+// pay sends what there is room for, and tells whether nothing more is owed.
 func (d *Device) pay(s *service) bool {
-	var wr rdma.SendWR
-	q := s.request
-	if s.read {
+	for limit := s.sent + pieceBudget; s.read && s.sent < limit && d.room(s.peer, s.next()); {
+		var wr rdma.SendWR
+		q := s.request
 		q.length = min(s.request.length-s.sent, messagePiece)
 		q.offset = s.request.offset + s.sent
 		there, ok := d.seg.memory(q.key, q.addr+s.sent, q.length, q.need)
-		if ok {
-			wr.Body = rdma.MemOf(there)
-			q.put(&wr)
-			if d.transmit(s.peer, kindReadReply, &wr) {
-				s.sent += q.length
-			}
-			return s.sent == s.request.length
+		if !ok { // deregistered meanwhile
+			s.read, s.request.status = false, rdma.StatusRemoteAccess
+			s.request.length -= s.sent
+			break
 		}
-		// Deregistered meanwhile.
-		s.read, s.request.status = false, rdma.StatusRemoteAccess
-		q = s.request
+		wr.Body = rdma.MemOf(there)
+		q.put(&wr)
+		if !d.transmit(s.peer, kindReadReply, &wr) {
+			return false
+		}
+		d.copies.moved++
+		if s.sent += q.length; s.sent == s.request.length {
+			return true
+		}
 	}
-	q.put(&wr)
+	if s.read || !d.room(s.peer, requestBytes) {
+		return false
+	}
+	var wr rdma.SendWR
+	s.request.put(&wr)
 	return d.transmit(s.peer, kindAnswer, &wr)
 }

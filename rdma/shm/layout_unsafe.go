@@ -15,7 +15,7 @@ const (
 	// segmentMagic is written last, so a peer that maps a segment too early sees
 	// that it is not ready. layoutVersion changes with anything in this file.
 	segmentMagic  = 0x3152_5453_554d_4d53
-	layoutVersion = 2
+	layoutVersion = 3
 
 	// maxSend is the largest message: a segment of 32 KB and its Head.
 	maxSend = 32<<10 + 64
@@ -97,11 +97,13 @@ type ringCell struct {
 	data [ringInline]byte
 }
 
-// ringHead is what the consumer of a ring tells its producer.
+// ringHead is what the consumer of a ring tells its producer, and wanted, which the
+// producer sets when it finds no room.
 type ringHead struct {
-	cells word // positions consumed
-	bytes word
-	_     [lineBytes - 16]byte
+	cells  word // positions consumed
+	bytes  word
+	wanted word
+	_      [lineBytes - 24]byte
 }
 
 // slot is a registration.
@@ -146,9 +148,18 @@ type segment struct {
 	// wake is where the owner parks, beside where the one beside it does.
 	wake, beside chan struct{}
 
-	// regions holds the registered memory of an owner of this process, so that
-	// it stays alive, and so that heap mode can reach it.
-	regions []atomic.Pointer[[slotsPerChunk]atomic.Pointer[byte]]
+	// regions holds what an owner of this process has registered, in memory that
+	// peers cannot write. It also keeps the registered memory alive.
+	regions []atomic.Pointer[[slotsPerChunk]region]
+}
+
+// region is a registration as its owner keeps it. It says the same as the slot, but a
+// slot lies in the segment, where a peer could give it another base or size; the
+// owner's process must never use those to reach its own memory.
+type region struct {
+	start              atomic.Pointer[byte]
+	key                word // 0: none
+	base, size, rights word
 }
 
 // ringMemory is the memory of a ring.
@@ -252,12 +263,14 @@ func (s *segment) slot(i int) *slot {
 	return nil
 }
 
-// regionStart is the first byte of what an owner in this process has registered
-// in slot i, or nil when there is nothing. Whether it still belongs to a key has
-// to be checked after this and before sliceAt.
-func (s *segment) regionStart(i int) *byte {
+// region is what an owner in this process has registered in slot i, or nil when that
+// slot was never used.
+func (s *segment) region(i int) *region {
+	if i/slotsPerChunk >= len(s.regions) {
+		return nil
+	}
 	if c := s.regions[i/slotsPerChunk].Load(); c != nil {
-		return c[i%slotsPerChunk].Load()
+		return &c[i%slotsPerChunk]
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (d *Device) Alive(id rdma.PeerID) bool {
 	}
 	if p.gone {
 		d.mu.Lock()
-		d.copies.peerGone(d, p)
+		d.copies.peerGone(d, p, rdma.StatusPeerGone)
 		d.mu.Unlock()
 	}
 	return !p.gone

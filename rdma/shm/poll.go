@@ -31,12 +31,16 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 					o.Data = rdma.MemOf(cell.data[:n])
 					r.pos++
 					r.turn()
-				} else {
+				} else if n <= maxSend {
 					o.Data = rdma.MemOf(r.pop())
+				} else {
+					return d.pollAll(out) // which refuses it
 				}
 				r.sent, r.streak = d.sent, 0
 				d.came++
 				return 1
+			} else if tag>>24&0xff != uint64(kindData) {
+				return d.pollAll(out) // pieces of a copy: the other direction has a share too
 			}
 			k := d.pollRing(r, out)
 			r.saw(k, d.sent)
@@ -73,8 +77,9 @@ func (d *Device) pollAll(out []rdma.Completion) int {
 		r := d.rings[d.nextRing]
 		r.release()
 		if r.due() {
+			moved := d.copies.moved
 			k := d.pollRing(r, out[n:])
-			r.saw(k, d.sent)
+			r.saw(k+int(d.copies.moved-moved), d.sent)
 			n += k
 		}
 	}
@@ -94,10 +99,19 @@ func (d *Device) pollAll(out []rdma.Completion) int {
 	return n
 }
 
+// pollPieces is how many messages for the device itself are taken from one ring in one
+// poll. A ring that a peer fills as fast as it is emptied must not keep the caller.
+const pollPieces = pieceBudget / messagePiece
+
 func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
-	n := 0
+	n, pieces := 0, 0
 	for n < len(out) && r.ready() {
-		switch k := r.kind(); {
+		tag := r.cell.tag.load()
+		switch k := kind(tag >> 24); {
+		case k >= kindCount || tag&ringLength > maxSend:
+			r.stop()
+			d.distrust(&out[n], r.source)
+			return n + 1
 		case k == kindData:
 			if !d.recv.open() {
 				return n
@@ -110,8 +124,18 @@ func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 				d.closing = r
 			}
 			return n
+		case pieces == pollPieces:
+			return n
 		default:
-			d.answer(k, r.source, r.pop())
+			if !d.answer(k, r.source, r.pop()) {
+				r.stop()
+				d.distrust(&out[n], r.source)
+				return n + 1
+			}
+			pieces++
+			if n == 0 { // nothing is lent: the sender can have the room at once
+				r.release()
+			}
 		}
 	}
 	return n
@@ -120,21 +144,57 @@ func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 func (d *Device) pollShared(out []rdma.Completion) int {
 	n := 0
 	for n < len(out) && d.queue.ready() {
-		source, k, data := d.queue.message()
+		source, k, data, ok := d.queue.message()
 		switch {
-		case k == kindRingOpen:
-			d.rings = append(d.rings, openRingReader(d.seg, int(data[0]), source))
-		case k != kindData:
-			d.answer(k, source, data)
-		case !d.recv.open():
+		case !ok:
+		case k == kindData && !d.recv.open():
 			return n
-		default:
+		case k == kindData:
 			d.recv.place(&out[n], source, data)
+			n++
+		case k == kindRingOpen:
+			ok = d.openRingOf(source, data)
+		default:
+			ok = d.answer(k, source, data)
+		}
+		if !ok {
+			d.distrust(&out[n], source)
 			n++
 		}
 		d.queue.advance()
 	}
 	return n
+}
+
+// openRingOf begins to read the ring that a sender has claimed. It is false if the
+// sender cannot have claimed it.
+func (d *Device) openRingOf(source int, data []byte) bool {
+	if len(data) != 1 || uint32(data[0]) >= d.seg.geo.rings {
+		return false
+	}
+	i := int(data[0])
+	if slices.ContainsFunc(d.rings, func(r *ringReader) bool { return r.number == i }) {
+		return false
+	}
+	d.rings = append(d.rings, openRingReader(d, i, source))
+	return true
+}
+
+// distrust ends the traffic with a peer that has written into this rank's segment what
+// no peer writes: a length that is too long, the number of a ring or block that does
+// not exist, an answer to what was not asked. Its requests end with StatusFault, and c
+// becomes a receive that failed, so that who waits for the peer learns of it.
+func (d *Device) distrust(c *rdma.Completion, source int) {
+	if p := d.peer(rdma.PeerID(source)); p != nil && !p.gone {
+		p.gone = true
+		d.copies.peerGone(d, p, rdma.StatusFault)
+	}
+	if d.recv.open() {
+		d.recv.place(c, source, nil)
+	} else {
+		*c = rdma.Completion{Op: rdma.OpRecv, Peer: rdma.PeerID(source)}
+	}
+	c.Status = rdma.StatusFault
 }
 
 // dropRing gives the ring of a sender that has closed to the next one.
@@ -176,6 +236,6 @@ func (d *Device) arrived() bool {
 	if !d.queue.ready() {
 		return false
 	}
-	_, k, _ := d.queue.message()
-	return open || k != kindData
+	_, k, _, ok := d.queue.message()
+	return open || !ok || k != kindData
 }

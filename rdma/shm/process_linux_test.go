@@ -30,6 +30,7 @@ type part struct {
 	Config   Config
 	Sizes    []int
 	Count    int
+	Refuse   string // see refuseProcessVM
 }
 
 func TestMain(m *testing.M) {
@@ -50,6 +51,11 @@ func playPart(text string) error {
 	}
 	time.AfterFunc(lifetime, func() { panic("the scenario does not end") })
 	p.Config.Index, p.Config.Peers = p.Index, p.N
+	if p.Refuse != "" {
+		if err := refuseProcessVM(p.Refuse); err != nil {
+			return err
+		}
+	}
 	r, err := openRank(p.Config, rdma.SRQConfig{Lend: true})
 	if err != nil {
 		return err

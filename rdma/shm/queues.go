@@ -13,6 +13,8 @@ import (
 
 type completionQueue struct{ dev *Device }
 
+var _ rdma.MovingCQ = (*completionQueue)(nil)
+
 type queuePair struct {
 	dev    *Device
 	closed bool
@@ -127,6 +129,9 @@ func (s *sharedReceiveQueue) Close() error {
 func (c *completionQueue) Wait(timeout time.Duration) error { return c.dev.wait(timeout) }
 
 func (c *completionQueue) Wake() { c.dev.wakeup.wake(c.dev) }
+
+// Moved counts the pieces of copies, see rdma.MovingCQ.
+func (c *completionQueue) Moved() uint64 { return c.dev.copies.moved }
 
 func (c *completionQueue) Close() error {
 	c.dev.has.cq = false

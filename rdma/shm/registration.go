@@ -30,7 +30,7 @@ type registrations struct {
 }
 
 func newRegistrations(s *segment) registrations {
-	s.regions = make([]atomic.Pointer[[slotsPerChunk]atomic.Pointer[byte]], (s.geo.slots+slotsPerChunk-1)/slotsPerChunk)
+	s.regions = make([]atomic.Pointer[[slotsPerChunk]region], (s.geo.slots+slotsPerChunk-1)/slotsPerChunk)
 	// A random start keeps the keys of an earlier owner of the index from fitting.
 	return registrations{seg: s, next: rand.Uint64() >> (keySlotBits + 1)}
 }
@@ -57,9 +57,14 @@ func (r *registrations) register(mem rdma.Mem, acc rdma.Access) (rdma.MR, error)
 	s := r.seg.slot(int(i))
 	r.next++
 	mr := rdma.MR{Base: mem.Addr(), Len: uint64(mem.Len()), RKey: r.next<<keySlotBits | uint64(i)}
+	own := r.seg.region(int(i))
 	if mem.Len() > 0 {
-		r.seg.regions[i/slotsPerChunk].Load()[i%slotsPerChunk].Store(&mem.Bytes()[0])
+		own.start.Store(&mem.Bytes()[0])
 	}
+	own.base.publish(mr.Base)
+	own.size.publish(mr.Len)
+	own.rights.publish(uint64(acc))
+	own.key.publish(mr.RKey)
 	s.base.publish(mr.Base)
 	s.size.publish(mr.Len)
 	s.rights.publish(uint64(acc))
@@ -83,7 +88,7 @@ func (r *registrations) take() (uint32, bool) {
 	i := r.fresh
 	r.fresh++
 	if i%slotsPerChunk == 0 {
-		r.seg.regions[i/slotsPerChunk].Store(new([slotsPerChunk]atomic.Pointer[byte]))
+		r.seg.regions[i/slotsPerChunk].Store(new([slotsPerChunk]region))
 		if r.seg.heap {
 			r.seg.slotChunks[i/slotsPerChunk].Store(new([slotsPerChunk]slot))
 		}
@@ -122,21 +127,22 @@ func (r *registrations) assisted(key uint64) bool {
 	if i >= r.fresh {
 		return false
 	}
-	s := r.seg.slot(int(i))
+	own := r.seg.region(int(i))
 	const need = rdma.Assisted | rdma.RemoteWrite
-	return rdma.Access(s.rights.load())&need == need && s.size.load() >= assistFrom && s.key.load() == key
+	return rdma.Access(own.rights.load())&need == need && own.size.load() >= assistFrom && own.key.load() == key
 }
 
 func (r *registrations) deregister(key uint64) error {
 	i := uint32(key & keySlotMask)
-	if i >= r.fresh || key == 0 || r.seg.slot(int(i)).key.load() != key {
+	if i >= r.fresh || key == 0 || r.seg.region(int(i)).key.load() != key {
 		return fmt.Errorf("shm: no registration has the key %#x; it was deregistered before, or belongs to another device", key)
 	}
-	s := r.seg.slot(int(i))
+	s, own := r.seg.slot(int(i)), r.seg.region(int(i))
+	own.key.publish(0)
 	// The fence orders this before the look at the copy: either the puller sees
 	// that the key is gone or we see that it has begun.
 	s.key.publishFenced(0)
-	r.seg.regions[i/slotsPerChunk].Load()[i%slotsPerChunk].Store(nil)
+	own.start.Store(nil)
 	if s.pull.abandon() {
 		r.free = append(r.free, i)
 	} else {
@@ -154,6 +160,7 @@ func (r *registrations) endAll() {
 		}
 	}
 	clear(r.seg.regions)
+	r.fresh = 0
 }
 
 // access finds the slot of a key and checks that it allows n bytes at addr to be
@@ -174,15 +181,25 @@ func (s *segment) access(key, addr, n uint64, need rdma.Access) *slot {
 	return sl
 }
 
-// memory is access for an owner in this process: the bytes themselves.
+// baseOf is the address that a key begins at, 0 if there is no such key.
+func (s *segment) baseOf(key uint64) uint64 {
+	if i := int(key & keySlotMask); i < int(s.geo.slots) {
+		if sl := s.slot(i); sl != nil {
+			return sl.base.load()
+		}
+	}
+	return 0
+}
+
+// memory is access for an owner in this process: the bytes themselves. It believes the
+// owner's record and not the slot, see region.
 func (s *segment) memory(key, addr, n uint64, need rdma.Access) ([]byte, bool) {
-	sl := s.access(key, addr, n, need)
-	if sl == nil {
+	own := s.region(int(key & keySlotMask))
+	if key == 0 || own == nil || own.key.load() != key {
 		return nil, false
 	}
-	base, size := sl.base.load(), sl.size.load()
-	start := s.regionStart(int(key & keySlotMask))
-	if sl.key.load() != key || addr < base || addr-base > size || n > size-(addr-base) {
+	base, size, rights, start := own.base.load(), own.size.load(), rdma.Access(own.rights.load()), own.start.Load()
+	if rights&need == 0 || addr < base || n > size || addr-base > size-n || own.key.load() != key {
 		return nil, false
 	}
 	if start == nil {

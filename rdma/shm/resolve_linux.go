@@ -32,22 +32,23 @@ func (d *Device) resolveProcess(p *peer, a address) error {
 		return fmt.Errorf("shm: cannot map the %d bytes of peer %d's segment: %w; raise the limit on address space (ulimit -v) or on mappings (vm.max_map_count)", info.Size(), a.index, err)
 	}
 	h := headerOf(mem)
+	geo := h.geo // a copy: the owner could change what was checked
 	why := ""
 	switch {
 	case h.magic.load() != segmentMagic:
 		why = "it is not a segment"
 	case h.nonce.load() != a.nonce:
 		why = "its nonce differs: the process number was reused"
-	case h.geo.version != layoutVersion:
-		why = fmt.Sprintf("its layout is version %d, ours %d; run all ranks from the same build", h.geo.version, layoutVersion)
-	case !h.geo.valid() || h.geo.parts(false).end > len(mem):
+	case geo.version != layoutVersion:
+		why = fmt.Sprintf("its layout is version %d, ours %d; run all ranks from the same build", geo.version, layoutVersion)
+	case !geo.valid() || geo.parts(false).end > len(mem):
 		why = "its geometry does not fit its size"
 	}
 	if why != "" {
 		unix.Munmap(mem)
 		return errWrongSegment(a, why)
 	}
-	p.seg = layOut(mem, h.geo, false)
+	p.seg = layOut(mem, geo, false)
 	p.fenced = h.flags&flagMembarrier == 0
 	p.reach = reachMessages
 	if owner, err := os.Stat(procPath(a)); err != nil || !os.SameFile(owner, info) {

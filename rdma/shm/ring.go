@@ -18,6 +18,9 @@ func ringTag(lap uint32, k kind, n int) uint64 {
 	return uint64(lap)<<32 | uint64(k)<<24 | uint64(n)
 }
 
+// ringLength is the part of a tag that holds the length.
+const ringLength = 1<<24 - 1
+
 // ringWriter is the producer's end.
 type ringWriter struct {
 	cells     []ringCell
@@ -122,6 +125,35 @@ func (w *ringWriter) prepare(n int) {
 	}
 }
 
+// room reports whether a message of n bytes fits. If it does not, the consumer is
+// asked to wake this rank once there is more room.
+//
+// No wake-up is lost: this side stores wanted before it looks again, and the consumer
+// stores its positions before it looks at wanted (tell), both with a fence. A producer
+// that is about to park calls room once more after it has said that it sleeps.
+func (w *ringWriter) room(n int) bool {
+	if w.fits(n) {
+		return true
+	}
+	if w.head.wanted.load() == 0 {
+		w.head.wanted.publishFenced(1)
+	}
+	return w.fits(n)
+}
+
+func (w *ringWriter) fits(n int) bool {
+	w.cellsSeen = w.head.cells.load()
+	if w.pos-w.cellsSeen >= uint64(len(w.cells)) {
+		return false
+	}
+	if n <= ringInline {
+		return true
+	}
+	_, next := span(w.at, n, len(w.bytes))
+	w.bytesSeen = w.head.bytes.load()
+	return next-w.bytesSeen <= uint64(len(w.bytes))
+}
+
 // span finds the place of n bytes in a byte ring of the given size, from
 // position at on: the offset, and the position behind it. A message does not
 // wrap, so the rest of the lap is skipped when it is too short. Both ends compute
@@ -147,6 +179,7 @@ type ringReader struct {
 	cells     []ringCell
 	bytes     []byte
 	head      *ringHead
+	dev       *Device
 	source    int
 	number    int
 	sent      uint64 // by this rank, when something last came
@@ -154,10 +187,10 @@ type ringReader struct {
 	pause     int    // polls yet to pass over
 }
 
-func openRingReader(s *segment, i, source int) *ringReader {
-	m := s.ring(i)
-	r := &ringReader{cells: m.cells, bytes: m.bytes, head: m.head, source: source, number: i,
-		shift: uint8(bits.TrailingZeros32(s.geo.ringCells))}
+func openRingReader(d *Device, i, source int) *ringReader {
+	m := d.seg.ring(i)
+	r := &ringReader{cells: m.cells, bytes: m.bytes, head: m.head, dev: d, source: source, number: i,
+		shift: uint8(bits.TrailingZeros32(d.seg.geo.ringCells))}
 	r.pos, r.at = m.head.cells.load(), m.head.bytes.load()
 	r.turn()
 	r.rest()
@@ -208,11 +241,16 @@ func (r *ringReader) saw(k int, sent uint64) {
 // kind is that of the next message, once ready has found it.
 func (r *ringReader) kind() kind { return kind(r.cell.tag.load() >> 24) }
 
+// stop ends the reading of a ring whose sender cannot be trusted. The ring is not given
+// to another sender, because the last one may still write into it.
+func (r *ringReader) stop() { r.cell, r.lap = new(ringCell), 1 }
+
 // pop passes over the next message and returns it. It stays where it is until
-// release.
+// release. The tag is the sender's to write, so the length is bounded here again,
+// whatever was seen of it before.
 func (r *ringReader) pop() []byte {
 	c := r.cell
-	n := int(c.tag.load() & 0xffffff)
+	n := min(int(c.tag.load()&ringLength), maxSend)
 	r.pos++
 	r.turn()
 	if n <= ringInline {
@@ -236,8 +274,20 @@ func (r *ringReader) release() {
 
 func (r *ringReader) tell() {
 	r.head.bytes.publish(r.at)
-	r.head.cells.publish(r.pos)
+	r.head.cells.publishFenced(r.pos) // before the look at wanted, see room
 	r.rest()
+	if r.head.wanted.load() != 0 {
+		r.announceRoom()
+	}
+}
+
+// announceRoom wakes a producer that waits for room. One that this rank does not know
+// yet is left waiting: it looks by itself after starvedPark.
+func (r *ringReader) announceRoom() {
+	if p := r.dev.peer(rdma.PeerID(r.source)); p != nil {
+		r.head.wanted.publish(0)
+		r.dev.rouse(p, true)
+	}
 }
 
 // rest says when the producer is to be told next.

@@ -26,6 +26,7 @@ const (
 	kindReadRequest
 	kindReadReply
 	kindAnswer
+	kindCount
 )
 
 // meta packs what a cell says beside its sequence: source, block, kind, length.
@@ -72,13 +73,30 @@ func (s *segment) appendShared(source int, k kind, wr *rdma.SendWR, fenced bool)
 				return true
 			}
 		} else if int64(seq-free) < 0 {
-			if block != noBlock {
-				s.freeBlock(block)
-			}
-			return false
+			break
 		}
-		pos = s.head.tail.load()
+		// A full cell was claimed by moving the tail; if the tail has not moved, the
+		// owner's segment is damaged, and looking again would never end.
+		next := s.head.tail.load()
+		if next == pos && seq != free {
+			break
+		}
+		pos = next
 	}
+	if block != noBlock {
+		s.freeBlock(block)
+	}
+	return false
+}
+
+// roomShared reports whether a message of n bytes would probably fit.
+func (s *segment) roomShared(n int) bool {
+	if n > queueInline && bits.TrailingZeros64(^s.head.largeUsed.load()) >= int(s.geo.largeBlocks) {
+		return false
+	}
+	pos := s.head.tail.load()
+	free := pos >> bits.TrailingZeros32(s.geo.cells) << 1
+	return int64(s.cells[pos&uint64(len(s.cells)-1)].seq.load()-free) >= 0
 }
 
 // fill writes Head and Body one after the other.
@@ -122,13 +140,20 @@ func (q *queueReader) turn() {
 func (q *queueReader) ready() bool { return q.next.seq.load() == q.full }
 
 // message is the next message, once ready has found it. It stays where it is
-// until release.
-func (q *queueReader) message() (source int, k kind, data []byte) {
+// until release. It is not ok if its sender has named a kind, a block or a length that
+// does not exist.
+func (q *queueReader) message() (source int, k kind, data []byte, ok bool) {
 	source, block, k, n := unpackMeta(q.next.meta)
-	if block == noBlock {
-		return source, k, q.next.data[:n]
+	switch {
+	case k >= kindCount:
+	case block == noBlock && n <= queueInline:
+		return source, k, q.next.data[:n], true
+	case q.seg.hasBlock(block):
+		if mem := q.seg.block(block); n <= len(mem) {
+			return source, k, mem[:n], true
+		}
 	}
-	return source, k, q.seg.block(block)[:n]
+	return source, k, nil, false
 }
 
 // advance passes over it.

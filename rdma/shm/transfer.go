@@ -67,6 +67,7 @@ type transferTable struct {
 	all    []*transfer
 	free   []*transfer
 	owed   []service // what we owe to peers, see fallback.go
+	moved  uint64    // grows whenever something was moved without a completion
 	kernel bool      // process_vm works at all
 	beside bool      // who polls is not the rank itself, see beside.go
 }
@@ -176,6 +177,9 @@ func (t *transferTable) progress(d *Device) {
 		before := x.done + x.sent
 		over, s := t.step(d, x)
 		moved := x.done+x.sent != before
+		if moved {
+			t.moved++
+		}
 		if over {
 			t.active = slices.Delete(t.active, t.next, t.next+1)
 			t.finish(d, x, s)
@@ -243,7 +247,7 @@ func (d *Device) move(p *peer, write bool, local []byte, remote, key uint64, nee
 
 // ready tells whether progress would find something to do.
 func (t *transferTable) ready(d *Device) bool {
-	if len(t.owed) != 0 || len(t.offered) != 0 && d.seg.head.bell.load() != t.rung {
+	if t.canPay(d) || len(t.offered) != 0 && d.seg.head.bell.load() != t.rung {
 		return true
 	}
 	for _, x := range t.active {
@@ -258,7 +262,7 @@ func (t *transferTable) ready(d *Device) bool {
 func (x *transfer) ready(d *Device) bool {
 	switch x.phase {
 	case phaseMessages:
-		return x.sent < uint64(x.body.Len()) || x.done == uint64(x.body.Len()) || x.status != rdma.StatusOK
+		return x.answered() || x.canSend(d)
 	case phaseShared:
 		return x.canMove(d)
 	}
@@ -266,8 +270,8 @@ func (x *transfer) ready(d *Device) bool {
 }
 
 // peerGone ends what waits for a peer.
-func (t *transferTable) peerGone(d *Device, p *peer) {
-	t.end(d, p, rdma.StatusPeerGone)
+func (t *transferTable) peerGone(d *Device, p *peer, status rdma.Status) {
+	t.end(d, p, status)
 	t.owed = slices.DeleteFunc(t.owed, func(s service) bool { return s.peer == p })
 }
 

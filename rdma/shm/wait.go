@@ -46,9 +46,9 @@ const (
 	armedWord  = 3 // somebody waits beside the owner, see beside.go
 )
 
-// starvedPark bounds a Wait after PostSend found no room. Receivers do not
-// announce room: it would cost every one of them a look at each release, for the
-// sake of senders that are ahead anyway.
+// starvedPark bounds a Wait after PostSend found no room. Receivers announce room in
+// rings (announceRoom), but only to senders that they know, and the shared queue has
+// no place for the names of those who wait.
 const starvedPark = 100 * time.Microsecond
 
 // wakeup is the receiver's side of parking.
@@ -66,7 +66,9 @@ func (d *Device) wait(timeout time.Duration) error {
 		return rdma.ErrClosed
 	}
 	w := &d.wakeup
-	if w.token.Swap(0) != 0 || timeout <= 0 {
+	// The look before the announcement spares a rank that has work left the barrier,
+	// and its peers the wake-up.
+	if w.token.Swap(0) != 0 || timeout <= 0 || d.pending() {
 		return nil
 	}
 	sleeper := &d.seg.head.sleeper
@@ -74,10 +76,10 @@ func (d *Device) wait(timeout time.Duration) error {
 	if w.membarrier {
 		membarrier()
 	}
-	if d.starved.Swap(false) {
-		timeout = min(timeout, starvedPark)
-	}
 	if w.token.Load() == 0 && !d.pending() {
+		if d.starved.Swap(false) {
+			timeout = min(timeout, starvedPark)
+		}
 		if d.seg.heap {
 			w.park.on(d.seg.wake, timeout)
 		} else {
