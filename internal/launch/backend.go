@@ -44,6 +44,7 @@ type rankSpec struct {
 	stdin, stdout, stderr *os.File
 	pmi                   *os.File // becomes descriptor pmiFD
 	board                 *os.File // becomes descriptor boardFD; may be nil
+	life                  *os.File // becomes descriptor lifeFD; may be nil
 	cores                 []int    // empty: any
 }
 
@@ -51,6 +52,7 @@ type rankSpec struct {
 const (
 	pmiFD   = 3
 	boardFD = 4
+	lifeFD  = 5
 )
 
 // process is a rank that was started.

@@ -251,6 +251,9 @@ func helperLauncher(t *testing.T, out io.Writer, hosts string) *exec.Cmd {
 	return cmd
 }
 
+// belowAShell is the arguments of a shell that runs this binary and does not end with it.
+func belowAShell(t testing.TB) []string { return []string{"-c", `"$0"; true`, self(t)} }
+
 // runAgent runs an agent that is told something, and gives what it says.
 func runAgent(t *testing.T, input string) (status int, errOut string) {
 	t.Helper()
@@ -312,7 +315,9 @@ func self(t testing.TB) string {
 // runRole runs a role as a job. Config fields that tests set are kept.
 func runRole(t testing.TB, role string, cfg Config) jobRun {
 	t.Helper()
-	cfg.Prog = self(t)
+	if cfg.Prog == "" {
+		cfg.Prog = self(t)
+	}
 	// A program with the race detector would otherwise take a second to exit.
 	cfg.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), cfg.Env...)
 	cfg.ExtraEnv = append(cfg.ExtraEnv, roleEnv+"="+role)
