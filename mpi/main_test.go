@@ -46,6 +46,9 @@ func TestMain(m *testing.M) {
 
 // dieProgram: rank 1 dies while the others wait for a message.
 func dieProgram(world *mpi.Comm) error {
+	if err := mpi.Barrier(world); err != nil {
+		return err
+	}
 	if world.Rank() == 1 {
 		time.Sleep(100 * time.Millisecond)
 		os.Exit(3)

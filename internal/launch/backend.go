@@ -28,6 +28,8 @@ type backend interface {
 	// rows is what the ranks say of themselves, in order of ranks, and which
 	// hosts did not answer.
 	rows() (rows []pmi.Row, silent []string)
+	// learnt is the number of ranks that are known to know of a death.
+	learnt() int
 	// drain waits for the last lines of output, after all ranks have ended.
 	drain()
 	// close ends what was left behind.

@@ -173,7 +173,8 @@ func (c *crew) outputFile(m *member, isStderr bool, theirs *files) (*os.File, er
 func (c *crew) serve(m *member, conn *os.File) {
 	defer close(m.served)
 	defer conn.Close()
-	if err := c.server.Serve(m.rank, conn); err != nil {
+	// A process that ended with an answer unread has reset the connection.
+	if err := c.server.Serve(m.rank, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		c.say(fmt.Sprintf("rank %d: %v", m.rank, err))
 	}
 }
@@ -235,7 +236,21 @@ func (c *crew) rows() (rows []pmi.Row) {
 	return rows
 }
 
-func (c *crew) pulse() pulse { return pulseOf(c.rows(), c.isAlive) }
+func (c *crew) pulse() pulse {
+	p := pulseOf(c.rows(), c.isAlive)
+	p.learnt = c.learnt()
+	return p
+}
+
+// learnt counts the ranks that know of a death.
+func (c *crew) learnt() (n int) {
+	for i := range c.members {
+		if c.board.HasLearnt(c.First + i) {
+			n++
+		}
+	}
+	return n
+}
 
 // outputPatience is how long the launcher listens after the last rank has
 // ended, to what still holds its pipes: processes that ranks have left behind.

@@ -41,6 +41,7 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"hello":       roleHello,
 	"die":         roleDie,
 	"stay":        roleStay,
+	"linger":      roleLinger,
 	"abort":       roleAbort,
 	"nofinalize":  roleNoFinalize,
 	"late-status": roleLateStatus,
@@ -120,6 +121,22 @@ func roleDie(c pmi.Client) int {
 	}
 	d, _ := c.Board().Death(0)
 	fmt.Printf("saw the death of %d on %s: %s\n", d.Rank, d.Host, d.Status)
+	return 3
+}
+
+// roleLinger: as roleDie, but the others take longer and longer to leave.
+func roleLinger(c pmi.Client) int {
+	if err := c.Fence(context.Background()); err != nil {
+		return complain(err)
+	}
+	if c.Rank() == c.Size()-1 {
+		return 7
+	}
+	for c.Board().Deaths() == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(time.Duration(c.Rank()) * 20 * time.Millisecond)
+	fmt.Printf("rank %d has learnt of it\n", c.Rank())
 	return 3
 }
 
