@@ -128,7 +128,7 @@ type Config struct {
 }
 
 // internalVars are set by the launcher for the library, not by users.
-var internalVars = [...]string{"MUSTER_BOARD_FD"}
+var internalVars = [...]string{"MUSTER_BOARD_FD", "MUSTER_LIFELINE_FD"}
 
 // placeVars tell a process that no launcher has started its place in the job;
 // package pmi reads them.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
+	"github.com/muster-mpi/muster/internal/pmi"
 )
 
 // Class is an error class of MPI, with the number that MPI-5.0 gives it
@@ -145,10 +146,11 @@ func (c *Comm) failure(err error, op string, peer, tag, bytes int) error {
 
 func classOf(err error) Class {
 	var dead *engine.PeerDeadError
+	var gone *pmi.LauncherError
 	switch {
 	case errors.Is(err, p2p.ErrTruncated):
 		return ErrTruncate
-	case errors.As(err, &dead):
+	case errors.As(err, &dead), errors.As(err, &gone):
 		return ErrProcAborted
 	case errors.Is(err, engine.ErrStale), errors.Is(err, engine.ErrShared):
 		return ErrRequest

@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +25,12 @@ import (
 const programVar = "MPI_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(programVar) {
+	program := os.Getenv(programVar)
+	if call, ok := strings.CutPrefix(program, windowProgram); ok {
+		mpi.Main(func(world *mpi.Comm) error { return workOnWindow(world, call) })
+		return
+	}
+	switch program {
 	case "die":
 		mpi.Main(dieProgram)
 	case "die in segment":
@@ -31,6 +39,8 @@ func TestMain(m *testing.M) {
 		mpi.Main(dieComputingProgram)
 	case "large":
 		mpi.Main(largeProgram)
+	case "orphan":
+		mpi.Main(orphanProgram)
 	default:
 		mpitest.Main(m)
 	}
@@ -38,6 +48,9 @@ func TestMain(m *testing.M) {
 
 // dieProgram: rank 1 dies while the others wait for a message.
 func dieProgram(world *mpi.Comm) error {
+	if err := mpi.Barrier(world); err != nil {
+		return err
+	}
 	if world.Rank() == 1 {
 		time.Sleep(100 * time.Millisecond)
 		os.Exit(3)
@@ -61,6 +74,27 @@ func dieComputingProgram(world *mpi.Comm) error {
 	_, serr := s.Wait()
 	fmt.Printf("rank 0 was told: %v\nrank 0 was told: %v\n", err, serr)
 	return errors.Join(err, serr)
+}
+
+// orphanProgram: rank 0 waits for a message, rank 1 computes, rank 2 sleeps.
+func orphanProgram(world *mpi.Comm) error {
+	file := func(name string) string {
+		return filepath.Join(os.Getenv("ORPHAN_DIR"), fmt.Sprintf("%s.%d", name, world.Rank()))
+	}
+	if err := os.WriteFile(file("pid"), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return err
+	}
+	switch end := time.Now().Add(time.Minute); world.Rank() {
+	case 0:
+		_, err := mpi.Recv(world, make([]int, 1), 1, 0)
+		return os.WriteFile(file("told"), []byte(fmt.Sprint(err)), 0o600)
+	case 1:
+		for time.Now().Before(end) {
+		}
+	default:
+		time.Sleep(time.Until(end))
+	}
+	return nil
 }
 
 // oneToFive is the numbers of ranks that calls are tested with.

@@ -17,6 +17,7 @@ package mpi
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/rma"
@@ -51,6 +52,7 @@ type window struct {
 	control []*control
 	held    []bool // by rank: this rank's lock there is exclusive
 	far     *engine.Window
+	alarm   *atomic.Bool // the engine's: calls that wait for nobody look at it
 	release []func() error
 	freed   bool
 
@@ -187,6 +189,9 @@ func (w *window) place(op string, n, rank, disp int) (region, offset uint64, err
 	if err := w.check(op, rank); err != nil {
 		return 0, 0, err
 	}
+	if err := w.cause(op, rank); err != nil {
+		return 0, 0, err
+	}
 	if !w.epochs.Open(rank) {
 		return 0, 0, w.refuse(ErrRMASync, op, "rank %d may not be reached now: call Fence, Start or Lock first", rank)
 	}
@@ -200,6 +205,23 @@ func (w *window) place(op string, n, rank, disp int) (region, offset uint64, err
 		return 0, 0, w.refuse(ErrRMARange, op, "elements %d to %d are not in the window: rank %d has %d", disp, disp+n-1, rank, have)
 	}
 	return 0, uint64(disp) * uint64(w.elements.Size), nil
+}
+
+// cause is the error for a call with a rank if the job has lost one, else nil. Puts and
+// gets of memory in reach, locks that nobody holds and flushes of what was a copy
+// wait for nobody, and so would never learn that the rank whose memory it is has died.
+func (w *window) cause(op string, rank int) error {
+	if !w.alarm.Load() {
+		return nil
+	}
+	return w.causeOf(op, rank)
+}
+
+func (w *window) causeOf(op string, rank int) error {
+	if err := w.c.e.Cause(); err != nil {
+		return w.failure(err, op, rank)
+	}
+	return nil
 }
 
 func (w *window) refuse(class Class, op, format string, args ...any) error {

@@ -43,7 +43,7 @@ func (w *Win[T]) GetAccumulate(buf, result []T, target, disp int, op Op[T]) erro
 // FetchAndOp is GetAccumulate of one element. Result is set after a flush or the end
 // of the epoch, on memory in reach at once.
 func (w *Win[T]) FetchAndOp(value T, result *T, target, disp int, op Op[T]) error {
-	if w.control != nil && op.predefined != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) {
+	if w.control != nil && op.predefined != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
 		if to := w.direct[target]; uint(disp) < uint(len(to)) {
 			if fetchNative(&w.elements, &to[disp], &value, result, op.predefined.code()) {
 				return nil
@@ -57,7 +57,7 @@ func (w *Win[T]) FetchAndOp(value T, result *T, target, disp int, op Op[T]) erro
 // there in result, as FetchAndOp does. Elements are compared bit by bit.
 func (w *Win[T]) CompareAndSwap(expected, value T, result *T, target, disp int) error {
 	const call = "CompareAndSwap"
-	if w.control != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) {
+	if w.control != nil && uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
 		if to := w.direct[target]; uint(disp) < uint(len(to)) {
 			if swapNative(&w.elements, &to[disp], &expected, &value, result) {
 				return nil

@@ -71,7 +71,7 @@ func newWindow[T Elem](c *Comm, how flavour, mem []T, n int) (*Win[T], error) {
 	}
 	d.SetName(c.name + ".win")
 	w := &Win[T]{window: window{c: d, name: d.name, flavour: how, epochs: rma.NewEpochs(c.size),
-		elements: elementsOf[T](), held: make([]bool, c.size)}}
+		elements: elementsOf[T](), held: make([]bool, c.size), alarm: c.e.Alarm()}}
 	lengths := make([]int64, c.size)
 	mine := int64(n)
 	if refused != nil {

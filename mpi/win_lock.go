@@ -34,6 +34,9 @@ func (w *window) lock(op string, target int, exclusive bool) error {
 		}
 		return nil
 	}
+	if err := w.cause(op, target); err != nil {
+		return err
+	}
 	k := w.control[target]
 	turn := &k.readers
 	if exclusive {
@@ -65,7 +68,7 @@ func (w *Win[T]) Unlock(target int) error {
 		return nil
 	}
 	w.unlock(target, w.held[target])
-	return nil
+	return w.cause(op, target)
 }
 
 func (w *window) unlock(target int, exclusive bool) {
@@ -117,7 +120,7 @@ func (w *Win[T]) UnlockAll() error {
 	for r := range w.control {
 		w.unlock(r, false)
 	}
-	return nil
+	return w.cause(op, ProcNull)
 }
 
 // Flush ends all that this rank has started at target, here and there. The target is
@@ -138,8 +141,9 @@ func (w *window) flush(op string, target int, local bool) error {
 		if err := w.far.Flush(op, target, local); err != nil {
 			return w.failure(err, op, target)
 		}
+		return nil
 	}
-	return nil // what is in reach was moved by the call itself
+	return w.cause(op, target) // what is in reach was moved by the call itself
 }
 
 // FlushAll is Flush for all ranks.
@@ -157,7 +161,7 @@ func (w *window) flushEach(op string, local bool) error {
 
 func (w *window) flushAll(op string, local bool) error {
 	if w.far == nil {
-		return nil
+		return w.cause(op, ProcNull)
 	}
 	if r, err := w.far.FlushAll(op, local); err != nil {
 		return w.failure(err, op, r)

@@ -8,7 +8,7 @@ import "github.com/muster-mpi/muster/internal/engine"
 // Put writes buf into the memory of target, from element disp on. It may return
 // before that is done: see [Win].
 func (w *Win[T]) Put(buf []T, target, disp int) error {
-	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) {
+	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
 		if to := w.direct[target]; to != nil && uint(disp) <= uint(len(to)) && len(buf) <= len(to)-disp {
 			copy(to[disp:], buf)
 			return nil
@@ -20,7 +20,7 @@ func (w *Win[T]) Put(buf []T, target, disp int) error {
 // Get reads the memory of target, from element disp on, into buf. It may return
 // before that is done: see [Win].
 func (w *Win[T]) Get(buf []T, target, disp int) error {
-	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) {
+	if uint(target) < uint(len(w.direct)) && w.epochs.Open(target) && !w.alarm.Load() {
 		if from := w.direct[target]; from != nil && uint(disp) <= uint(len(from)) && len(buf) <= len(from)-disp {
 			copy(buf, from[disp:])
 			return nil

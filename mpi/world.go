@@ -187,7 +187,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 		Client: client, Lanes: lanes, Crowded: crowded, InProcess: inProcess, Async: cfg.Progress == progressAsync,
 		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.credit(), Senders: client.Size() - 1, Speculate: cfg.Speculate},
 		RegisterCache: cfg.RegisterCache, Frequent: cfg.Frequent, Rings: cfg.rings(), Posted: cfg.Eager == eagerPosted,
-		Spin: cfg.Spin, Yield: cfg.Yield, Timeout: cfg.StartTimeout,
+		Spin: cfg.Spin, Yield: cfg.Yield, Timeout: cfg.StartTimeout, Orphaned: orphaned(client.Rank(), inProcess),
 	})
 	if err != nil {
 		return nil, err
@@ -199,6 +199,25 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	w.ids.next = firstFreeContext
 	w.comm = (&Comm{w: w, e: e, ctx: worldContext, rank: client.Rank(), size: client.Size(), name: "world"}).ready()
 	return w, nil
+}
+
+// orphanPatience is how long a rank may go on whose launcher is gone, so that it can
+// return the errors of its calls and save what it has.
+const orphanPatience = 500 * time.Millisecond
+
+// orphaned ends the process of a rank whose launcher is gone. The kernel ends only
+// processes that the launcher has started itself; a rank that runs below a shell, or on
+// another system, would compute for ever with nobody to take its results. Ranks that
+// are goroutines have no launcher to lose.
+func orphaned(rank int, inProcess bool) func(error) {
+	if inProcess {
+		return nil
+	}
+	return func(err error) {
+		time.Sleep(orphanPatience)
+		fmt.Fprintf(os.Stderr, "muster: rank %d (pid %d): %v; this process ends now\n", rank, os.Getpid(), err)
+		os.Exit(1)
+	}
 }
 
 // setProcs gives the scheduler of this process its share of the cores, unless

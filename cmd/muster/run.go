@@ -23,6 +23,7 @@ type runFlags struct {
 	label        string
 	quiet        bool
 	stuckAfter   time.Duration
+	grace        time.Duration
 	hosts        string
 	hostfile     string
 	rsh          string
@@ -48,9 +49,11 @@ program that uses Muster, a C program built with MPICH, or any command.
 Input goes to rank 0. Output comes line by line, marked with the rank if there
 is more than one.
 
-If a rank dies, the calls of the others return an error that names it; after half
-a second those that are still there are ended. The exit status is that of the
-first rank that failed, or 128 + the signal that killed it.
+If a rank dies, the calls of the others return an error that names it, and they
+have time to leave by themselves. When none of them has learnt of the death or ended
+for half a second (longer where many ranks share a core), those that are still
+there are ended; --grace gives them a fixed time instead. The exit status is that of
+the first rank that failed, or 128 + the signal that killed it.
 
 SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the ranks; a second
 SIGINT kills them. SIGQUIT (Ctrl-\) prints who waits for whom; twice in a row it
@@ -106,6 +109,7 @@ between them too.`,
 	fl.StringVar(&f.label, "label", "auto", "mark lines with their rank: always, never, or auto (if there is more than one rank)")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but the output of the ranks")
 	fl.DurationVar(&f.stuckAfter, "stuck-after", time.Minute, "when nothing has moved for this long, print who waits for whom; 0: never")
+	fl.DurationVar(&f.grace, "grace", 0, "how long ranks may go on after one has died (default: while they learn of it and leave, see above)")
 	fl.StringVar(&f.hosts, "hosts", "", "hosts to run on, with the number of ranks for each: a:4,b:4")
 	fl.StringVar(&f.hostfile, "hostfile", "", "a file with a host in each line: host:4 or host slots=4")
 	fl.StringVar(&f.rsh, "rsh", "", "command that reaches a host, instead of ssh; {host} is replaced, or the host appended")
@@ -124,7 +128,7 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	cfg := launch.Config{
 		Ranks: f.ranks, Args: args[1:], Env: os.Environ(),
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Quiet: f.quiet, StuckAfter: f.stuckAfter,
+		Quiet: f.quiet, StuckAfter: f.stuckAfter, Grace: f.grace,
 	}
 	err := hostFlags(cmd, f, &cfg)
 	if err != nil {
@@ -132,6 +136,9 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	if f.ranks < 1 {
 		return fmt.Errorf("run: -n %d: a job has at least one rank", f.ranks)
+	}
+	if f.grace < 0 {
+		return fmt.Errorf("run: --grace %v: give a time such as 5s, or 0 for the default", f.grace)
 	}
 	if f.stuckAfter < 0 {
 		return fmt.Errorf("run: --stuck-after %v: give a time such as 10s, or 0 for never", f.stuckAfter)

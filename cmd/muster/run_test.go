@@ -146,6 +146,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{[]string{"run", "--bind", "socket", "./prog"}, "use auto, core or none"},
 		{[]string{"run", "--label", "yes", "./prog"}, "use auto, always or never"},
 		{[]string{"run", "--stuck-after", "-3s", "./prog"}, "0 for never"},
+		{[]string{"run", "--grace", "-3s", "./prog"}, "give a time such as 5s"},
 		{[]string{"run", "--such-flag", "./prog"}, "--such-flag"},
 		{[]string{"rnu"}, "run"},
 	} {
@@ -166,7 +167,7 @@ func TestRootShowsHelp(t *testing.T) {
 			t.Errorf("muster %v must print the versions: %+v", args, got)
 		}
 	}
-	if got := muster(t, t.TempDir(), "help", "run"); !strings.Contains(got.out, "--stuck-after") {
+	if got := muster(t, t.TempDir(), "help", "run"); !strings.Contains(got.out, "--stuck-after") || !strings.Contains(got.out, "--grace") {
 		t.Errorf("help must name the flags: %+v", got)
 	}
 }

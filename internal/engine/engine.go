@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/muster-mpi/muster/internal/p2p"
@@ -43,6 +44,9 @@ type Config struct {
 	// Async leaves a deputy in the library while the application computes, see
 	// deputy.go.
 	Async bool
+	// Orphaned, if not nil, is called when the launcher is gone, after all calls of
+	// this rank have been ended with an error.
+	Orphaned func(error)
 	// Timeout bounds each step of coming into contact with a peer. Default 60 s.
 	Timeout time.Duration
 }
@@ -66,6 +70,8 @@ type Engine struct {
 	blocked []*p2p.Link // links with packets that the device would not take yet
 	deaths  uint32      // deaths on the board that we know of
 	failed  error
+	alarm   atomic.Bool // failed is not nil, or will be at the next look
+	patrol  *time.Timer // see Alarm
 	closed  bool
 	leaving bool
 	comps   [pollBatch]rdma.Completion
@@ -139,6 +145,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("wait for all %d ranks to start: %w", e.size, err)
 	}
 	e.board.Running(e.rank)
+	e.client.Watch(e.heard)
 	if cfg.Async {
 		e.appointDeputy()
 	}
@@ -209,6 +216,9 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
+	if e.patrol != nil {
+		e.patrol.Stop()
+	}
 	e.fail(errLeft)
 	e.unlock()
 	e.dismissDeputy()

@@ -7,8 +7,12 @@ package engine
 // can be trusted to end.
 
 import (
+	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
+	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -23,6 +27,59 @@ func (p *PeerDeadError) Error() string {
 	return fmt.Sprintf("rank %d on %s has died: %s", p.Rank, p.Host, p.Cause)
 }
 
+// heard takes what the client learns without asking. The program may be computing, or
+// working on shared memory, so it is not the one to look.
+func (e *Engine) heard(err error) {
+	var dead *pmi.DeadError
+	if errors.As(err, &dead) {
+		err = &PeerDeadError{dead.Rank, dead.Host, dead.Status}
+	}
+	e.lock()
+	if e.failed == nil {
+		e.fail(err)
+		e.home.cq.Wake()
+	}
+	e.unlock()
+	var gone *pmi.LauncherError
+	if errors.As(err, &gone) && e.cfg.Orphaned != nil {
+		e.cfg.Orphaned(err)
+	}
+}
+
+// Alarm is a word for who works on shared memory without waiting for anybody: true if
+// there is a Cause why the job cannot go on. It stays in the cache until then. The rank
+// looks for deaths in the background from the first call on.
+func (e *Engine) Alarm() *atomic.Bool {
+	e.lock()
+	defer e.unlock()
+	if e.patrol == nil && !e.closed {
+		e.patrol = time.AfterFunc(time.Hour, e.lookAround)
+		e.patrol.Reset(patrolEvery) // now that it can be found
+	}
+	return &e.alarm
+}
+
+// patrolEvery is how long a rank that only works on shared memory may go on after a
+// death.
+const patrolEvery = 250 * time.Millisecond
+
+// lookAround looks for deaths while the program does not call anything that waits. It
+// takes the lock only where there is neither board nor news: then the device must
+// be asked.
+func (e *Engine) lookAround() {
+	_, died := e.client.Died()
+	if !died && e.board == nil && e.mu.borrow() {
+		e.watch()
+		e.mu.giveBack()
+	}
+	if died {
+		e.alarm.Store(true)
+	}
+	if !e.alarm.Load() {
+		e.patrol.Reset(patrolEvery)
+	}
+}
+
 // watch looks for dead ranks; it is called while waiting, not on the way of a
 // message.
 func (e *Engine) watch() {
@@ -31,6 +88,7 @@ func (e *Engine) watch() {
 	}
 	if n := e.board.Deaths(); n != e.deaths {
 		e.deaths = n
+		e.board.Learnt(e.rank)
 		if d, ok := e.board.Death(0); ok {
 			e.fail(&PeerDeadError{d.Rank, d.Host, d.Status})
 		}
@@ -82,6 +140,7 @@ func (e *Engine) fail(err error) {
 		return
 	}
 	e.failed = err
+	e.alarm.Store(true)
 	for _, l := range e.links {
 		if l.Err == nil {
 			e.m.FailLink(l, err)
@@ -96,5 +155,13 @@ func (e *Engine) fail(err error) {
 func (e *Engine) Failed() error {
 	e.lock()
 	defer e.unlock()
+	return e.failed
+}
+
+// Cause is the reason for an alarm, or nil if it is nothing that ends calls.
+func (e *Engine) Cause() error {
+	e.lock()
+	defer e.unlock()
+	e.watch()
 	return e.failed
 }

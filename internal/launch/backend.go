@@ -28,6 +28,8 @@ type backend interface {
 	// rows is what the ranks say of themselves, in order of ranks, and which
 	// hosts did not answer.
 	rows() (rows []pmi.Row, silent []string)
+	// learnt is the number of ranks that are known to know of a death.
+	learnt() int
 	// drain waits for the last lines of output, after all ranks have ended.
 	drain()
 	// close ends what was left behind.
@@ -44,6 +46,7 @@ type rankSpec struct {
 	stdin, stdout, stderr *os.File
 	pmi                   *os.File // becomes descriptor pmiFD
 	board                 *os.File // becomes descriptor boardFD; may be nil
+	life                  *os.File // becomes descriptor lifeFD; may be nil
 	cores                 []int    // empty: any
 }
 
@@ -51,6 +54,7 @@ type rankSpec struct {
 const (
 	pmiFD   = 3
 	boardFD = 4
+	lifeFD  = 5
 )
 
 // process is a rank that was started.

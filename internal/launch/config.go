@@ -69,9 +69,11 @@ type Config struct {
 	// Negative: never.
 	StuckAfter time.Duration
 	// Grace is how long ranks may go on after one of them has died, so that
-	// they can return errors and leave by themselves. Default: 500 ms. They
-	// are then asked to end, and killed after half of it again, so that with
-	// the default a job ends within a second.
+	// they can return errors and leave by themselves. They are then asked to
+	// end, and killed after half of it again. Default: until for 500 ms, and 5 ms
+	// for each rank per core, no rank has learnt of the death or ended, so that a
+	// small job ends within a second of the last of these, and all ranks of a
+	// large one learn of it.
 	Grace time.Duration
 
 	// Signals are passed on to the ranks. Default: none. Commands give a
@@ -140,7 +142,6 @@ type Result struct {
 
 const (
 	defaultStuckAfter = time.Minute
-	defaultGrace      = 500 * time.Millisecond
 	defaultTreeWidth  = 16
 	defaultStart      = time.Minute
 	// A host that gives no sign of life silentPings times in a row is lost.
@@ -172,8 +173,8 @@ func (c *Config) complete() error {
 	if c.StuckAfter == 0 {
 		c.StuckAfter = defaultStuckAfter
 	}
-	if c.Grace == 0 {
-		c.Grace = defaultGrace
+	if c.Grace < 0 {
+		return fmt.Errorf("launch: a grace of %v: give a time such as 5s", c.Grace)
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ type crew struct {
 	forker    *forker
 	board     *pmi.Board // nil: ranks learn of deaths late and stuck jobs are not told, still a job
 	boardFile *os.File
+	life      *lifeline
 	null      *os.File
 	place     placement
 	jobEnv    []string
@@ -60,6 +61,7 @@ type member struct {
 	rank   int
 	proc   process
 	alive  bool
+	life   *os.File      // see lifeline.go
 	served chan struct{} // closed when its PMI socket has ended
 	output sync.WaitGroup
 	pipes  []*os.File
@@ -78,7 +80,8 @@ func newCrew(spec crewSpec) (*crew, error) {
 		c.board, c.boardFile = board, file
 	}
 	c.place = plan(thisMachine(), spec.Count, spec.bind)
-	c.jobEnv = jobEnv(spec.env, spec.size, spec.Count, c.place.gomaxprocs, spec.server.JobID(), c.board != nil)
+	c.life = newLifeline()
+	c.jobEnv = jobEnv(spec.env, spec.size, spec.Count, c.place.gomaxprocs, spec.server.JobID(), c.board != nil, c.life != nil)
 	c.forker = newForker()
 	return c, nil
 }
@@ -87,6 +90,7 @@ func newCrew(spec crewSpec) (*crew, error) {
 func (c *crew) close() {
 	c.forker.close()
 	c.null.Close()
+	c.life.close()
 	if c.board != nil {
 		c.board.Close()
 		c.boardFile.Close()
@@ -109,7 +113,7 @@ func (c *crew) startRank(m *member, local int) error {
 	var theirs files
 	defer theirs.close()
 	spec := &rankSpec{rank: m.rank, prog: c.prog, args: append([]string{c.prog}, c.args...),
-		env: rankEnv(c.jobEnv, m.rank, local), dir: c.dir, stdin: c.null, board: c.boardFile}
+		env: rankEnv(c.jobEnv, m.rank, local), dir: c.dir, stdin: c.null, board: c.boardFile, life: c.life.end()}
 	if c.place.bind != nil {
 		spec.cores = c.place.bind[local]
 	}
@@ -133,10 +137,11 @@ func (c *crew) startRank(m *member, local int) error {
 	}
 	if err != nil {
 		conn.Close()
+		untie(spec.life)
 		return err
 	}
 	c.lock.Lock()
-	m.alive = true
+	m.alive, m.life = true, spec.life
 	c.lock.Unlock()
 	c.post(event{started: true, rank: m.rank, pid: m.proc.pid()})
 	go c.serve(m, conn)
@@ -168,7 +173,8 @@ func (c *crew) outputFile(m *member, isStderr bool, theirs *files) (*os.File, er
 func (c *crew) serve(m *member, conn *os.File) {
 	defer close(m.served)
 	defer conn.Close()
-	if err := c.server.Serve(m.rank, conn); err != nil {
+	// A process that ended with an answer unread has reset the connection.
+	if err := c.server.Serve(m.rank, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		c.say(fmt.Sprintf("rank %d: %v", m.rank, err))
 	}
 }
@@ -181,6 +187,7 @@ const socketPatience = 20 * time.Millisecond
 // await turns the end of a process into an event.
 func (c *crew) await(m *member) {
 	end := m.proc.wait()
+	untie(m.life)
 	c.lock.Lock()
 	m.alive = false
 	c.lock.Unlock()
@@ -229,7 +236,21 @@ func (c *crew) rows() (rows []pmi.Row) {
 	return rows
 }
 
-func (c *crew) pulse() pulse { return pulseOf(c.rows(), c.isAlive) }
+func (c *crew) pulse() pulse {
+	p := pulseOf(c.rows(), c.isAlive)
+	p.learnt = c.learnt()
+	return p
+}
+
+// learnt counts the ranks that know of a death.
+func (c *crew) learnt() (n int) {
+	for i := range c.members {
+		if c.board.HasLearnt(c.First + i) {
+			n++
+		}
+	}
+	return n
+}
 
 // outputPatience is how long the launcher listens after the last rank has
 // ended, to what still holds its pipes: processes that ranks have left behind.
@@ -296,7 +317,7 @@ func (f *files) close() {
 
 func explainStart(err error) error {
 	if errors.Is(err, syscall.EMFILE) {
-		return fmt.Errorf("%w: each rank needs four descriptors of the launcher; raise the limit with ulimit -n", err)
+		return fmt.Errorf("%w: each rank needs five descriptors of the launcher; raise the limit with ulimit -n", err)
 	}
 	if errors.Is(err, syscall.EAGAIN) {
 		return fmt.Errorf("%w: raise the limit on processes with ulimit -u, or the pids limit of the container", err)

@@ -11,7 +11,7 @@ import (
 // jobEnv is the environment that all ranks of a host share. Variables of a launcher
 // outside, as when `muster run` itself runs under srun, would tell the ranks a
 // wrong place and are left out.
-func jobEnv(base []string, size, local, gomaxprocs int, jobID string, board bool) []string {
+func jobEnv(base []string, size, local, gomaxprocs int, jobID string, board, life bool) []string {
 	env := make([]string, 0, len(base)+8)
 	last := map[string]int{} // of two values the later one counts, as with os/exec
 	for i, kv := range base {
@@ -36,6 +36,9 @@ func jobEnv(base []string, size, local, gomaxprocs int, jobID string, board bool
 	if board {
 		env = append(env, pmi.EnvBoard+"="+strconv.Itoa(boardFD))
 	}
+	if life {
+		env = append(env, pmi.EnvLifeline+"="+strconv.Itoa(lifeFD))
+	}
 	// Each rank would otherwise take the whole machine for itself.
 	if !userProcs {
 		env = append(env, "GOMAXPROCS="+strconv.Itoa(gomaxprocs))
@@ -45,7 +48,7 @@ func jobEnv(base []string, size, local, gomaxprocs int, jobID string, board bool
 
 func placeVariable(name string) bool {
 	switch name {
-	case pmi.EnvFD, pmi.EnvRank, pmi.EnvSize, pmi.EnvLocalRank, pmi.EnvLocalSize, pmi.EnvJob, pmi.EnvBoard,
+	case pmi.EnvFD, pmi.EnvRank, pmi.EnvSize, pmi.EnvLocalRank, pmi.EnvLocalSize, pmi.EnvJob, pmi.EnvBoard, pmi.EnvLifeline,
 		"PMI_PORT", "PMI_ID", "PMI_SPAWNED", "PMI_APPNUM",
 		"MUSTER_RANK", "MUSTER_SIZE", "MUSTER_ROOT":
 		return true

@@ -7,10 +7,10 @@ import (
 
 func TestEnvironmentOfARank(t *testing.T) {
 	base := []string{"A=1", "PMI_FD=9", "PMI_RANK=5", "B=x=y", "A=2", "MUSTER_DEVICE=shm", "PMI_PORT=host:1"}
-	job := jobEnv(base, 4, 3, 2, "job-1", true)
+	job := jobEnv(base, 4, 3, 2, "job-1", true, true)
 	first, second := rankEnv(job, 1, 0), rankEnv(job, 2, 1)
 	want := []string{"B=x=y", "A=2", "MUSTER_DEVICE=shm", "PMI_FD=3", "PMI_SIZE=4", "MPI_LOCALNRANKS=3", "PMI_JOBID=job-1",
-		"MUSTER_BOARD_FD=4", "GOMAXPROCS=2", "PMI_RANK=2", "MPI_LOCALRANKID=1"}
+		"MUSTER_BOARD_FD=4", "MUSTER_LIFELINE_FD=5", "GOMAXPROCS=2", "PMI_RANK=2", "MPI_LOCALRANKID=1"}
 	if !slices.Equal(second, want) {
 		t.Errorf("rank 2 gets\n%q\nand should get\n%q", second, want)
 	}
@@ -20,7 +20,7 @@ func TestEnvironmentOfARank(t *testing.T) {
 	for _, c := range []struct {
 		base, want string
 	}{{"GOMAXPROCS=7", "GOMAXPROCS=7"}, {"GOMAXPROCS=", "GOMAXPROCS=2"}} {
-		env := jobEnv([]string{c.base}, 4, 4, 2, "job-1", false)
+		env := jobEnv([]string{c.base}, 4, 4, 2, "job-1", false, false)
 		n := 0
 		for _, kv := range env {
 			if len(kv) > 11 && kv[:11] == "GOMAXPROCS=" {
@@ -30,8 +30,8 @@ func TestEnvironmentOfARank(t *testing.T) {
 		if n != 1 || !slices.Contains(env, c.want) {
 			t.Errorf("%q must become %q: %q", c.base, c.want, env)
 		}
-		if slices.Contains(env, "MUSTER_BOARD_FD=4") {
-			t.Errorf("without a board there is no descriptor of it: %q", env)
+		if slices.Contains(env, "MUSTER_BOARD_FD=4") || slices.Contains(env, "MUSTER_LIFELINE_FD=5") {
+			t.Errorf("without a board and a lifeline there are no descriptors of them: %q", env)
 		}
 	}
 }

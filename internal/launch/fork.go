@@ -63,7 +63,10 @@ func startLocal(spec *rankSpec) (process, error) {
 	}
 	defer restore()
 	files := []*os.File{spec.stdin, spec.stdout, spec.stderr, spec.pmi}
-	if spec.board != nil {
+	switch { // a nil file is one that is not open
+	case spec.life != nil:
+		files = append(files, spec.board, spec.life)
+	case spec.board != nil:
 		files = append(files, spec.board)
 	}
 	p, err := os.StartProcess(spec.prog, spec.args, &os.ProcAttr{
@@ -72,6 +75,7 @@ func startLocal(spec *rankSpec) (process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting rank %d: %w", spec.rank, err)
 	}
+	tie(spec.life, p.Pid)
 	return &localProcess{p}, nil
 }
 

@@ -93,11 +93,12 @@ func (p pulse) body() []byte {
 	w.number(int64(p.progress))
 	w.number(int64(p.waiting))
 	w.truth(p.moving)
+	w.number(int64(p.learnt))
 	return w
 }
 
 func readPulse(body []byte) (pulse, error) {
 	r := bodyReader{rest: body}
-	p := pulse{progress: uint64(r.number()), waiting: int(r.number()), moving: r.truth()}
+	p := pulse{progress: uint64(r.number()), waiting: int(r.number()), moving: r.truth(), learnt: int(r.number())}
 	return p, r.err()
 }

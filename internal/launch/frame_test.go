@@ -74,7 +74,7 @@ func TestBodiesSurviveTheWire(t *testing.T) {
 	if err != nil || number != 6 || !reflect.DeepEqual(got, rows) {
 		t.Errorf("rows: %+v, %v", got, err)
 	}
-	p := pulse{progress: 12, waiting: 3, moving: true}
+	p := pulse{progress: 12, waiting: 3, moving: true, learnt: 5}
 	if got, err := readPulse(p.body()); err != nil || got != p {
 		t.Errorf("a pulse: %+v, %v", got, err)
 	}

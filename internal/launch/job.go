@@ -3,7 +3,7 @@
 // changes the state of the job.
 //
 // When a rank dies, its death is written on the board at once, so that the calls
-// of the others return errors. They have Config.Grace to leave by themselves,
+// of the others return errors. They have time to leave by themselves (grace.go),
 // are then asked (SIGTERM) and after half of that again made (SIGKILL) to end.
 // The first death is the cause that is reported and gives the exit status.
 //
@@ -44,7 +44,11 @@ type job struct {
 
 	starting    *startWatch
 	ending      bool
-	patience    *time.Timer // until the next step of ending
+	grace       grace
+	ended       int         // ranks, since the first death
+	survivors   int         // ranks that lived when the first one died
+	learnt      int         // of these, when they were asked to end
+	patience    *time.Timer // until the next step of ending, or the next look
 	asked       bool        // SIGTERM was sent
 	interrupted time.Time   // when the first SIGINT came
 	lastQuit    time.Time
@@ -90,6 +94,7 @@ func newJob(cfg *Config) *job {
 		ranks:  make([]rankState, cfg.Ranks),
 	}
 	j.pending = cfg.Ranks
+	j.grace = grace{fixed: cfg.Grace, cores: thisMachine().usable()}
 	j.starting = newStartWatch(cfg, time.Now())
 	j.patience = time.NewTimer(time.Hour)
 	j.patience.Stop()
@@ -149,7 +154,7 @@ func (j *job) loop(ctx context.Context) {
 			j.fail(-1, "the job was cancelled: "+context.Cause(ctx).Error(), 128+int(syscall.SIGTERM))
 			j.endNow()
 		case <-j.patience.C:
-			j.endNow()
+			j.patienceIsOver(time.Now())
 		case now := <-late.C:
 			j.lookForLateness(now)
 		case now := <-look:
@@ -243,6 +248,7 @@ func (j *job) hostLost(host int, why string) {
 		}
 		r.alive, r.end = false, ending{err: fmt.Errorf("host %s was lost", j.cfg.Hosts[host].Name)}
 		j.living--
+		j.ended++
 		if first {
 			j.fail(-1, text, 1)
 			first = false
@@ -280,6 +286,7 @@ func (j *job) exited(rank int, end ending) {
 	}
 	r.alive, r.end = false, end
 	j.living--
+	j.ended++
 	failed := end.status() != 0
 	phase := j.server.Phase(rank)
 	switch {
@@ -303,8 +310,23 @@ func (j *job) died(rank int, why, status string, code int) {
 	j.fail(rank, why, code)
 	if !j.ending {
 		j.ending = true
-		j.patience.Reset(j.cfg.Grace)
+		j.ended, j.survivors = 0, j.living
+		j.grace.begin(time.Now(), j.living)
+		j.patience.Reset(graceLook)
 	}
+}
+
+// patienceIsOver ends ranks, unless they are leaving by themselves. What they have done
+// meanwhile is looked at first: they may have kept this process from its core too.
+func (j *job) patienceIsOver(now time.Time) {
+	if !j.asked && j.survivors > 0 {
+		j.takeAll()
+		if left := j.grace.left(now, j.living, j.ended+j.backend.learnt()); left > 0 {
+			j.patience.Reset(min(left, graceLook))
+			return
+		}
+	}
+	j.endNow()
 }
 
 // fail keeps the first cause and its status.
@@ -324,8 +346,9 @@ func (j *job) endNow() {
 	j.ending = true
 	if !j.asked {
 		j.asked = true
+		j.learnt = j.backend.learnt()
 		j.backend.signalAll(syscall.SIGTERM)
-		j.patience.Reset(j.cfg.Grace / 2)
+		j.patience.Reset(j.grace.quiet(j.living) / 2)
 		return
 	}
 	if j.killed == 0 {
@@ -407,6 +430,9 @@ func (j *job) report() {
 	lines := []string{j.causeText()}
 	if j.killed > 0 {
 		lines = append(lines, fmt.Sprintf("ranks that did not end by themselves and were killed: %d of %d", j.killed, j.cfg.Ranks))
+	}
+	if j.asked && j.survivors > 0 && j.learnt < j.survivors && j.server.Passed() > 0 {
+		lines = append(lines, fmt.Sprintf("%d of the %d other ranks had learnt of it when they were asked to end; --grace gives them more time", j.learnt, j.survivors))
 	}
 	j.say(lines...)
 }

@@ -41,6 +41,7 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"hello":       roleHello,
 	"die":         roleDie,
 	"stay":        roleStay,
+	"linger":      roleLinger,
 	"abort":       roleAbort,
 	"nofinalize":  roleNoFinalize,
 	"late-status": roleLateStatus,
@@ -120,6 +121,22 @@ func roleDie(c pmi.Client) int {
 	}
 	d, _ := c.Board().Death(0)
 	fmt.Printf("saw the death of %d on %s: %s\n", d.Rank, d.Host, d.Status)
+	return 3
+}
+
+// roleLinger: as roleDie, but the others take longer and longer to leave.
+func roleLinger(c pmi.Client) int {
+	if err := c.Fence(context.Background()); err != nil {
+		return complain(err)
+	}
+	if c.Rank() == c.Size()-1 {
+		return 7
+	}
+	for c.Board().Deaths() == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(time.Duration(c.Rank()) * 20 * time.Millisecond)
+	fmt.Printf("rank %d has learnt of it\n", c.Rank())
 	return 3
 }
 
@@ -251,6 +268,9 @@ func helperLauncher(t *testing.T, out io.Writer, hosts string) *exec.Cmd {
 	return cmd
 }
 
+// belowAShell is the arguments of a shell that runs this binary and does not end with it.
+func belowAShell(t testing.TB) []string { return []string{"-c", `"$0"; true`, self(t)} }
+
 // runAgent runs an agent that is told something, and gives what it says.
 func runAgent(t *testing.T, input string) (status int, errOut string) {
 	t.Helper()
@@ -312,7 +332,9 @@ func self(t testing.TB) string {
 // runRole runs a role as a job. Config fields that tests set are kept.
 func runRole(t testing.TB, role string, cfg Config) jobRun {
 	t.Helper()
-	cfg.Prog = self(t)
+	if cfg.Prog == "" {
+		cfg.Prog = self(t)
+	}
 	// A program with the race detector would otherwise take a second to exit.
 	cfg.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), cfg.Env...)
 	cfg.ExtraEnv = append(cfg.ExtraEnv, roleEnv+"="+role)

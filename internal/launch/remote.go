@@ -282,7 +282,7 @@ func (b *remoteBackend) agentReady(host int) {
 	spec := jobSpec{
 		JobID: b.job.server.JobID(), Mapping: mappingOf(b.cfg.blocks), Size: b.cfg.Ranks, Blocks: b.cfg.blocks,
 		Prog: b.cfg.Prog, Args: b.cfg.Args, Env: travelEnv(b.cfg.Env, b.cfg.ExtraEnv), Dir: b.cfg.Dir,
-		Bind: b.cfg.Bind, Grace: b.cfg.Grace,
+		Bind: b.cfg.Bind, Grace: b.job.grace.quiet(b.cfg.Ranks),
 	}
 	in := usableInput(b.cfg.Stdin)
 	spec.Stdin = in != nil
@@ -417,6 +417,12 @@ func (b *remoteBackend) pulse() (all pulse, ok bool) {
 	return all, true
 }
 
+// learnt adds up what the hosts have told last.
+func (b *remoteBackend) learnt() int {
+	p, _ := b.pulse()
+	return p.learnt
+}
+
 // rowsPatience is how long a report waits for hosts.
 const rowsPatience = time.Second
 
@@ -499,7 +505,7 @@ func (b *remoteBackend) close() {
 	b.closing = true
 	b.mu.Unlock()
 	b.stdin.close()
-	until := time.Now().Add(closePatience + b.cfg.Grace)
+	until := time.Now().Add(closePatience + b.job.grace.quiet(b.cfg.Ranks))
 	for _, br := range b.all() {
 		br.close()
 	}

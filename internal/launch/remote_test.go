@@ -401,18 +401,26 @@ func TestKilledAgentIsNamedAndTakesItsRanksAlong(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc, and only Linux ties a child's life to its parent's")
 	}
-	for _, width := range []int{2, 1} { // b is reached from the launcher, or through a
+	for _, width := range []int{2, 1, 0} { // b is reached from the launcher, or through a; the ranks are below a shell
 		out := new(watched)
+		cfg := Config{TreeWidth: width, Stdout: out}
+		if width == 0 {
+			cfg.Prog, cfg.Args = shell(t), belowAShell(t)
+		}
 		go func() {
 			out.await(t, "pid=", 4)
 			for line := range strings.SplitSeq(out.String(), "\n") {
 				if strings.Contains(line, "of b") {
-					syscall.Kill(parentOf(t, pids(t, line)[0]), syscall.SIGKILL)
+					agent := parentOf(t, pids(t, line)[0])
+					if width == 0 {
+						agent = parentOf(t, agent)
+					}
+					syscall.Kill(agent, syscall.SIGKILL)
 					return
 				}
 			}
 		}()
-		r := onHosts(t, "sleep", "a:2,b:2", Config{TreeWidth: width, Stdout: out})
+		r := onHosts(t, "sleep", "a:2,b:2", cfg)
 		if r.Status != 1 || !strings.Contains(r.Cause, "host b was lost, and with it ranks 2-3: its agent ended: killed by SIGKILL") {
 			t.Errorf("width %d: the cause must name the host, its ranks and how the agent ended: %+v", width, r)
 		}
@@ -427,12 +435,15 @@ func TestAgentsEndTheirRanksWhenTheLauncherIsKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
-	out := new(watched)
-	cmd := helperLauncher(t, out, "a:1,b:1,c:1")
-	out.await(t, "pid=", 3)
-	cmd.Process.Kill()
-	cmd.Wait()
-	awaitGone(t, pids(t, out.String()))
+	for _, below := range []string{"", "below a shell"} {
+		t.Setenv("LAUNCH_TEST_SHELL", below)
+		out := new(watched)
+		cmd := helperLauncher(t, out, "a:1,b:1,c:1")
+		out.await(t, "pid=", 3)
+		cmd.Process.Kill()
+		cmd.Wait()
+		awaitGone(t, pids(t, out.String()))
+	}
 }
 
 func TestHostThatFallsSilentIsLost(t *testing.T) {

@@ -349,12 +349,30 @@ func TestRanksDieWithTheLauncher(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ties a child's life to its parent's")
 	}
+	for _, below := range []string{"", "below a shell"} {
+		t.Setenv("LAUNCH_TEST_SHELL", below)
+		out := new(watched)
+		cmd := helperLauncher(t, out, "here")
+		out.await(t, "pid=", 2)
+		cmd.Process.Kill()
+		cmd.Wait()
+		awaitGone(t, pids(t, out.String()))
+	}
+}
+
+// What a rank leaves behind when it ends by itself is none of the launcher's business.
+func TestProcessesLeftBehindOutliveTheLauncher(t *testing.T) {
 	out := new(watched)
-	cmd := helperLauncher(t, out, "here")
-	out.await(t, "pid=", 2)
-	cmd.Process.Kill()
-	cmd.Wait()
-	awaitGone(t, pids(t, out.String()))
+	r := runJob(t, Config{Ranks: 2, Prog: shell(t), Env: os.Environ(), Stdout: out,
+		Args: []string{"-c", `sleep 20 >/dev/null 2>&1 & echo pid=$!.`}})
+	if r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	for _, pid := range pids(t, out.String()) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Errorf("process %d, which a rank has left behind, was ended with the job: %v", pid, err)
+		}
+	}
 }
 
 // TestHelperLauncher is no test: it is the launcher that other tests kill.
@@ -364,6 +382,9 @@ func TestHelperLauncher(t *testing.T) {
 		t.Skip("only a helper of tests that kill the launcher")
 	}
 	cfg := Config{Prog: self(t), Env: os.Environ(), ExtraEnv: []string{roleEnv + "=sleep"}, Stdout: os.Stdout, Stderr: os.Stderr}
+	if os.Getenv("LAUNCH_TEST_SHELL") != "" {
+		cfg.Prog, cfg.Args = shell(t), belowAShell(t)
+	}
 	if hosts == "here" {
 		cfg.Ranks = 2
 	} else {

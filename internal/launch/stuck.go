@@ -18,12 +18,14 @@ type pulse struct {
 	progress uint64 // sum over all ranks
 	waiting  int    // ranks that sleep in a call
 	moving   bool   // some rank computes, or says nothing of itself
+	learnt   int    // ranks that know of a death
 }
 
 func (p *pulse) add(o pulse) {
 	p.progress += o.progress
 	p.waiting += o.waiting
 	p.moving = p.moving || o.moving
+	p.learnt += o.learnt
 }
 
 // pulseOf reads it off rows. alive tells which processes still run.

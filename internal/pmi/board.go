@@ -4,7 +4,7 @@
 //
 // A row has two halves with one writer each:
 //
-//	rank's half      seq, state, peer+tag, context, since, progress, op, comm
+//	rank's half      seq, state, peer+tag, context, since, progress, op, comm, learnt
 //	launcher's half  died, n-th death, host, status
 //
 // A rank writes only just before it sleeps and after it has woken up, never on
@@ -74,7 +74,7 @@ type Death struct {
 
 // Layout, in words.
 const (
-	boardMagic   = 0x3262746d // "mtb2": a change of the layout changes the digit
+	boardMagic   = 0x3362746d // "mtb3": a change of the layout changes the digit
 	headerWords  = 32         // magic and size; what changes has cache lines of its own
 	wordMagic    = 0
 	wordDeaths   = 8
@@ -94,6 +94,7 @@ const (
 	rowOp        = 6
 	rowComm      = rowOp + opBytes/8
 	rowAsleep    = 13 // see gate.go
+	rowLearnt    = 14 // 1: this rank knows of the first death
 	rowDied      = 16 // 1 when the rest of the half is valid
 	rowNthDeath  = 17 // row n: 1 + the rank that was the n-th to die
 	rowHost      = 18
@@ -239,6 +240,19 @@ func (b *Board) MarkDead(d Death) {
 		atomic.StoreUint64(&nth[rowNthDeath], uint64(d.Rank)+1)
 	}
 	atomic.AddUint64(&b.words[wordDeaths], 1)
+}
+
+// Learnt says that a rank knows of a death, and will return errors from now on.
+func (b *Board) Learnt(rank int) {
+	if r := b.row(rank); r != nil {
+		atomic.StoreUint64(&r[rowLearnt], 1)
+	}
+}
+
+// HasLearnt tells whether a rank has said so.
+func (b *Board) HasLearnt(rank int) bool {
+	r := b.row(rank)
+	return r != nil && atomic.LoadUint64(&r[rowLearnt]) != 0
 }
 
 // Row reads what a rank says of itself.

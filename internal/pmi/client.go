@@ -32,6 +32,12 @@ type Client interface {
 	// board or, where there is no launcher, from rank 0. It is cheap enough to be
 	// polled. Launchers that end the whole job themselves tell nobody.
 	Died() (Death, bool)
+	// Watch asks to be called when this client learns, without asking, why the
+	// job cannot go on: a *DeadError for a rank, a *LauncherError for the launcher.
+	// lost is called at most once, from a goroutine of the client, and no longer
+	// once Close has been called. Deaths on the board are not reported: the board is
+	// in memory, to be looked at. Watch is called once.
+	Watch(lost func(error))
 
 	// Put publishes a value under this rank's name. Peers see it after the next
 	// Fence of both. The key is at most MaxKey printable characters without
@@ -70,6 +76,14 @@ func (e *DeadError) Error() string {
 		host = " on " + e.Host
 	}
 	return fmt.Sprintf("pmi: %s: rank %d%s has died: %s", e.Op, e.Rank, host, e.Status)
+}
+
+// LauncherError says that the connection to the launcher has ended, and with it the
+// job: nobody is left to pass on its output, its signals and the deaths of its ranks.
+type LauncherError struct{ Cause string }
+
+func (e *LauncherError) Error() string {
+	return "the launcher of this job is gone (" + e.Cause + "), and the job cannot go on without it: find out what ended the launcher, then start the job again"
 }
 
 // AbortError says that a rank has asked for the end of the job.

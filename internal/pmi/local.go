@@ -71,6 +71,9 @@ func (c *localClient) Board() *Board     { return c.job.board }
 
 func (c *localClient) Died() (Death, bool) { return c.job.board.Death(0) }
 
+// Watch: what happens to other ranks is on the board.
+func (c *localClient) Watch(func(error)) {}
+
 func (c *localClient) Put(key string, val []byte) error {
 	if err := checkKey(key); err != nil {
 		return err

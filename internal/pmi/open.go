@@ -29,6 +29,7 @@ const (
 	EnvLocalSize = "MPI_LOCALNRANKS"
 	EnvJob       = "PMI_JOBID"
 	EnvBoard     = "MUSTER_BOARD_FD"
+	EnvLifeline  = "MUSTER_LIFELINE_FD"
 
 	envPort = "PMI_PORT"
 	envID   = "PMI_ID"
@@ -76,7 +77,13 @@ func openFD(ctx context.Context, getenv func(string) string) (Client, error) {
 		conn.Close()
 		return nil, err
 	}
-	return joinOrClose(ctx, conn, rank, size, board)
+	c, err := joinWire(ctx, conn, rank, size, board)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	c.lifeline = getenv(EnvLifeline)
+	return c, nil
 }
 
 // openPort connects to a launcher that listens. It tells the rank and the size

@@ -15,6 +15,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -40,7 +41,11 @@ type wireClient struct {
 	nodes                mapping
 	jobID, host          string
 	board                *Board
-	news                 *deathNews // nil: deaths are on the board, if anywhere
+	news                 *deathNews              // nil: deaths are on the board, if anywhere
+	line                 atomic.Pointer[os.File] // of Watch: a copy of the connection's descriptor
+	leaving              atomic.Bool             // Close was called
+	lifeline             string                  // descriptor of the launcher's pipe; see hold
+	held                 atomic.Pointer[os.File]
 
 	turn   chan struct{} // holds one token: the right to use what follows
 	conn   wireConn
@@ -220,6 +225,7 @@ func (c *wireClient) Abort(code int, why string) {
 func (c *wireClient) Close() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), leaveTimeout, fmt.Errorf("no answer within %v", leaveTimeout))
 	defer cancel()
+	c.endWatch()
 	c.board.Left(c.rank)
 	_, err := c.ask(ctx, "leaving the job", "finalize_ack", "finalize")
 	if errors.Is(err, ErrClosed) {

@@ -121,6 +121,9 @@ func (c *pmixClient) LocalSize() int      { return len(c.neighbour) }
 func (c *pmixClient) Board() *Board       { return nil }
 func (c *pmixClient) Died() (Death, bool) { return Death{}, false } // the launcher ends the job
 
+// Watch: a PMIx launcher ends the ranks of its node itself.
+func (c *pmixClient) Watch(func(error)) {}
+
 // Node asks the launcher, which has the answer in memory that all ranks of the
 // node share.
 func (c *pmixClient) Node(rank int) int {

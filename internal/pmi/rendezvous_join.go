@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -116,10 +117,31 @@ func plainly(err error) error {
 	return err
 }
 
-// deathNews keeps the first death that a client has heard of.
-type deathNews struct{ first atomic.Pointer[Death] }
+// deathNews keeps the first death that a client has heard of, and reports it to who
+// listens.
+type deathNews struct {
+	first    atomic.Pointer[Death]
+	listener atomic.Pointer[func(Death)]
+	report   sync.Once
+}
 
-func (n *deathNews) tell(d Death) { n.first.CompareAndSwap(nil, &d) }
+func (n *deathNews) tell(d Death) {
+	if n.first.CompareAndSwap(nil, &d) {
+		n.reportTo()
+	}
+}
+
+func (n *deathNews) listen(listener func(Death)) {
+	n.listener.Store(&listener)
+	n.reportTo()
+}
+
+// reportTo is called after each of the two has been set: the later call finds both.
+func (n *deathNews) reportTo() {
+	if d, listener := n.first.Load(), n.listener.Load(); d != nil && listener != nil {
+		n.report.Do(func() { (*listener)(*d) })
+	}
+}
 
 func (n *deathNews) heard() (Death, bool) {
 	if n == nil {

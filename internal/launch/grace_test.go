@@ -1,0 +1,74 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestGrace(t *testing.T) {
+	begin := time.Unix(100, 0)
+	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
+	few := grace{cores: 4}
+	few.begin(begin, 4)
+	if got := few.left(at(0), 4, 0); got != 505*time.Millisecond {
+		t.Errorf("four ranks on four cores have %v; half a second and little more is expected", got)
+	}
+	many := grace{cores: 2}
+	many.begin(begin, 1000)
+	if got := many.left(at(0), 1000, 0); got != 3*time.Second {
+		t.Errorf("a thousand ranks on two cores may be quiet for %v, should be 3 s", got)
+	}
+	for ms := 1000; ms <= 20000; ms += 1000 {
+		if got := many.left(at(ms), 1000, ms); got < time.Second {
+			t.Errorf("%d ms after the death ranks still end, and the others have only %v left", ms, got)
+		}
+	}
+	if got := many.left(at(22000), 500, 20000); got > 0 {
+		t.Errorf("two seconds after the last sign 500 ranks on two cores have %v left, should have none", got)
+	}
+	many.begin(begin, 1000)
+	if got := many.left(at(30001), 1000, 1); got > 0 {
+		t.Errorf("half a minute after the death there are %v left; there must be an end", got)
+	}
+	fixed := grace{cores: 2, fixed: 2 * time.Second}
+	fixed.begin(begin, 1000)
+	if got := fixed.left(at(500), 1000, 500); got != 1500*time.Millisecond {
+		t.Errorf("a time that the user has given is that time: %v of 2 s are left after half a second", got)
+	}
+}
+
+// Ranks end one after the other, the last of them long after half a second: none of them
+// may be ended by the launcher.
+func TestAllSurvivorsLearnOfADeath(t *testing.T) {
+	const ranks = 64
+	r := runRole(t, "linger", Config{Ranks: ranks})
+	if got := strings.Count(r.out, "has learnt of it"); got != ranks-1 {
+		t.Errorf("%d of %d survivors learnt of the death before they were ended; took %v\n%s", got, ranks-1, r.took, r.err)
+	}
+	if r.Status != 7 || strings.Contains(r.err, "were killed") {
+		t.Errorf("the status must be that of the rank that died first: %+v\n%s", r.Result, r.err)
+	}
+}
+
+// With --grace the time is the user's.
+func TestGraceOfTheUser(t *testing.T) {
+	r := runRole(t, "stay", Config{Ranks: 3, Grace: 50 * time.Millisecond})
+	if !strings.Contains(r.err, "were killed: 2 of 3") || r.took > slow*400*time.Millisecond+time.Second {
+		t.Errorf("with a grace of 50 ms deaf ranks must be killed soon, not after %v: %s", r.took, r.err)
+	}
+	r = runRole(t, "linger", Config{Ranks: 3, Grace: time.Minute})
+	if strings.Count(r.out, "has learnt of it") != 2 || r.took > 20*time.Second {
+		t.Errorf("who ends by itself is not waited for longer than that: %v\n%s", r.took, r.out)
+	}
+}
+
+// Ranks that were ended before they learnt of the death are counted in the report.
+func TestSurvivorsThatDidNotLearnAreCounted(t *testing.T) {
+	r := runRole(t, "stay", Config{Ranks: 3})
+	want := fmt.Sprintf("%d of the %d other ranks had learnt of it", 0, 2)
+	if !strings.Contains(r.err, want) || !strings.Contains(r.err, "--grace") {
+		t.Errorf("the report must say %q and name --grace:\n%s", want, r.err)
+	}
+}

@@ -1,0 +1,90 @@
+package mpi_test
+
+// The launcher is killed. The kernel ends what the launcher has started itself, but here
+// that is a shell, and the ranks are its children.
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestRanksBelowAShellEndWithTheLauncher(t *testing.T) {
+	muster := launcher(t)
+	self, err := os.Executable()
+	noError(t, err, "find the test binary")
+	for name, where := range map[string][]string{
+		"local":      {"-n", "3"},
+		"with agent": {"--hosts", "a:2,b:1", "--rsh", "env AGENT_OF={host}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			args := append(append([]string{"run"}, where...), "--env", "ORPHAN_DIR="+dir, "--env", programVar+"=orphan",
+				"sh", "-c", `"$0" 2>"$ORPHAN_DIR/stderr.$PMI_RANK"; true`, self)
+			cmd := exec.Command(muster, args...)
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &out
+			noError(t, cmd.Start(), "start the job")
+			pids := make([]int, 3)
+			for rank := range pids {
+				text := awaitFile(t, filepath.Join(dir, fmt.Sprintf("pid.%d", rank)))
+				pids[rank], err = strconv.Atoi(text)
+				noError(t, err, "read a process number")
+			}
+			time.Sleep(200 * time.Millisecond) // rank 0 is in Recv by now, or will be
+			killed := time.Now()
+			cmd.Process.Kill()
+			_ = cmd.Wait() // it was killed
+			for rank, pid := range pids {
+				for running(pid) {
+					if time.Since(killed) > 10*time.Second {
+						for _, p := range pids {
+							syscall.Kill(p, syscall.SIGKILL)
+						}
+						t.Fatalf("rank %d (pid %d) still runs %v after its launcher was killed", rank, pid, time.Since(killed))
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+			}
+			t.Logf("all had ended %v after the launcher was killed", time.Since(killed))
+			if name != "local" {
+				return // the agents have asked the ranks to end
+			}
+			told, _ := os.ReadFile(filepath.Join(dir, "told.0"))
+			if !strings.Contains(string(told), "the launcher of this job is gone") {
+				t.Errorf("Recv of rank 0 must fail and say that the launcher is gone: %q", told)
+			}
+			for rank := 1; rank < 3; rank++ {
+				words, _ := os.ReadFile(filepath.Join(dir, fmt.Sprintf("stderr.%d", rank)))
+				if !strings.Contains(string(words), fmt.Sprintf("rank %d (pid %d): the launcher of this job is gone", rank, pids[rank])) {
+					t.Errorf("rank %d, which computes or sleeps, must say why it ends: %q", rank, words)
+				}
+			}
+		})
+	}
+}
+
+func awaitFile(t *testing.T, path string) string {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
+			return string(text)
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s did not come", path)
+		}
+	}
+}
+
+// running tells whether a process exists and is more than an entry in the table.
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
