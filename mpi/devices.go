@@ -3,15 +3,12 @@ package mpi
 // The devices this library is built with. Only this file names them.
 
 import (
-	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/nodecoll"
@@ -111,9 +108,9 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 	return dev, nil
 }
 
-// openSoftware opens the device that needs nothing but Ethernet: software iWARP. The
-// key of the job is drawn by rank 0 and travels through the launcher. Several interfaces
-// that lead to other hosts are rails of one device.
+// openSoftware opens the device that needs nothing but Ethernet: software iWARP. Where its
+// key comes from is in networkkey.go. Several interfaces that lead to other hosts are rails
+// of one device.
 func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, error) {
 	fail := func(err error) (rdma.Device, error) {
 		return nil, fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w", client.Rank(), client.Host(), why, err)
@@ -186,32 +183,6 @@ func openUnreliable(client pmi.Client, key []byte, candidates []rail.Candidate) 
 		return dev, nil
 	}
 	return nil, errors.New("no interface was taken") // chooseRails has said so
-}
-
-// networkKey is the secret that all ranks of the job share.
-func networkKey(cfg *Config, client pmi.Client) ([]byte, error) {
-	const name = "muster-network-key"
-	limit := cfg.StartTimeout
-	if limit == 0 {
-		limit = time.Minute
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if client.Rank() == 0 {
-		key := make([]byte, 32)
-		rand.Read(key) // never fails: crypto/rand
-		if err := client.Put(name, key); err != nil {
-			return nil, fmt.Errorf("publish the key of the network: %w", err)
-		}
-	}
-	if err := client.Fence(ctx); err != nil {
-		return nil, fmt.Errorf("wait for the key of the network: %w", err)
-	}
-	key, err := client.Get(ctx, 0, name)
-	if err != nil {
-		return nil, fmt.Errorf("fetch the key of the network from rank 0: %w", err)
-	}
-	return key, nil
 }
 
 const (

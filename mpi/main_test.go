@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 		mpi.Main(dieInSegment)
 	case "die computing":
 		mpi.Main(dieComputingProgram)
+	case "wiretap":
+		mpi.Main(wiretapProgram)
 	default:
 		mpitest.Main(m)
 	}
