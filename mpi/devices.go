@@ -91,21 +91,36 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 	if cfg.Network == softwareNetwork {
 		return openSoftware(cfg, client, why)
 	}
-	c := networkConfig(cfg)
-	c.Index, c.Peers, c.Job = client.Rank(), client.Size(), client.JobID()
-	c.Reach = client.LocalSize() < client.Size()
-	dev, err := ofi.Open(c)
+	dev, err := openFabric(cfg, client)
 	if cfg.Network == "" && errors.Is(err, ofi.ErrMissing) {
 		return openSoftware(cfg, client, why)
 	}
 	if err != nil {
 		advice := "; muster explain network tells what there is"
-		if errors.Is(err, ofi.ErrMissing) {
+		switch {
+		case errors.Is(err, ofi.ErrMissing):
 			advice = ""
+		case errors.Is(err, ofi.ErrEncrypt):
+			advice = ", and MUSTER_ENCRYPT is on; set MUSTER_NETWORK=iwarp for software iWARP, which does, or set MUSTER_ENCRYPT=off on a fabric that encrypts by itself or that nobody else can reach"
 		}
-		return nil, fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w%s", client.Rank(), client.Host(), why, err, advice)
+		err = fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w%s", client.Rank(), client.Host(), why, err, advice)
+		if cfg.Encrypt {
+			endJob(client, err)
+		}
+		return nil, err
 	}
 	return dev, nil
+}
+
+// openFabric opens libfabric.
+func openFabric(cfg *Config, client pmi.Client) (rdma.Device, error) {
+	if cfg.Encrypt && cfg.Network != "" {
+		return nil, ofi.ErrEncrypt // whether it is there or not
+	}
+	c := networkConfig(cfg)
+	c.Index, c.Peers, c.Job, c.Encrypt = client.Rank(), client.Size(), client.JobID(), cfg.Encrypt
+	c.Reach = client.LocalSize() < client.Size()
+	return ofi.Open(c)
 }
 
 // openSoftware opens the device that needs nothing but Ethernet: software iWARP. Where its
@@ -122,18 +137,18 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	network.tell(os.Stderr, client.Rank())
 	key, candidates := network.key, network.candidates
 	if cfg.Channel == channelUD {
-		dev, err := openUnreliable(client, key, candidates)
+		dev, err := openUnreliable(cfg, client, key, candidates)
 		if err != nil {
 			return fail(err)
 		}
 		return dev, nil
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict}
+	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Encrypt: cfg.Encrypt, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict}
 	if cfg.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
 	if network.several {
-		dev, err := openRails(client, key, candidates)
+		dev, err := openRails(cfg, client, key, candidates)
 		if err != nil {
 			return fail(err)
 		}
@@ -161,13 +176,13 @@ const (
 
 // openUnreliable opens a device whose reliability is above unreliable datagrams, on the
 // first interface that was taken.
-func openUnreliable(client pmi.Client, key []byte, candidates []rail.Candidate) (rdma.Device, error) {
+func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []rail.Candidate) (rdma.Device, error) {
 	for _, r := range candidates {
 		if !r.Taken {
 			continue
 		}
 		at := r.Address.Addr()
-		below, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Name: uint32(client.Rank()), NoCRC: at.IsLoopback()})
+		below, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: at.IsLoopback()})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}

@@ -1,7 +1,8 @@
 package mpi
 
 // The key of the network, which all ranks of a job share and nobody else has: software
-// iWARP authenticates with it what it sends. Rank 0 draws a nonce and publishes it.
+// iWARP authenticates with it what it sends, and encrypts if Config.Encrypt is set. Rank 0
+// draws a nonce and publishes it.
 //
 //   - Where MUSTER_KEY is set, with or without a launcher, the key is derived from that
 //     and the nonce (HKDF, RFC 5869). It never leaves a rank.
@@ -31,9 +32,10 @@ const (
 	checkPurpose = "muster/1 network key check"
 )
 
-// networkTerms is what rank 0 publishes.
+// networkTerms is what rank 0 publishes, and what all ranks must have alike.
 type networkTerms struct {
 	Host    string
+	Encrypt string // Config.Encrypt
 	Nonce   []byte
 	Derived bool   // the key is derived from MUSTER_KEY
 	Check   []byte `json:",omitempty"` // of a derived key
@@ -44,7 +46,7 @@ func networkKey(cfg *Config, client pmi.Client) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(cfg.StartTimeout, time.Minute))
 	defer cancel()
 	if client.Rank() == 0 {
-		if err := publishTerms(client); err != nil {
+		if err := publishTerms(cfg, client); err != nil {
 			return nil, fmt.Errorf("publish the terms of the network: %w", err)
 		}
 	}
@@ -59,15 +61,23 @@ func networkKey(cfg *Config, client pmi.Client) ([]byte, error) {
 	if err := json.Unmarshal(text, &terms); err != nil || len(terms.Nonce) != keyBytes {
 		return nil, errors.New("rank 0 has published terms of the network that this rank cannot read; use one version of Muster for all ranks")
 	}
-	key, err := terms.accept(client)
-	if err != nil && client.AbortReports() {
-		client.Abort(1, err.Error()) // the others would wait for this rank
+	key, err := terms.accept(cfg, client)
+	if err != nil {
+		endJob(client, err)
 	}
 	return key, err
 }
 
-func publishTerms(client pmi.Client) error {
-	terms := networkTerms{Host: client.Host(), Nonce: make([]byte, keyBytes)}
+// endJob ends the job for all when this rank refuses its settings: the others would wait
+// for it.
+func endJob(client pmi.Client, why error) {
+	if client.AbortReports() {
+		client.Abort(1, why.Error())
+	}
+}
+
+func publishTerms(cfg *Config, client pmi.Client) error {
+	terms := networkTerms{Host: client.Host(), Encrypt: cfg.encryptText(), Nonce: make([]byte, keyBytes)}
 	rand.Read(terms.Nonce) // never fails: crypto/rand
 	if secret := client.Secret(); secret != nil {
 		_, check, err := deriveKey(secret, terms.Nonce)
@@ -95,12 +105,14 @@ func deriveKey(secret, nonce []byte) (key, check []byte, err error) {
 }
 
 // accept gives the key, or says in which setting this rank differs from rank 0.
-func (t *networkTerms) accept(client pmi.Client) ([]byte, error) {
+func (t *networkTerms) accept(cfg *Config, client pmi.Client) ([]byte, error) {
 	secret := client.Secret()
 	differ := func(ours, theirs string) error {
 		return fmt.Errorf("rank %d on %s %s, but rank 0 on %s %s; give all ranks the same", client.Rank(), client.Host(), ours, t.Host, theirs)
 	}
-	switch {
+	switch ours := cfg.encryptText(); {
+	case ours != t.Encrypt:
+		return nil, differ("has MUSTER_ENCRYPT="+ours, "has MUSTER_ENCRYPT="+t.Encrypt)
 	case secret != nil && !t.Derived:
 		return nil, differ("has MUSTER_KEY", "does not")
 	case secret == nil && t.Derived:

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
@@ -20,6 +21,54 @@ type keyedClient struct {
 }
 
 func (c keyedClient) Secret() []byte { return c.secret }
+
+// Ranks of which some encrypt end the job, and say who.
+func TestRanksWithOtherEncryptionAreTold(t *testing.T) {
+	for _, on := range [][]bool{{true, false, true}, {false, true, false}} {
+		began := time.Now()
+		clients := pmi.NewLocal(len(on))
+		errs := make([]error, len(on))
+		var wg sync.WaitGroup
+		for i := range on {
+			wg.Go(func() {
+				var lanes []engine.LaneConfig
+				lanes, _, errs[i] = openDevices(&Config{NoSharedMemory: true, Network: softwareNetwork, Encrypt: on[i]}, clients[i], nil)
+				if errs[i] == nil {
+					errs[i] = clients[i].Fence(context.Background()) // as ranks do next
+				}
+				for _, l := range lanes {
+					l.Device.Close()
+				}
+			})
+		}
+		wg.Wait()
+		ours, theirs := &Config{Encrypt: on[1]}, &Config{Encrypt: on[0]}
+		for rank, err := range errs {
+			for _, want := range []string{"rank 1 on " + clients[1].Host() + " has MUSTER_ENCRYPT=" + ours.encryptText(), "rank 0 on " + clients[0].Host() + " has MUSTER_ENCRYPT=" + theirs.encryptText()} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("rank %d must be told %q: %v", rank, want, err)
+				}
+			}
+		}
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("it took %v to refuse them", d)
+		}
+	}
+}
+
+// Libfabric cannot encrypt: the error says so to all ranks, and what to do.
+func TestLibfabricRefusesToEncrypt(t *testing.T) {
+	clients := pmi.NewLocal(2)
+	_, err := join(context.Background(), Config{NoSharedMemory: true, Network: "ofi", Encrypt: true}, clients[0], nil)
+	for _, want := range []string{"rank 0", "libfabric does not encrypt", "MUSTER_ENCRYPT", "MUSTER_NETWORK=iwarp"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error must say %q: %v", want, err)
+		}
+	}
+	if err := clients[1].Fence(t.Context()); err == nil || !strings.Contains(err.Error(), "MUSTER_NETWORK=iwarp") {
+		t.Errorf("the other rank must be told: %v", err)
+	}
+}
 
 // agreeOnKey lets ranks agree. A key "" is none.
 func agreeOnKey(t *testing.T, secrets ...string) (keys [][]byte, errs []error, published []byte) {

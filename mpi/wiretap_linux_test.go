@@ -66,14 +66,55 @@ func TestWiretap(t *testing.T) {
 // wiretap runs in the namespace.
 func wiretap(t *testing.T) {
 	noError(t, linkUp("lo"), "bring the loopback interface up")
-	t.Run("hybrid", func(t *testing.T) { wiretapJob(t, "MUSTER_CHANNEL=hybrid") })
+	rails := twoLinks(t)
+	for _, c := range []struct{ name, device, env string }{
+		{"hybrid", "hybrid", "MUSTER_CHANNEL=hybrid"},
+		{"datagrams, rings, get", "rd", "MUSTER_CHANNEL=rd MUSTER_EAGER=rings MUSTER_RENDEZVOUS=get"},
+		{"datagrams, put", "rd", "MUSTER_CHANNEL=rd MUSTER_RENDEZVOUS=put"},
+		{"connections, get", "rc", "MUSTER_CHANNEL=rc MUSTER_EAGER=few MUSTER_RENDEZVOUS=get"},
+		{"connections, put", "rc", "MUSTER_CHANNEL=rc MUSTER_RENDEZVOUS=put"},
+		{"unreliable datagrams", "ud", "MUSTER_CHANNEL=ud"},
+		{"rails", "rail", "MUSTER_CHANNEL=rd MUSTER_INTERFACE=" + rails},
+	} {
+		for _, encrypt := range []string{"on", "off"} {
+			t.Run(c.name+", encryption "+encrypt, func(t *testing.T) {
+				if strings.HasSuffix(c.env, "=") {
+					t.Skip("needs the command ip (Debian package iproute2)")
+				}
+				wiretapJob(t, c.device, encrypt == "on", append(strings.Fields(c.env), "MUSTER_ENCRYPT="+encrypt)...)
+			})
+		}
+	}
 }
 
-func wiretapJob(t *testing.T, env ...string) {
+// twoLinks makes interfaces that packets of this host pass by on their way to itself. It
+// is "" if that cannot be done.
+func twoLinks(t *testing.T) (names string) {
+	for i, name := range []string{"rail0", "rail1"} {
+		if exec.Command("ip", "link", "add", name, "type", "veth", "peer", "name", name+"p").Run() != nil ||
+			exec.Command("ip", "addr", "add", fmt.Sprintf("10.99.%d.1/24", i), "dev", name).Run() != nil {
+			return ""
+		}
+		noError(t, linkUp(name), "bring an interface up")
+		noError(t, linkUp(name+"p"), "bring an interface up")
+	}
+	return "rail0,rail1"
+}
+
+func wiretapJob(t *testing.T, device string, encrypted bool, env ...string) {
 	key := rand.Text()
 	packets := recordAll(t)
-	output := jobWithoutLauncher(t, key, env...)
+	outs, errs := jobWithoutLauncher(t, key, env, env)
 	seen := packets()
+	for rank, err := range errs {
+		if err != nil {
+			t.Fatalf("rank %d: %v\n%s", rank, err, outs[rank].Bytes())
+		}
+	}
+	output := outs[0].String()
+	if !strings.Contains(output, "device "+device+"\n") {
+		t.Errorf("messages must go over %s\n%s", device, output)
+	}
 	_, text, _ := strings.Cut(output, "key ")
 	network, err := hex.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(network) != 32 {
@@ -96,14 +137,18 @@ func wiretapJob(t *testing.T, env ...string) {
 		t.Errorf("the recording of %d packets must hold the handshake of the ranks", len(seen))
 	}
 	for what, mark := range wiretapMarks {
-		if !seen.hold([]byte(mark)) {
-			t.Errorf("%s must be in the recording", what)
+		switch readable := seen.hold([]byte(mark)); {
+		case readable && encrypted:
+			t.Errorf("%s can be read on the wire", what)
+		case !readable && !encrypted:
+			t.Errorf("%s must be in the recording, or this test finds nothing", what)
 		}
 	}
 }
 
-// jobWithoutLauncher runs the program of wiretap_test.go as two processes.
-func jobWithoutLauncher(t *testing.T, key string, env ...string) (output string) {
+// jobWithoutLauncher runs the program of wiretap_test.go, one process for each of the
+// environments. It returns what each has printed.
+func jobWithoutLauncher(t *testing.T, key string, envs ...[]string) (outs []bytes.Buffer, errs []error) {
 	t.Helper()
 	self, err := os.Executable()
 	noError(t, err, "find the test binary")
@@ -113,22 +158,37 @@ func jobWithoutLauncher(t *testing.T, key string, env ...string) (output string)
 	l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
+	outs, errs = make([]bytes.Buffer, len(envs)), make([]error, len(envs))
 	var wg sync.WaitGroup
-	var outs [2]bytes.Buffer
-	for rank := range outs {
+	for rank, env := range envs {
 		cmd := exec.CommandContext(ctx, self)
 		cmd.Env = append(os.Environ(), programVar+"=wiretap", "MUSTER_NETWORK=iwarp", "MUSTER_NO_SHARED_MEMORY=1",
-			fmt.Sprint("MUSTER_RANK=", rank), "MUSTER_SIZE=2", "MUSTER_ROOT="+root, "MUSTER_KEY="+key)
+			fmt.Sprint("MUSTER_RANK=", rank), fmt.Sprint("MUSTER_SIZE=", len(envs)), "MUSTER_ROOT="+root, "MUSTER_KEY="+key)
 		cmd.Env = append(cmd.Env, env...)
 		cmd.Stdout, cmd.Stderr = &outs[rank], &outs[rank]
-		wg.Go(func() {
-			if err := cmd.Run(); err != nil {
-				t.Errorf("rank %d: %v\n%s", rank, err, outs[rank].Bytes())
-			}
-		})
+		wg.Go(func() { errs[rank] = cmd.Run() })
 	}
 	wg.Wait()
-	return outs[0].String()
+	return outs, errs
+}
+
+// Processes of which one encrypts and the others do not end at once, and all say why.
+func TestMixedEncryptionEndsTheJob(t *testing.T) {
+	if mpitest.Launched() || testing.Short() {
+		t.Skip("starts processes")
+	}
+	began := time.Now()
+	on, off := []string{"MUSTER_ENCRYPT=on"}, []string{"MUSTER_ENCRYPT=off"}
+	outs, errs := jobWithoutLauncher(t, rand.Text(), off, on, off)
+	if d := time.Since(began); d > 10*time.Second {
+		t.Errorf("it took %v to refuse them", d)
+	}
+	for rank, err := range errs {
+		out := outs[rank].String()
+		if err == nil || !strings.Contains(out, "has MUSTER_ENCRYPT=on, but rank 0 on ") || !strings.Contains(out, "rank 1 on ") || !strings.Contains(out, "has MUSTER_ENCRYPT=off") {
+			t.Errorf("rank %d must fail and name the ranks and their settings: %v\n%s", rank, err, out)
+		}
+	}
 }
 
 // packets is what was on the wire, packet by packet.

@@ -10,7 +10,7 @@ import (
 // Payloads of the program below. Each fills its buffer, so that every packet with a
 // part of it holds it whole.
 var wiretapMarks = map[string]string{
-	"short messages": "MARK-of-SHORTs-1", "large messages": "MARK-of-LARGEs-2", "puts": "MARK-of-the-PUTs", "gets": "MARK-of-the-GETs",
+	"short messages": "MARK-of-SHORTs-1", "further short messages": "MARK-of-RINGs--3", "large messages": "MARK-of-LARGEs-2", "puts": "MARK-of-the-PUTs", "gets": "MARK-of-the-GETs",
 	"collectives": "MARK-of-GATHER-5",
 }
 
@@ -21,15 +21,18 @@ func marked(what string, n int) []byte {
 // wiretapProgram sends all of the marks from rank 0 to rank 1 or back, and prints the key of
 // the network.
 func wiretapProgram(world *mpi.Comm) error {
-	const short, large, rounds = 256, 320 << 10, 24
+	const short, large = 256, 320 << 10
 	rank := world.Rank()
 	for _, kind := range []struct {
-		what string
-		n    int
-	}{{"short messages", short}, {"large messages", large}} {
+		what      string
+		n, rounds int
+	}{
+		{"short messages", short, 100}, {"further short messages", short, 10}, // by then there are rings, if there are to be any
+		{"large messages", large, 24}, // enough for hybrid to make a connection
+	} {
 		what, n := kind.what, kind.n
 		want := marked(what, n)
-		for range rounds { // enough for hybrid to make a connection
+		for range kind.rounds {
 			if rank == 0 {
 				if err := mpi.Send(world, want, 1, 0); err != nil {
 					return err
@@ -58,7 +61,7 @@ func wiretapProgram(world *mpi.Comm) error {
 	}
 	key, err := mpi.NetworkKey(world)
 	if err == nil && rank == 0 {
-		fmt.Printf("key %x\n", key)
+		fmt.Printf("device %s\nkey %x\n", mpi.DeviceName(world, 1), key)
 	}
 	return err
 }
