@@ -91,6 +91,12 @@ type Config struct {
 	// NoSharedMemory sends messages over the network even between ranks of one
 	// host. Default false.
 	NoSharedMemory bool `env:"MUSTER_NO_SHARED_MEMORY"`
+	// Encrypt makes what network iwarp sends unreadable to others, and protects all of it
+	// against changes on the way: AES-GCM for datagrams, TLS 1.3 for connections. It costs
+	// speed (docs/launch.md). Shared memory does not leave the host and is not encrypted.
+	// Libfabric cannot encrypt, and is refused. All ranks need the same. Default off: messages
+	// are authenticated and can be read. In the environment on or off.
+	Encrypt bool `env:"MUSTER_ENCRYPT"`
 	// RegisterCache is how many bytes of memory may stay registered with a
 	// network adapter after use, in case they are used again. Default
 	// 268435456; negative: none.
@@ -187,8 +193,13 @@ func setField(f reflect.Value, val string) error {
 		f.SetInt(n)
 	case f.Kind() == reflect.Bool:
 		b, err := strconv.ParseBool(val)
-		if err != nil {
-			return fmt.Errorf("want 1 or 0")
+		switch {
+		case val == settingOn:
+			b = true
+		case val == settingOff:
+			b = false
+		case err != nil:
+			return fmt.Errorf("want on or off, or 1 or 0")
 		}
 		f.SetBool(b)
 	default:
@@ -250,6 +261,19 @@ const (
 	ringPeers   = 16 // that may have a ring
 	fewBuffers  = 8  // of a connection
 )
+
+const (
+	settingOn  = "on"
+	settingOff = "off"
+)
+
+// encryptText is Encrypt as it is set in the environment.
+func (c *Config) encryptText() string {
+	if c.Encrypt {
+		return settingOn
+	}
+	return settingOff
+}
 
 // credit is Credit, or the usual one.
 func (c *Config) credit() int64 {

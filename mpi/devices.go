@@ -3,15 +3,12 @@ package mpi
 // The devices this library is built with. Only this file names them.
 
 import (
-	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/nodecoll"
@@ -94,26 +91,41 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 	if cfg.Network == softwareNetwork {
 		return openSoftware(cfg, client, why)
 	}
-	c := networkConfig(cfg)
-	c.Index, c.Peers, c.Job = client.Rank(), client.Size(), client.JobID()
-	c.Reach = client.LocalSize() < client.Size()
-	dev, err := ofi.Open(c)
+	dev, err := openFabric(cfg, client)
 	if cfg.Network == "" && errors.Is(err, ofi.ErrMissing) {
 		return openSoftware(cfg, client, why)
 	}
 	if err != nil {
 		advice := "; muster explain network tells what there is"
-		if errors.Is(err, ofi.ErrMissing) {
+		switch {
+		case errors.Is(err, ofi.ErrMissing):
 			advice = ""
+		case errors.Is(err, ofi.ErrEncrypt):
+			advice = ", and MUSTER_ENCRYPT is on; set MUSTER_NETWORK=iwarp for software iWARP, which does, or set MUSTER_ENCRYPT=off on a fabric that encrypts by itself or that nobody else can reach"
 		}
-		return nil, fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w%s", client.Rank(), client.Host(), why, err, advice)
+		err = fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w%s", client.Rank(), client.Host(), why, err, advice)
+		if cfg.Encrypt {
+			endJob(client, err)
+		}
+		return nil, err
 	}
 	return dev, nil
 }
 
-// openSoftware opens the device that needs nothing but Ethernet: software iWARP. The
-// key of the job is drawn by rank 0 and travels through the launcher. Several interfaces
-// that lead to other hosts are rails of one device.
+// openFabric opens libfabric.
+func openFabric(cfg *Config, client pmi.Client) (rdma.Device, error) {
+	if cfg.Encrypt && cfg.Network != "" {
+		return nil, ofi.ErrEncrypt // whether it is there or not
+	}
+	c := networkConfig(cfg)
+	c.Index, c.Peers, c.Job, c.Encrypt = client.Rank(), client.Size(), client.JobID(), cfg.Encrypt
+	c.Reach = client.LocalSize() < client.Size()
+	return ofi.Open(c)
+}
+
+// openSoftware opens the device that needs nothing but Ethernet: software iWARP. Where its
+// key comes from is in networkkey.go. Several interfaces that lead to other hosts are rails
+// of one device.
 func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, error) {
 	fail := func(err error) (rdma.Device, error) {
 		return nil, fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w", client.Rank(), client.Host(), why, err)
@@ -125,18 +137,18 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	network.tell(os.Stderr, client.Rank())
 	key, candidates := network.key, network.candidates
 	if cfg.Channel == channelUD {
-		dev, err := openUnreliable(client, key, candidates)
+		dev, err := openUnreliable(cfg, client, key, candidates)
 		if err != nil {
 			return fail(err)
 		}
 		return dev, nil
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict}
+	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Encrypt: cfg.Encrypt, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict}
 	if cfg.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
 	if network.several {
-		dev, err := openRails(client, key, candidates)
+		dev, err := openRails(cfg, client, key, candidates)
 		if err != nil {
 			return fail(err)
 		}
@@ -164,13 +176,13 @@ const (
 
 // openUnreliable opens a device whose reliability is above unreliable datagrams, on the
 // first interface that was taken.
-func openUnreliable(client pmi.Client, key []byte, candidates []rail.Candidate) (rdma.Device, error) {
+func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []rail.Candidate) (rdma.Device, error) {
 	for _, r := range candidates {
 		if !r.Taken {
 			continue
 		}
 		at := r.Address.Addr()
-		below, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Name: uint32(client.Rank()), NoCRC: at.IsLoopback()})
+		below, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(at, 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), NoCRC: at.IsLoopback()})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
@@ -186,32 +198,6 @@ func openUnreliable(client pmi.Client, key []byte, candidates []rail.Candidate) 
 		return dev, nil
 	}
 	return nil, errors.New("no interface was taken") // chooseRails has said so
-}
-
-// networkKey is the secret that all ranks of the job share.
-func networkKey(cfg *Config, client pmi.Client) ([]byte, error) {
-	const name = "muster-network-key"
-	limit := cfg.StartTimeout
-	if limit == 0 {
-		limit = time.Minute
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if client.Rank() == 0 {
-		key := make([]byte, 32)
-		rand.Read(key) // never fails: crypto/rand
-		if err := client.Put(name, key); err != nil {
-			return nil, fmt.Errorf("publish the key of the network: %w", err)
-		}
-	}
-	if err := client.Fence(ctx); err != nil {
-		return nil, fmt.Errorf("wait for the key of the network: %w", err)
-	}
-	key, err := client.Get(ctx, 0, name)
-	if err != nil {
-		return nil, fmt.Errorf("fetch the key of the network from rank 0: %w", err)
-	}
-	return key, nil
 }
 
 const (

@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 		mpi.Main(largeProgram)
 	case "orphan":
 		mpi.Main(orphanProgram)
+	case "wiretap":
+		mpi.Main(wiretapProgram)
 	default:
 		mpitest.Main(m)
 	}

@@ -276,7 +276,7 @@ const railPatience = 5 * time.Minute
 // openRails makes one device of several interfaces. What TCP has taken would be missed by
 // nobody when a cable is cut, so rails are made of datagrams. A cut cable may be
 // mended: see dgram.Config.Patience.
-func openRails(client pmi.Client, key []byte, candidates []rail.Candidate) (_ rdma.Device, err error) {
+func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Candidate) (_ rdma.Device, err error) {
 	c := rail.Config{Name: uint32(client.Rank())}
 	defer func() {
 		for i := range c.Rails {
@@ -290,7 +290,7 @@ func openRails(client pmi.Client, key []byte, candidates []rail.Candidate) (_ rd
 			continue
 		}
 		dev, err := dgram.Open(dgram.Config{
-			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Name: uint32(client.Rank()), Patience: railPatience,
+			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), Patience: railPatience,
 			NoCRC:    r.Loopback, // there is no cable to corrupt anything
 			NoThread: true,       // the rails have one
 		})

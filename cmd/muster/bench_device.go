@@ -32,6 +32,8 @@ var deviceRows = []struct {
 	{"rc-few", overIWARP("rc", "few")},
 	{"rd-strict", append(overIWARP("rd", "srq"), "MUSTER_STRICT=true")},
 	{"rc-strict", append(overIWARP("rc", "srq"), "MUSTER_STRICT=true")},
+	{"rd-encrypted", append(overIWARP("rd", "srq"), "MUSTER_ENCRYPT=on")},
+	{"rc-encrypted", append(overIWARP("rc", "srq"), "MUSTER_ENCRYPT=on")},
 	{"ofi", []string{"MUSTER_NETWORK=ofi", "MUSTER_NO_SHARED_MEMORY=true"}},
 }
 

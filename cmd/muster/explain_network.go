@@ -62,6 +62,9 @@ func explainNetwork(ctx context.Context, w io.Writer, cfg *mpi.Config, all bool)
 		return fmt.Errorf("explain: network: %w", err)
 	}
 	fmt.Fprintf(w, "libfabric %s\n", version)
+	if cfg.Encrypt {
+		fmt.Fprintln(w, "a job is refused: MUSTER_ENCRYPT is on, and libfabric does not encrypt; set MUSTER_NETWORK=iwarp")
+	}
 	taken := -1
 	for i := range offers {
 		if offers[i].Taken {
@@ -107,10 +110,14 @@ func explainSoftware(ctx context.Context, w io.Writer, cfg *mpi.Config, why stri
 	if host == "" && err == nil {
 		return nil // another rank of this host tells
 	}
+	encrypted := ""
+	if cfg.Encrypt {
+		encrypted = ", encrypted"
+	}
 	if proved {
-		fmt.Fprintf(w, "%s: software iWARP, channel %s\n", host, cmp.Or(cfg.Channel, "hybrid"))
+		fmt.Fprintf(w, "%s: software iWARP, channel %s%s\n", host, cmp.Or(cfg.Channel, "hybrid"), encrypted)
 	} else {
-		fmt.Fprintf(w, "taken: software iWARP, channel %s: %s\n", cmp.Or(cfg.Channel, "hybrid"), why)
+		fmt.Fprintf(w, "taken: software iWARP, channel %s%s: %s\n", cmp.Or(cfg.Channel, "hybrid"), encrypted, why)
 	}
 	if table != "" {
 		fmt.Fprintf(w, "%s\n\n%s", line, table)

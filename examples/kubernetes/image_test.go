@@ -9,6 +9,7 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"os"
@@ -39,6 +40,7 @@ func TestTwoRanksRunInTheImage(t *testing.T) {
 	}
 	root := l.Addr().String()
 	l.Close()
+	key := rand.Text()
 	var (
 		wg   sync.WaitGroup
 		outs [2]string
@@ -46,7 +48,7 @@ func TestTwoRanksRunInTheImage(t *testing.T) {
 	for rank := range outs {
 		wg.Go(func() {
 			out, err := inPod(t, image, []string{
-				fmt.Sprintf("JOB_COMPLETION_INDEX=%d", rank), "MUSTER_SIZE=2", "MUSTER_ROOT=" + root, "MUSTER_KEY=k", "MUSTER_INTERFACE=lo",
+				fmt.Sprintf("JOB_COMPLETION_INDEX=%d", rank), "MUSTER_SIZE=2", "MUSTER_ROOT=" + root, "MUSTER_KEY=" + key, "MUSTER_INTERFACE=lo",
 			})
 			if err != nil {
 				t.Errorf("rank %d: %v\n%s", rank, err, out)

@@ -1,6 +1,6 @@
 package kubernetes
 
-// The manifest is three documents that refer to each other by name, and to the
+// The manifest is two documents that refer to each other by name, and to the
 // library by the names of variables. A slip in one of them shows only in a
 // cluster, as a job that does not start: these tests find it here.
 
@@ -60,9 +60,9 @@ func readManifest(t *testing.T) map[string]document {
 
 func TestTheManifestAgreesWithItselfAndTheLibrary(t *testing.T) {
 	m := readManifest(t)
-	job, service, secret := m["Job"], m["Service"], m["Secret"]
-	if job == nil || service == nil || secret == nil {
-		t.Fatalf("a Job, a Service and a Secret are needed; there are %d documents", len(m))
+	job, service := m["Job"], m["Service"]
+	if job == nil || service == nil {
+		t.Fatalf("a Job and a Service are needed; there are %d documents", len(m))
 	}
 	name := job["metadata.name"]
 	const pod, env = "spec.template.spec.", "spec.template.spec.containers.rank.env."
@@ -77,12 +77,31 @@ func TestTheManifestAgreesWithItselfAndTheLibrary(t *testing.T) {
 		{"ranks are looked for before they are ready", service["spec.publishNotReadyAddresses"], "true"},
 		{"the Service selects the Job's pods", service["spec.selector.batch.kubernetes.io/job-name"], name},
 		{"rank 0 is pod 0 in the Service", job[env+"MUSTER_ROOT.value"], name + "-0." + service["metadata.name"] + ":" + job[pod+"containers.rank.ports.rendezvous.containerPort"]},
-		{"the key comes from the Secret", job[env+"MUSTER_KEY.valueFrom.secretKeyRef.name"], secret["metadata.name"]},
-		{"by the name that it has there", secret["stringData."+job[env+"MUSTER_KEY.valueFrom.secretKeyRef.key"]], "change-me-before-use"},
+		{"the key is in no file", job[env+"MUSTER_KEY.value"], ""},
 		{"the rank is the index, so nothing may set it", job[env+"MUSTER_RANK.value"], ""},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %q, want %q", c.what, c.got, c.want)
+		}
+	}
+}
+
+// A key that stands in a file is used as it is by many: the instructions generate one, under
+// the name that the Job has for it.
+func TestTheInstructionsGenerateTheKey(t *testing.T) {
+	const ref = "spec.template.spec.containers.rank.env.MUSTER_KEY.valueFrom.secretKeyRef."
+	job := readManifest(t)["Job"]
+	want := "kubectl create secret generic " + job[ref+"name"] + " --from-literal=" + job[ref+"key"] + "=$(openssl rand -hex 32)\n"
+	for _, name := range []string{"README.md", "job.yaml"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s must tell how to make the Secret that the Job takes the key from: %s", name, want)
+		}
+		if strings.Contains(string(text), "change-me") {
+			t.Errorf("%s must not have a key to be changed", name)
 		}
 	}
 }

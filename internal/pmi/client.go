@@ -17,6 +17,9 @@ type Client interface {
 	JobID() string
 	// Host is the name of this machine.
 	Host() string
+	// Secret is what all ranks of the job know and nobody else: MUSTER_KEY. It is
+	// nil where that is not set, and never passes through Put.
+	Secret() []byte
 	// Node is the number of the machine that a rank runs on; two ranks share
 	// memory if they have the same. It is computed, not looked up in a table
 	// that grows with the job.
@@ -52,6 +55,9 @@ type Client interface {
 	// Abort asks the launcher to end the whole job with an exit status. It
 	// returns, so that the caller can end its own process.
 	Abort(code int, why string)
+	// AbortReports tells whether the other ranks learn the reason of an Abort. Other
+	// launchers kill all ranks, perhaps before this one has printed it.
+	AbortReports() bool
 	// Close tells the launcher that this rank has finished properly. A process
 	// that ends without it counts as dead.
 	Close() error

@@ -10,7 +10,7 @@
 //
 // All reads have a fixed length, nothing is parsed, and the caller sets a
 // deadline. The proofs say who is at the other end when the connection begins;
-// what follows is not encrypted.
+// TLS follows (channel.go), so that only those two read and write the rest.
 package pmi
 
 import (
@@ -20,10 +20,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 const (
-	handshakeMagic = "MUSTER 1" // the digit is the version
+	handshakeName  = "MUSTER "
+	handshakeMagic = handshakeName + "2" // the digit is the version; 1 had no TLS
 	nonceBytes     = 32
 	openerBytes    = len(handshakeMagic) + nonceBytes
 	proofAccepted  = 'y'
@@ -34,6 +36,7 @@ const (
 
 var (
 	errNotMuster = errors.New("what answers there is no rank 0 of Muster")
+	errVersion   = errors.New("the other end runs another version of Muster; use one version for all ranks")
 	errWrongKey  = errors.New("wrong key")
 )
 
@@ -60,7 +63,11 @@ func readOpener(conn io.Reader) ([]byte, error) {
 	if _, err := io.ReadFull(conn, b[:len(handshakeMagic)]); err != nil {
 		return nil, err
 	}
-	if string(b[:len(handshakeMagic)]) != handshakeMagic {
+	switch magic := string(b[:len(handshakeMagic)]); {
+	case magic == handshakeMagic:
+	case strings.HasPrefix(magic, handshakeName):
+		return nil, errVersion
+	default:
 		return nil, errNotMuster
 	}
 	_, err := io.ReadFull(conn, b[len(handshakeMagic):])

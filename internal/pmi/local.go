@@ -64,6 +64,7 @@ func (c *localClient) Rank() int         { return c.rank }
 func (c *localClient) Size() int         { return c.job.size }
 func (c *localClient) JobID() string     { return c.job.id }
 func (c *localClient) Host() string      { return c.job.host }
+func (c *localClient) Secret() []byte    { return nil } // the store does not leave this process
 func (c *localClient) Node(rank int) int { return 0 }
 func (c *localClient) LocalRank() int    { return c.rank }
 func (c *localClient) LocalSize() int    { return c.job.size }
@@ -184,6 +185,8 @@ func (c *localClient) Abort(code int, why string) {
 	j.board.MarkDead(Death{Rank: c.rank, Host: j.host, Status: abortStatus(code, why)})
 	j.announce()
 }
+
+func (c *localClient) AbortReports() bool { return true }
 
 func (c *localClient) Close() error {
 	j := c.job

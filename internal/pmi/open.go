@@ -51,7 +51,7 @@ func Open(ctx context.Context, getenv func(string) string) (Client, error) {
 		return openPlace(ctx, p)
 	}
 	if pmix.Built && getenv(envPMIxName) != "" && getenv(envPMIxRank) != "" {
-		return openPMIx(ctx)
+		return openPMIx(ctx, getenv)
 	}
 	if err := findForeignLauncher(getenv); err != nil {
 		return nil, err
@@ -60,6 +60,10 @@ func Open(ctx context.Context, getenv func(string) string) (Client, error) {
 }
 
 func openFD(ctx context.Context, getenv func(string) string) (Client, error) {
+	secret, err := readSecret(getenv)
+	if err != nil {
+		return nil, err
+	}
 	fd, err := envNumber(getenv, EnvFD, 0, 1<<20)
 	if err != nil {
 		return nil, err
@@ -77,7 +81,7 @@ func openFD(ctx context.Context, getenv func(string) string) (Client, error) {
 		conn.Close()
 		return nil, err
 	}
-	c, err := joinWire(ctx, conn, rank, size, board)
+	c, err := joinWire(ctx, conn, rank, size, board, secret)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -89,6 +93,10 @@ func openFD(ctx context.Context, getenv func(string) string) (Client, error) {
 // openPort connects to a launcher that listens. It tells the rank and the size
 // in three lines after our number, which is in PMI_ID.
 func openPort(ctx context.Context, getenv func(string) string) (Client, error) {
+	secret, err := readSecret(getenv)
+	if err != nil {
+		return nil, err
+	}
 	addr := getenv(envPort)
 	id, err := envNumber(getenv, envID, 0, maxMapped)
 	if err != nil {
@@ -104,7 +112,7 @@ func openPort(ctx context.Context, getenv func(string) string) (Client, error) {
 		conn.Close()
 		return nil, fmt.Errorf("pmi: the launcher at %s=%s: %w", envPort, addr, err)
 	}
-	return joinOrClose(ctx, conn, facts.rank, facts.size, nil)
+	return joinOrClose(ctx, conn, facts.rank, facts.size, nil, secret)
 }
 
 type portFacts struct{ rank, size int }
@@ -145,8 +153,8 @@ func greetPort(conn net.Conn, id int) (portFacts, error) {
 	}
 }
 
-func joinOrClose(ctx context.Context, conn wireConn, rank, size int, board *Board) (Client, error) {
-	c, err := joinWire(ctx, conn, rank, size, board)
+func joinOrClose(ctx context.Context, conn wireConn, rank, size int, board *Board, secret []byte) (Client, error) {
+	c, err := joinWire(ctx, conn, rank, size, board, secret)
 	if err != nil {
 		conn.Close()
 		return nil, err

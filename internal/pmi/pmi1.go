@@ -40,6 +40,7 @@ type wireClient struct {
 	localRank, localSize int
 	nodes                mapping
 	jobID, host          string
+	secret               []byte // nil: the job has none
 	board                *Board
 	news                 *deathNews              // nil: deaths are on the board, if anywhere
 	line                 atomic.Pointer[os.File] // of Watch: a copy of the connection's descriptor
@@ -54,10 +55,10 @@ type wireClient struct {
 }
 
 // joinWire greets the launcher and asks for what the environment does not say.
-func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board) (*wireClient, error) {
+func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board, secret []byte) (*wireClient, error) {
 	host, _ := os.Hostname()
 	c := &wireClient{
-		rank: rank, size: size, host: host, board: board,
+		rank: rank, size: size, host: host, board: board, secret: secret,
 		turn: make(chan struct{}, 1), conn: conn, lines: lineReader{r: conn},
 	}
 	if told, ok := conn.(interface{ deaths() *deathNews }); ok {
@@ -99,6 +100,7 @@ func (c *wireClient) Rank() int         { return c.rank }
 func (c *wireClient) Size() int         { return c.size }
 func (c *wireClient) JobID() string     { return c.jobID }
 func (c *wireClient) Host() string      { return c.host }
+func (c *wireClient) Secret() []byte    { return c.secret }
 func (c *wireClient) Node(rank int) int { return c.nodes.node(rank) }
 func (c *wireClient) LocalRank() int    { return c.localRank }
 func (c *wireClient) LocalSize() int    { return c.localSize }
@@ -221,6 +223,8 @@ func (c *wireClient) Abort(code int, why string) {
 	c.conn.SetWriteDeadline(time.Now().Add(time.Second))
 	c.conn.Write(appendMessage(nil, "abort", "exitcode", strconv.Itoa(code), abortWhy, valueCode.EncodeToString([]byte(why))))
 }
+
+func (c *wireClient) AbortReports() bool { return c.board != nil || c.news != nil }
 
 func (c *wireClient) Close() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), leaveTimeout, fmt.Errorf("no answer within %v", leaveTimeout))

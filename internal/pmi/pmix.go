@@ -54,6 +54,7 @@ type pmixClient struct {
 	size      int
 	host      string
 	job       string
+	secret    []byte       // nil: the job has none
 	neighbour map[int]bool // the ranks of this node
 	localRank int
 
@@ -64,7 +65,11 @@ type pmixClient struct {
 
 // openPMIx joins a PMIx job. It is called when the environment has the two
 // variables above and the build has PMIx.
-func openPMIx(ctx context.Context) (Client, error) {
+func openPMIx(ctx context.Context, getenv func(string) string) (Client, error) {
+	secret, err := readSecret(getenv)
+	if err != nil {
+		return nil, err
+	}
 	type opened struct {
 		session *pmix.Session
 		err     error
@@ -81,7 +86,7 @@ func openPMIx(ctx context.Context) (Client, error) {
 		if o.err != nil {
 			return nil, fmt.Errorf("pmi: joining a job of a PMIx launcher (%s is set): %w; if libpmix is missing, install it (Debian: libpmix2), or start with muster run", envPMIxRank, o.err)
 		}
-		return newPMIxClient(o.session)
+		return newPMIxClient(o.session, secret)
 	case <-late.C:
 		return nil, fmt.Errorf("pmi: the PMIx server of this node has not answered within %v", joinTimeout)
 	case <-ctx.Done():
@@ -89,9 +94,9 @@ func openPMIx(ctx context.Context) (Client, error) {
 	}
 }
 
-func newPMIxClient(s pmixSession) (Client, error) {
+func newPMIxClient(s pmixSession, secret []byte) (Client, error) {
 	host, _ := os.Hostname()
-	c := &pmixClient{session: s, rank: s.Rank(), host: host, job: s.Namespace(), put: map[string]bool{}, neighbour: map[int]bool{}}
+	c := &pmixClient{session: s, secret: secret, rank: s.Rank(), host: host, job: s.Namespace(), put: map[string]bool{}, neighbour: map[int]bool{}}
 	size, ok := s.JobNumber(pmixJobSize)
 	if !ok || c.rank < 0 || c.rank >= size {
 		return nil, fmt.Errorf("pmi: the PMIx launcher gave rank %d and a job of %d (%s) processes", c.rank, size, pmixJobSize)
@@ -116,6 +121,7 @@ func (c *pmixClient) Rank() int           { return c.rank }
 func (c *pmixClient) Size() int           { return c.size }
 func (c *pmixClient) JobID() string       { return c.job }
 func (c *pmixClient) Host() string        { return c.host }
+func (c *pmixClient) Secret() []byte      { return c.secret }
 func (c *pmixClient) LocalRank() int      { return c.localRank }
 func (c *pmixClient) LocalSize() int      { return len(c.neighbour) }
 func (c *pmixClient) Board() *Board       { return nil }
@@ -242,6 +248,8 @@ func (c *pmixClient) Abort(code int, why string) {
 	case <-time.After(time.Second):
 	}
 }
+
+func (c *pmixClient) AbortReports() bool { return false }
 
 func (c *pmixClient) Close() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), leaveTimeout, fmt.Errorf("no answer within %v", leaveTimeout))

@@ -48,7 +48,7 @@ func newFakeSession(peers string, nodes map[int]int) *fakeSession {
 }
 
 func TestPMIxPlaces(t *testing.T) {
-	c, err := newPMIxClient(newFakeSession("1,3,5", map[int]int{0: 10, 1: 11, 2: 10, 3: 11, 4: 10, 5: 11}))
+	c, err := newPMIxClient(newFakeSession("1,3,5", map[int]int{0: 10, 1: 11, 2: 10, 3: 11, 4: 10, 5: 11}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestPMIxPlaces(t *testing.T) {
 }
 
 func TestPMIxWithoutPlacesSharesNothing(t *testing.T) {
-	c, err := newPMIxClient(newFakeSession("", nil))
+	c, err := newPMIxClient(newFakeSession("", nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestPMIxWithoutPlacesSharesNothing(t *testing.T) {
 
 func TestPMIxCalls(t *testing.T) {
 	f := newFakeSession("3", nil)
-	c, err := newPMIxClient(f)
+	c, err := newPMIxClient(f, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestPMIxCalls(t *testing.T) {
 func TestPMIxFenceThatIsGivenUp(t *testing.T) {
 	f := newFakeSession("3", nil)
 	defer close(f.fence)
-	c, err := newPMIxClient(f)
+	c, err := newPMIxClient(f, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@
 //     timeout, because names and processes come up in any order
 //     (rendezvous_join.go).
 //  2. Both ends prove that they know the key before anything else is read
-//     (handshake.go).
+//     (handshake.go). From then on they speak TLS (channel.go).
 //  3. A rank says hello: rank, size, and a mark of where it runs
 //     (whereabouts_linux.go).
 //  4. When all have come, rank 0 computes who shares memory with whom
@@ -86,7 +86,7 @@ func readPlace(getenv func(string) string) (p place, given bool, err error) {
 	if host, port, err := net.SplitHostPort(p.root); err != nil || host == "" || port == "" || port == "0" {
 		return p, true, fmt.Errorf("pmi: %s=%q; it should be host:port, the place where rank 0 listens, such as node1:7700", EnvPlaceRoot, p.root)
 	}
-	return p, true, nil
+	return p, true, checkSecret(string(p.key))
 }
 
 func placeNumber(getenv func(string) string, name string, lowest, highest int) (int, error) {

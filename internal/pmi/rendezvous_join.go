@@ -1,4 +1,4 @@
-// Ranks other than 0: find rank 0, prove the key, say hello, wait for the go.
+// Ranks other than 0: find rank 0, prove the key, encrypt, say hello, wait for the go.
 // What fails before the go is tried again until the start timeout, because the
 // name of rank 0, its host, its process or its port may come up later; only a
 // refusal by rank 0 is final.
@@ -43,7 +43,7 @@ func joinRoot(ctx context.Context, p place) (Client, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		conn, lines, stage, err := knock(ctx, p, me)
 		if err == nil {
-			return joinOrClose(ctx, newRootedConn(conn, lines, p.root), p.rank, p.size, nil)
+			return joinOrClose(ctx, newRootedConn(conn, lines, p.root), p.rank, p.size, nil, p.key)
 		}
 		var final *verdictError
 		if errors.As(err, &final) {
@@ -75,8 +75,7 @@ func knock(ctx context.Context, p place, me hello) (_ net.Conn, _ *lineReader, s
 		return nil, nil, "connecting", err
 	}
 	hurry := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now().Add(verdictGrace)) })
-	lines := &lineReader{r: conn}
-	stage, err = enter(ctx, conn, lines, p, me)
+	channel, lines, stage, err := enter(ctx, conn, p, me)
 	if !hurry() && err == nil {
 		err = context.Cause(ctx) // the deadline that was set could end the connection later
 	}
@@ -84,26 +83,35 @@ func knock(ctx context.Context, p place, me hello) (_ net.Conn, _ *lineReader, s
 		conn.Close()
 		return nil, nil, stage, plainly(err)
 	}
-	conn.SetDeadline(time.Time{})
-	return conn, lines, "", nil
+	channel.SetDeadline(time.Time{})
+	return channel, lines, "", nil
 }
 
-func enter(ctx context.Context, conn net.Conn, lines *lineReader, p place, me hello) (stage string, err error) {
+// enter makes a channel of a connection to rank 0, and returns after the go.
+func enter(ctx context.Context, conn net.Conn, p place, me hello) (channel net.Conn, lines *lineReader, stage string, err error) {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err := introduce(conn, p.key); err != nil {
-		return "proving the key", err
+		return nil, nil, "proving the key", err
 	}
-	if _, err := conn.Write(appendMessage(nil, cmdHello,
+	encrypted, err := encryptAsRank(conn, p.key)
+	if errors.Is(err, errIntercepted) {
+		err = &verdictError{err.Error()}
+	}
+	if err != nil {
+		return nil, nil, "encrypting the connection", err
+	}
+	lines = &lineReader{r: encrypted}
+	if _, err := encrypted.Write(appendMessage(nil, cmdHello,
 		"rank", strconv.Itoa(me.rank), "size", strconv.Itoa(me.size),
 		"host", textField(me.host), "where", textField(me.whereabouts), "process", me.process)); err != nil {
-		return "saying hello", err
+		return nil, nil, "saying hello", err
 	}
 	if err := readVerdict(lines, cmdWelcome); err != nil {
-		return "saying hello", err
+		return nil, nil, "saying hello", err
 	}
 	deadline, _ := ctx.Deadline()
 	conn.SetDeadline(deadline.Add(verdictGrace))
-	return "waiting until all ranks have come", readVerdict(lines, cmdGo)
+	return encrypted, lines, "waiting until all ranks have come", readVerdict(lines, cmdGo)
 }
 
 // plainly says what an end of the connection means.

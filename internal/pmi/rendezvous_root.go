@@ -1,5 +1,5 @@
-// Rank 0 of a job without a launcher: listen, let in who knows the key, wait
-// for all, then serve PMI-1 from this process until all have left.
+// Rank 0 of a job without a launcher: listen, let in who knows the key, encrypt,
+// wait for all, then serve PMI-1 from this process until all have left.
 //
 // Before a connection has proven the key it costs a goroutine, 72 bytes of
 // reading and five seconds at most; there are never more than maxStrangers of
@@ -10,6 +10,7 @@ package pmi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ const (
 // root is rank 0's side of the rendezvous.
 type root struct {
 	place
+	identity tls.Certificate
 	listener net.Listener
 	news     deathNews
 	changed  chan struct{} // holds a token when someone came or left
@@ -57,12 +59,16 @@ type member struct {
 // gatherJob is Open for rank 0.
 func gatherJob(ctx context.Context, p place) (Client, error) {
 	began := time.Now()
+	identity, err := newIdentity()
+	if err != nil {
+		return nil, fmt.Errorf("pmi: rank 0: %w", err)
+	}
 	listener, err := listenAtRoot(ctx, p.root)
 	if err != nil {
 		return nil, err
 	}
 	r := &root{
-		place: p, listener: listener, changed: make(chan struct{}, 1), ready: make(chan struct{}),
+		place: p, identity: identity, listener: listener, changed: make(chan struct{}, 1), ready: make(chan struct{}),
 		members: make([]*member, p.size), come: 1,
 	}
 	r.members[0] = &member{hello: newHello(p)}
@@ -166,14 +172,24 @@ func (r *root) known(conn net.Conn) {
 }
 
 // receive is the life of a connection.
-func (r *root) receive(conn net.Conn) {
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	err := admit(conn, r.key)
-	r.known(conn)
+func (r *root) receive(stranger net.Conn) {
+	defer stranger.Close()
+	stranger.SetDeadline(time.Now().Add(handshakeTimeout))
+	err := admit(stranger, r.key)
+	r.known(stranger)
 	if err != nil {
-		if errors.Is(err, errWrongKey) {
-			r.remark("%s came with a wrong %s", conn.RemoteAddr(), EnvPlaceKey)
+		switch {
+		case errors.Is(err, errWrongKey):
+			r.remark("%s came with a wrong %s", stranger.RemoteAddr(), EnvPlaceKey)
+		case errors.Is(err, errVersion):
+			r.remark("%s: %v", stranger.RemoteAddr(), err)
+		}
+		return
+	}
+	conn, err := encryptAsRoot(stranger, r.key, r.identity)
+	if err != nil {
+		if errors.Is(err, errIntercepted) {
+			r.remark("%s: %v", stranger.RemoteAddr(), err)
 		}
 		return
 	}
@@ -359,7 +375,7 @@ func (r *root) start(ctx context.Context) (Client, error) {
 	}
 	ours, theirs := net.Pipe()
 	go r.server.Serve(0, theirs)
-	c, err := joinWire(ctx, ours, 0, r.size, nil)
+	c, err := joinWire(ctx, ours, 0, r.size, nil, r.key)
 	if err != nil {
 		ours.Close()
 		r.dropAll()

@@ -30,6 +30,9 @@ func placeEnv(rank, size int, root, key string) map[string]string {
 	}
 }
 
+// goodKey is a key that is long enough.
+const goodKey = "a key for these tests"
+
 // late is a start timeout for jobs that do not come together: long enough for
 // the ranks that do come, on a busy machine.
 const late = 3 * time.Second
@@ -48,7 +51,7 @@ func gather(t *testing.T, timeout time.Duration, size int, root string, change f
 	out := make([]joined, size)
 	var wg sync.WaitGroup
 	for rank := range size {
-		vars := placeEnv(rank, size, root, "a key for this test")
+		vars := placeEnv(rank, size, root, goodKey)
 		if change != nil {
 			if vars = change(rank, vars); vars == nil {
 				continue
@@ -115,7 +118,7 @@ func TestTheJobIndexIsTheRank(t *testing.T) {
 func TestAPlaceInPiecesIsAnError(t *testing.T) {
 	type vars = map[string]string
 	whole := func(change func(vars)) vars {
-		v := placeEnv(1, 4, "127.0.0.1:7700", "k")
+		v := placeEnv(1, 4, "127.0.0.1:7700", goodKey)
 		change(v)
 		return v
 	}
@@ -126,14 +129,14 @@ func TestAPlaceInPiecesIsAnError(t *testing.T) {
 		"the rank alone":       {vars{EnvPlaceRank: "1"}, []string{"MUSTER_RANK in the environment", "not MUSTER_SIZE, MUSTER_ROOT and MUSTER_KEY"}},
 		"no key":               {whole(func(v vars) { delete(v, EnvPlaceKey) }), []string{"but not MUSTER_KEY:"}},
 		"no rank":              {whole(func(v vars) { delete(v, EnvPlaceRank) }), []string{"but not MUSTER_RANK:", "JOB_COMPLETION_INDEX"}},
-		"an index, no root":    {vars{envJobIndex: "0", EnvPlaceSize: "2", EnvPlaceKey: "k"}, []string{"but not MUSTER_ROOT:"}},
+		"an index, no root":    {vars{envJobIndex: "0", EnvPlaceSize: "2", EnvPlaceKey: goodKey}, []string{"but not MUSTER_ROOT:"}},
 		"rank beyond size":     {whole(func(v vars) { v[EnvPlaceRank] = "4" }), []string{`MUSTER_RANK="4"`, "0 to 3"}},
 		"index beyond size":    {whole(func(v vars) { delete(v, EnvPlaceRank); v[envJobIndex] = "9" }), []string{`JOB_COMPLETION_INDEX="9"`}},
 		"size is no number":    {whole(func(v vars) { v[EnvPlaceSize] = "four" }), []string{`MUSTER_SIZE="four"`}},
 		"root without a port":  {whole(func(v vars) { v[EnvPlaceRoot] = "node1" }), []string{`MUSTER_ROOT="node1"`, "host:port"}},
 		"root with any port":   {whole(func(v vars) { v[EnvPlaceRoot] = "node1:0" }), []string{"host:port"}},
 		"root without a host":  {whole(func(v vars) { v[EnvPlaceRoot] = ":7700" }), []string{"host:port"}},
-		"a key without a rank": {vars{EnvPlaceKey: "k"}, []string{"MUSTER_RANK, MUSTER_SIZE and MUSTER_ROOT"}},
+		"a key without a rank": {vars{EnvPlaceKey: goodKey}, []string{"MUSTER_RANK, MUSTER_SIZE and MUSTER_ROOT"}},
 	} {
 		_, err := Open(t.Context(), env(c.env))
 		says(t, name, err, c.want...)
@@ -148,7 +151,7 @@ func TestAWrongKeyIsToldOnBothSides(t *testing.T) {
 	root := freePort(t)
 	all := gather(t, late, 3, root, func(rank int, env map[string]string) map[string]string {
 		if rank == 2 {
-			env[EnvPlaceKey] = "another key"
+			env[EnvPlaceKey] = "another key of the right length"
 		}
 		return env
 	})
@@ -175,7 +178,7 @@ func TestARootWithoutTheKeyIsRefused(t *testing.T) {
 		io.ReadFull(conn, make([]byte, 32))
 		conn.Write(append([]byte{proofAccepted}, make([]byte, 32)...))
 	}()
-	_, err = Open(t.Context(), env(placeEnv(1, 2, l.Addr().String(), "the key")))
+	_, err = Open(t.Context(), env(placeEnv(1, 2, l.Addr().String(), goodKey)))
 	says(t, "rank 1", err, "does not know MUSTER_KEY")
 }
 
@@ -197,7 +200,7 @@ func TestAnAttemptThatEndsWithTheTimeout(t *testing.T) {
 				conn.Close()
 			}
 		}()
-		p := place{rank: 1, size: 2, root: l.Addr().String(), key: []byte("the key")}
+		p := place{rank: 1, size: 2, root: l.Addr().String(), key: []byte(goodKey)}
 		if _, _, _, err := knock(ctx, p, newHello(p)); err == nil {
 			t.Fatal("joined a root that closed the connection")
 		}
@@ -244,7 +247,7 @@ func TestMissingRanksAreNamedToAll(t *testing.T) {
 		return env
 	})
 	for rank := range 3 {
-		says(t, fmt.Sprintf("rank %d", rank), all[rank].err, "ranks 3-5 did not come", "within 3")
+		says(t, fmt.Sprintf("rank %d", rank), all[rank].err, "ranks 3-5 did not come within ")
 	}
 }
 
@@ -284,7 +287,7 @@ func TestAnUnreachableRootIsNamedWithTheStage(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), late/2)
 			defer cancel()
 			began := time.Now()
-			_, err := Open(ctx, env(placeEnv(1, 2, c.root, "k")))
+			_, err := Open(ctx, env(placeEnv(1, 2, c.root, goodKey)))
 			says(t, "rank 1", err, append(c.want, "rank 1 of 2")...)
 			if d := time.Since(began); d > 8*time.Second {
 				t.Errorf("it took %v to say so", d)
@@ -299,7 +302,7 @@ func TestRank0OnABusyPortSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = Open(t.Context(), env(placeEnv(0, 2, l.Addr().String(), "k")))
+	_, err = Open(t.Context(), env(placeEnv(0, 2, l.Addr().String(), goodKey)))
 	says(t, "rank 0", err, l.Addr().String(), "another process with MUSTER_RANK=0", "another port")
 }
 
@@ -312,7 +315,7 @@ func TestLateRanksAreWaitedFor(t *testing.T) {
 	for rank := range all {
 		wg.Go(func() {
 			time.Sleep(delay[rank])
-			c, err := Open(t.Context(), env(placeEnv(rank, 3, root, "k")))
+			c, err := Open(t.Context(), env(placeEnv(rank, 3, root, goodKey)))
 			mu.Lock()
 			all[rank] = joined{c, err}
 			mu.Unlock()
@@ -329,18 +332,18 @@ func TestRanksInOtherPlacesAreOnOtherNodes(t *testing.T) {
 	here := whereabouts()
 	all := make([]joined, 5)
 	var wg sync.WaitGroup
-	wg.Go(func() { all[0].client, all[0].err = Open(t.Context(), env(placeEnv(0, 5, root, "k"))) })
+	wg.Go(func() { all[0].client, all[0].err = Open(t.Context(), env(placeEnv(0, 5, root, goodKey))) })
 	for rank, where := range map[int]string{1: "pod a", 2: here, 3: "pod b", 4: "pod a"} {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 			defer cancel()
-			p := place{rank: rank, size: 5, root: root, key: []byte("k")}
+			p := place{rank: rank, size: 5, root: root, key: []byte(goodKey)}
 			me := newHello(p)
 			me.whereabouts = where
 			for {
 				conn, lines, _, err := knock(ctx, p, me)
 				if err == nil {
-					all[rank].client, all[rank].err = joinOrClose(ctx, newRootedConn(conn, lines, root), rank, 5, nil)
+					all[rank].client, all[rank].err = joinOrClose(ctx, newRootedConn(conn, lines, root), rank, 5, nil, p.key)
 					return
 				}
 				if ctx.Err() != nil {
@@ -378,7 +381,7 @@ func TestARankThatLeftBeforeTheStartMayComeAgain(t *testing.T) {
 	)
 	go func() {
 		defer close(done)
-		zero.client, zero.err = Open(t.Context(), env(placeEnv(0, 3, root, "k")))
+		zero.client, zero.err = Open(t.Context(), env(placeEnv(0, 3, root, goodKey)))
 	}()
 	// These two, which are the same process, say hello; the second takes the
 	// place of the first, and goes away.
@@ -388,7 +391,10 @@ func TestARankThatLeftBeforeTheStartMayComeAgain(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		defer conn.Close()
-		if err := introduce(conn, []byte("k")); err != nil {
+		if err := introduce(conn, []byte(goodKey)); err != nil {
+			t.Fatal(err)
+		}
+		if conn, err = encryptAsRank(conn, []byte(goodKey)); err != nil {
 			t.Fatal(err)
 		}
 		conn.Write(appendMessage(nil, cmdHello, "rank", "1", "size", "3", "host", "", "where", "", "process", "p"))
@@ -403,7 +409,7 @@ func TestARankThatLeftBeforeTheStartMayComeAgain(t *testing.T) {
 	for _, rank := range []int{1, 2} {
 		wg.Go(func() {
 			for { // rank 0 must first see that it has gone
-				all[rank].client, all[rank].err = Open(t.Context(), env(placeEnv(rank, 3, root, "k")))
+				all[rank].client, all[rank].err = Open(t.Context(), env(placeEnv(rank, 3, root, goodKey)))
 				if err := all[rank].err; err == nil || !strings.Contains(err.Error(), "two processes") {
 					return
 				}
@@ -486,7 +492,7 @@ func TestStrangersAtTheDoorCostNothing(t *testing.T) {
 	root := freePort(t)
 	zero := make(chan joined, 1)
 	go func() {
-		c, err := Open(t.Context(), env(placeEnv(0, 4, root, "k")))
+		c, err := Open(t.Context(), env(placeEnv(0, 4, root, goodKey)))
 		zero <- joined{c, err}
 	}()
 	dial := func() net.Conn {
@@ -520,7 +526,7 @@ func TestStrangersAtTheDoorCostNothing(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, rank := range []int{1, 2, 3} {
 		wg.Go(func() {
-			all[rank].client, all[rank].err = Open(t.Context(), env(placeEnv(rank, 4, root, "k")))
+			all[rank].client, all[rank].err = Open(t.Context(), env(placeEnv(rank, 4, root, goodKey)))
 		})
 	}
 	wg.Wait()

@@ -20,7 +20,7 @@ func serveJob(t *testing.T, cfg ServerConfig, board *Board) (*Server, []Client) 
 	for rank := range clients {
 		ours, theirs := net.Pipe()
 		go s.Serve(rank, theirs)
-		c, err := joinWire(t.Context(), ours, rank, cfg.Size, board)
+		c, err := joinWire(t.Context(), ours, rank, cfg.Size, board, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestClientRefusesWrongAnswers(t *testing.T) {
 			theirs.Write([]byte(c.answer))
 			theirs.Close()
 		}()
-		if _, err := joinWire(t.Context(), ours, 0, 2, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := joinWire(t.Context(), ours, 0, 2, nil, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: the error must say %q: %v", name, c.want, err)
 		}
 		ours.Close()

@@ -29,11 +29,17 @@ type Config struct {
 	Peers int
 	// Job keeps jobs apart: messages of another job are dropped.
 	Job string
+	// Encrypt asks that others on the network cannot read messages. Libfabric has no
+	// way to ask a provider for that, so Open refuses with ErrEncrypt.
+	Encrypt bool
 }
 
 // ErrMissing says that this program was built without libfabric, or that
 // libfabric is not installed.
 var ErrMissing = errors.New("no libfabric")
+
+// ErrEncrypt says that libfabric cannot encrypt.
+var ErrEncrypt = errors.New("libfabric does not encrypt messages")
 
 // Offer is one way to communicate that libfabric offers.
 type Offer struct {

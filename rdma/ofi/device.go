@@ -64,6 +64,10 @@ func open(cfg Config, name string, part int) (rdma.Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Encrypt {
+		lib.free()
+		return nil, ErrEncrypt
+	}
 	d := &device{cfg: cfg, lib: lib, names: map[rdma.PeerID]string{}}
 	if err := d.begin(part); err != nil {
 		lib.free()

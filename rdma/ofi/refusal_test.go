@@ -4,6 +4,7 @@ package ofi
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -126,4 +127,13 @@ func goOn(t *testing.T, a, b *rank, toB rdma.PeerID) {
 		}
 	}
 	t.Fatal("after the forbidden access no message comes")
+}
+
+// Libfabric has no way to ask for encryption: a device that is to encrypt is refused, not
+// opened without.
+func TestEncryptionIsRefused(t *testing.T) {
+	dev, err := Open(Config{Provider: "tcp;ofi_rxm", Job: t.Name(), Peers: 2, Encrypt: true})
+	if dev != nil || !errors.Is(err, ErrEncrypt) {
+		t.Errorf("a device that is to encrypt must be refused with ErrEncrypt: %v, %v", dev, err)
+	}
 }

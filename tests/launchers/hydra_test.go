@@ -70,7 +70,7 @@ func TestAHostWithoutANetworkIsTold(t *testing.T) {
 	}
 	// With a process table of its own a rank cannot share memory.
 	alone := "unshare --pid --fork --mount-proc " + program
-	out, err := run(t, []string{"MUSTER_SIZE=2", "MUSTER_ROOT=localhost:7700", "MUSTER_KEY=k"}, "ip", "netns", "exec", a, "sh", "-c",
+	out, err := run(t, []string{"MUSTER_SIZE=2", "MUSTER_ROOT=localhost:7700", "MUSTER_KEY=test-of-launchers"}, "ip", "netns", "exec", a, "sh", "-c",
 		"MUSTER_RANK=1 "+alone+" & MUSTER_RANK=0 "+alone+"; status=$?; wait; exit $status")
 	if err == nil || strings.Count(out, "no interface is up but loopback") != 2 || !strings.Contains(out, "MUSTER_INTERFACE") {
 		t.Errorf("both ranks must say that there is no network, and what to do; got %v and\n%s", err, end(out))
