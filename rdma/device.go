@@ -58,6 +58,13 @@ type DrainQP interface {
 	Pending() int
 }
 
+// ExplainingDevice is a device that knows more about the end of a peer than a Status tells.
+type ExplainingDevice interface {
+	Device
+	// Explain says why a peer can no longer be reached, nil if nothing is known.
+	Explain(PeerID) error
+}
+
 // KeepingQP is a QP that can let go of the memory of requests which it has taken and
 // which are not complete.
 type KeepingQP interface {

@@ -32,10 +32,15 @@ const (
 	// completed here before. ID is that of the work request; Status says why. It may
 	// get lost, as the message may.
 	OpRefused
+	// OpDisconnected, completions only: the connection to Peer has ended though this side
+	// has not closed it, and Status says why. It comes once, in the receive queue, also to
+	// a side that has nothing posted. RC devices report every such end; a device that
+	// goes on by other means reports only what it could not repair.
+	OpDisconnected
 	opCount
 )
 
-var opNames = [opCount]string{"send", "write", "read", "pull", "push", "recv", "low-water", "write-record", "record", "refused"}
+var opNames = [opCount]string{"send", "write", "read", "pull", "push", "recv", "low-water", "write-record", "record", "refused", "disconnected"}
 
 func (o Op) String() string {
 	if o < opCount {

@@ -118,6 +118,27 @@ func (e *Engine) watch() {
 	}
 }
 
+// disconnected ends all calls because a device has lost messages to or from a peer, or
+// cannot reach it any more: a call that waits for them would never end. A peer that has
+// died is the better explanation.
+func (e *Engine) disconnected(d *lane, peer rdma.PeerID) {
+	e.watch()
+	if e.failed != nil || e.leaving {
+		return
+	}
+	err := rdma.StatusPeerGone.Err()
+	if dev, ok := d.dev.(rdma.ExplainingDevice); ok {
+		if why := dev.Explain(peer); why != nil {
+			err = why
+		}
+	}
+	if int(peer) < len(d.byPeer) && d.byPeer[peer] != nil {
+		l := d.byPeer[peer]
+		err = fmt.Errorf("rank %d on %s, over %s: %w", l.Rank, l.Host, d.attr.Name, err)
+	}
+	e.fail(err)
+}
+
 // Leaving says that this rank is about to enter the last barrier. From now on the
 // end of a peer's process is no sign of its death: it may have left the barrier
 // before us. Nothing is under way that a deputy could look after.

@@ -112,6 +112,10 @@ func (e *Engine) work(d *lane, n int) int {
 		if c.Op == rdma.OpLowWater {
 			continue // returnBuffers answers it
 		}
+		if c.Op == rdma.OpDisconnected {
+			e.disconnected(d, c.Peer)
+			continue
+		}
 		if c.ID == p2p.RingID {
 			if int(c.Peer) < len(d.byPeer) && d.byPeer[c.Peer] != nil && c.Status != rdma.StatusOK {
 				e.watch()

@@ -37,7 +37,7 @@ func TestConformance(t *testing.T) {
 		if v.share > 0 {
 			exclude = map[string]string{"lend-without-end": "6000 messages wait for 1200 losses, which shows nothing that order-one-to-one does not"}
 		}
-		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: exclude, Open: func(t testing.TB, n int) []rdma.Device {
+		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: exclude, Unconnected: "datagrams need no connection", Open: func(t testing.TB, n int) []rdma.Device {
 			var list []rdma.Device
 			for i := range n {
 				d := openTest(t, v.cfg)

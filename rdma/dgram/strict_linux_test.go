@@ -12,7 +12,7 @@ import (
 func TestConformanceStrict(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	exclude := map[string]string{"lend-without-end": "it is long, and sends inline alone", "close-ends-access": "it is long, and about the sockets"}
-	rdmatest.Run(t, rdmatest.Fixture{Name: "strict", Exclude: exclude, Open: func(t testing.TB, n int) []rdma.Device {
+	rdmatest.Run(t, rdmatest.Fixture{Name: "strict", Exclude: exclude, Unconnected: "datagrams need no connection", Open: func(t testing.TB, n int) []rdma.Device {
 		var list []rdma.Device
 		for range n {
 			list = append(list, openTest(t, Config{Strict: true}))

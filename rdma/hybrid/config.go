@@ -150,7 +150,7 @@ func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
 	if err != nil || c.Channel == Datagrams {
 		return rd, nil, err
 	}
-	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
+	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago
 		return nil, nil, err

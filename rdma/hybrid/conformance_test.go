@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 		if v.name != "rc" && v.name != "restless" && (testing.Short() || raceDetector) {
 			continue // those two go through all of the code
 		}
-		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Open: func(t testing.TB, n int) []rdma.Device {
+		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Reset: resets(&v.cfg), Unconnected: unconnected, Open: func(t testing.TB, n int) []rdma.Device {
 			var list []rdma.Device
 			for i := range n {
 				cfg := v.cfg
@@ -43,6 +43,16 @@ func TestConformance(t *testing.T) {
 		}})
 	}
 }
+
+// resets is how the suite resets the connections of a device, nil if it has none by then.
+func resets(c *Config) func() int {
+	if c.Channel == Connections || c.CountMessages {
+		return rdmatest.ResetLoopback
+	}
+	return nil
+}
+
+const unconnected = "the device has no connection, or makes one after more messages than the check sends"
 
 // restless moves peers up after a few messages, and down after a few more.
 var restless = Config{CountMessages: true, BusyAfter: 4, tire: 12, MaxConnections: 3, Interval: time.Millisecond, MaxTransfer: 6 << 20}

@@ -38,15 +38,17 @@ type Device struct {
 	ticks     time.Duration // intervals that have passed
 	fenceID   uint64
 	wordID    uint64
+	replayID  uint64
 	scratch   [1]rdma.RecvWR // so that posting a buffer allocates nothing
 
 	copies      copies
 	locals      locals // in strict mode
 	inlineBelow int    // what the devices below copy by themselves
 
-	late   []fence // that found no room
-	unsent []letter
-	chores atomic.Int32 // late and unsent, for who waits
+	late    []fence // that found no room
+	unsent  []letter
+	replays []*mate      // to which something is sent again
+	chores  atomic.Int32 // late, unsent, replays and ending, for who waits
 
 	// Connections come up beside the program.
 	ctx     context.Context
@@ -56,13 +58,15 @@ type Device struct {
 	results []result
 	news    atomic.Bool // there are results
 
-	broken uint64 // connections that broke
-	lost   uint64 // peers given up because messages were lost
+	broken   uint64 // connections that broke
+	repaired uint64 // of those, made good by datagrams
+	lost     uint64 // peers given up because messages were lost
 }
 
 var (
-	_ rdma.NamedDevice    = (*Device)(nil)
-	_ rdma.CountingDevice = (*Device)(nil)
+	_ rdma.NamedDevice      = (*Device)(nil)
+	_ rdma.CountingDevice   = (*Device)(nil)
+	_ rdma.ExplainingDevice = (*Device)(nil)
 )
 
 // Open opens a device.
@@ -70,7 +74,7 @@ func Open(c Config) (*Device, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	var ids [24]byte
+	var ids [32]byte
 	if _, err := rand.Read(ids[:]); err != nil {
 		return nil, fmt.Errorf("hybrid: no random numbers for the names of own work: %w", err)
 	}
@@ -79,7 +83,7 @@ func Open(c Config) (*Device, error) {
 		return nil, err
 	}
 	d := &Device{cfg: c, rd: rd, rc: rc, policy: policy{rules: c.rules()}, start: time.Now(),
-		fenceID: binary.BigEndian.Uint64(ids[:8]), wordID: binary.BigEndian.Uint64(ids[8:])}
+		fenceID: binary.BigEndian.Uint64(ids[:8]), wordID: binary.BigEndian.Uint64(ids[8:]), replayID: binary.BigEndian.Uint64(ids[24:])}
 	d.copies.base = binary.BigEndian.Uint64(ids[16:]) >> slotBits
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	var below *rdma.Attr
@@ -126,7 +130,7 @@ func (d *Device) beat(clock bool) {
 	if d.news.Load() {
 		d.takeResults()
 	}
-	if len(d.late)+len(d.unsent) > 0 {
+	if len(d.late)+len(d.unsent)+len(d.replays) > 0 {
 		d.catchUp()
 	}
 	if len(d.asks) > 0 {
@@ -200,10 +204,11 @@ func (d *Device) displace(s *standing) {
 
 // Counters beside those that all devices have.
 const (
-	CountRefused rdma.Counter = "connections.refused" // times that a peer found no room
-	CountFailed  rdma.Counter = "connections.failed"  // that did not come up, or broke
-	CountBroken  rdma.Counter = "connections.broken"  // of those, broke
-	CountLost    rdma.Counter = "peers.lost"          // given up because messages were lost
+	CountRefused  rdma.Counter = "connections.refused"  // times that a peer found no room
+	CountFailed   rdma.Counter = "connections.failed"   // that did not come up, or broke
+	CountBroken   rdma.Counter = "connections.broken"   // of those, broke
+	CountRepaired rdma.Counter = "connections.repaired" // broke, and datagrams went on without a loss
+	CountLost     rdma.Counter = "peers.lost"           // given up because messages were lost
 )
 
 // Count tells the counters of the device and of those below.
@@ -218,12 +223,23 @@ func (d *Device) Count(add func(rdma.Counter, uint64)) {
 	add(CountRefused, d.policy.refused)
 	add(CountFailed, d.policy.failed)
 	add(CountBroken, d.broken)
+	add(CountRepaired, d.repaired)
 	add(CountLost, d.lost)
 	add(rdma.MemoryPeers, d.peerMemory())
-	add(rdma.MemorySend, d.copies.memory())
+	add(rdma.MemorySend, d.copies.memory()+d.historyMemory())
 	if own := uint64(d.cfg.ConnectionBuffers) * uint64(d.cfg.ConnectionBuffer); own > 0 {
 		add(rdma.MemoryReceive, own*uint64(d.live))
 	}
+}
+
+// historyMemory is what the histories of the connections take.
+func (d *Device) historyMemory() (n uint64) {
+	for _, c := range d.slots {
+		if c != nil {
+			n += c.history.memory()
+		}
+	}
+	return n
 }
 
 // Close ends what was made with the device.

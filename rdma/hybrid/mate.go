@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/iwarp"
 )
 
 // What is kept of a peer that we have talked to, and of its connection if it has one. A
@@ -20,6 +21,7 @@ type mate struct {
 	controlAddr rdma.Addr   // "" until it is resolved, or offers
 	remote      rdma.Addr   // of the queue pair that it named last
 	conn        *connection
+	records     []record // of a lost connection: to be sent again
 }
 
 // connection is a queue pair of the device for connections. Its completions carry its slot
@@ -30,6 +32,10 @@ type connection struct {
 	slot    rdma.PeerID
 	keys    [paths]uint32 // of buffers, in strict mode
 	buffers []byte        // its own receive buffers, if it has any
+	retain  iwarp.RetainQP
+	history history
+	failed  bool // the user was shown the errors with which its work ended
+	replays bool // it broke: its work is sent again by datagram, and its errors are not shown
 
 	draining  bool // it broke: what has come is taken before it is closed
 	closed    bool
@@ -75,12 +81,20 @@ func (d *Device) hindrance(m *mate) error {
 	return nil
 }
 
+// Explain says why a peer was given up.
+func (d *Device) Explain(id rdma.PeerID) error {
+	if m := d.known(id); m != nil && m.phase == bereft {
+		return d.whyBereft(m)
+	}
+	return nil
+}
+
 // whyBereft says why a peer was given up.
 func (d *Device) whyBereft(m *mate) error {
 	name, _ := d.rd.NameOf(m.id)
 	if m.isBroken {
-		return fmt.Errorf("hybrid: the connection to peer %d (number %d) broke, and of %d messages that it ever took the peer got %d: "+
-			"the others are lost; see why TCP connections break between the two hosts, or use the channel %v",
+		return fmt.Errorf("hybrid: the TCP connection to peer %d (number %d) failed, and of %d messages that it took the peer got %d: "+
+			"the others are lost; find out why TCP connections fail between the two hosts, or use the channel %v",
 			name, m.id, m.sent[byConnection], m.got, Datagrams)
 	}
 	return fmt.Errorf("hybrid: peer %d (number %d) cannot be reached by datagrams any more, while messages to it were to change paths: "+
@@ -117,7 +131,7 @@ func (d *Device) newConnection(m *mate) error {
 	if err != nil {
 		return err
 	}
-	c := &connection{mate: m, qp: qp, slot: rdma.PeerID(slot)}
+	c := &connection{mate: m, qp: qp, slot: rdma.PeerID(slot), retain: asRetain(qp)}
 	if n := d.cfg.ConnectionBuffers; n > 0 {
 		c.buffers = make([]byte, n*d.cfg.ConnectionBuffer)
 		if c.keys, err = d.own(c.buffers); err != nil {
@@ -171,6 +185,10 @@ func (d *Device) emptied(q *queue) {
 	kept := d.ending[:0]
 	for _, c := range d.ending {
 		switch {
+		case !c.closed && q == d.pair.recvCQ && c.retain != nil:
+			if c.retire() {
+				c.closed, c.draining = true, false
+			}
 		case !c.closed && q == d.pair.recvCQ: // all that has come was taken
 			d.closeConnection(c)
 		case c.closed:
@@ -187,11 +205,12 @@ func (d *Device) emptied(q *queue) {
 	clear(d.ending[len(kept):])
 	d.ending = kept
 	for _, c := range kept {
-		if m := c.mate; c.recvClean && m.conn == c && m.phase == breaking {
-			m.collected()
-			d.grieve(m)
+		if m := c.mate; c.closed && (c.recvClean || c.retain != nil) && m.conn == c && m.phase == breaking {
+			m.collected(m.dropped(c))
 			d.run(m)
-			return // others are told by the next Poll
+			d.grieve(m)
+			break // others are told by the next Poll
 		}
 	}
+	d.countChores()
 }

@@ -29,9 +29,11 @@ package hybrid
 // Breaking. A connection may end for reasons of its own: a refused access ends it by rule
 // (RFC 5040 section 5.4), a cable may be cut. TCP gives the receiver a prefix of what was
 // sent, so one number settles what has come. Both ends empty their queues and tell each
-// other how many messages they have ever got over connections. If that is all that was
-// sent, the peers go on with datagrams as if nothing had been. If not, messages are lost
-// whose memory belongs to the user again, and the peer is given up.
+// other how many messages they have ever got over connections. Each end then repeats by
+// datagram what the other has not got (replay.go), and the peers go on with datagrams as if
+// nothing had been. Only if a message is missing that was not kept is the peer given up.
+// One end may be the only one that notices: a reset by a firewall reaches the sender of a
+// packet alone. The other end learns of it by the first end's word.
 
 // path is one of the two ways to a peer.
 type path uint8
@@ -56,6 +58,7 @@ const (
 	leaving                 // both go back to datagrams
 	breaking                // it broke, and its last messages are collected
 	broken                  // the peer is to tell what it has got
+	replaying               // what it has not got is sent again, by datagram
 	bereft                  // messages were lost: the peer is given up
 )
 
@@ -93,6 +96,7 @@ const (
 	shut                // close it, if there is one
 	read                // nothing, over path: a fence
 	collect             // what is left in the queues of the connection, then call collected
+	replay              // requests behind the message count, by datagram, then call replayed
 )
 
 // end is one end.
@@ -115,8 +119,10 @@ type end struct {
 	count    uint64
 	back     bool // it has left the connection
 	isReady  bool // the peer's side is up
+	lost     bool // the connection was lost before it carried anything
 	isBroken bool // the peer's side is broken
 	got      uint64
+	dropped  uint64 // messages to the peer, the oldest, that cannot be sent again
 
 	steps []step
 }
@@ -145,7 +151,7 @@ func (e *end) want() {
 // begin is the state of a new connection.
 func (e *end) begin(p phase, epoch uint32) {
 	e.phase, e.epoch = p, epoch
-	e.isReady, e.isBroken, e.back, e.pending, e.moving, e.told = false, false, false, false, false, false
+	e.isReady, e.lost, e.isBroken, e.back, e.pending, e.moving, e.told = false, false, false, false, false, false, false
 	e.todo(step{do: open})
 }
 
@@ -246,6 +252,10 @@ func (e *end) drop() {
 // join begins to move our direction to the connection.
 func (e *end) join() {
 	e.phase = joined
+	if e.lost {
+		e.broke()
+		return
+	}
 	e.fence()
 }
 
@@ -319,6 +329,15 @@ func (e *end) part() {
 	}
 }
 
+// disconnected says that the device has lost the connection. While it is being set up the
+// peer may use it already, so that both break it when it is joined.
+func (e *end) disconnected() {
+	if e.phase == connecting || e.phase == awaiting {
+		e.lost = true
+	}
+	e.broke()
+}
+
 // broke says that the connection is no more, though nobody wanted that.
 func (e *end) broke() {
 	if e.carries() {
@@ -327,12 +346,13 @@ func (e *end) broke() {
 	}
 }
 
-// collected says that nothing more can come from a broken connection.
-func (e *end) collected() {
+// collected says that nothing more can come from a broken connection, and how many messages
+// to the peer, the oldest of all, were not kept.
+func (e *end) collected(dropped uint64) {
 	if e.phase != breaking {
 		return
 	}
-	e.phase = broken
+	e.phase, e.dropped = broken, dropped
 	e.todo(step{do: shut})
 	e.tell(ended, 0, e.shown[byConnection])
 	e.settle()
@@ -362,15 +382,25 @@ func (e *end) unreachable() {
 	}
 }
 
-// settle goes on with datagrams if nothing was lost.
+// settle sends again what the peer has not got, if all of it was kept.
 func (e *end) settle() {
 	if !e.isBroken {
 		return
 	}
 	e.fences[byConnection], e.pending = 0, false
-	if e.got != e.sent[byConnection] {
+	if e.got < e.dropped || e.got > e.sent[byConnection] {
 		e.phase = bereft
 		return
 	}
+	e.phase = replaying
+	e.todo(step{do: replay, count: e.got})
+}
+
+// replayed goes on with datagrams.
+func (e *end) replayed() {
+	if e.phase != replaying {
+		return
+	}
+	e.sent[byConnection] = e.got
 	e.path, e.moving, e.phase = byDatagram, false, apart
 }

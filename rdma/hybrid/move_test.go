@@ -28,7 +28,8 @@ type side struct {
 	dialled   bool          // and connects it
 	up        bool          // and it is connected
 	collects  bool
-	wants     uint8 // what the policy may still ask for
+	kept      []byte // messages ever sent over connections that are kept, all of them
+	wants     uint8  // what the policy may still ask for
 	departs   uint8
 	misfires  uint8
 	connEpoch uint32
@@ -38,7 +39,6 @@ type world struct {
 	sides   [2]side
 	breaks  uint8 // that may still happen
 	cut     bool  // the connection is no more
-	lossy   bool  // something was lost with it
 	trouble string
 	trail   []string
 }
@@ -48,7 +48,7 @@ func (w *world) clone() *world {
 	c.trail = slices.Clone(w.trail)
 	for i := range c.sides {
 		s := &c.sides[i]
-		s.got, s.words, s.steps = slices.Clone(s.got), slices.Clone(s.words), nil
+		s.got, s.words, s.steps, s.kept = slices.Clone(s.got), slices.Clone(s.words), nil, slices.Clone(s.kept)
 		for p := range paths {
 			s.wire[p], s.queue[p] = slices.Clone(s.wire[p]), slices.Clone(s.queue[p])
 		}
@@ -72,7 +72,8 @@ func (w *world) key() string {
 		s := &w.sides[i]
 		b = append(b, byte(s.phase), byte(s.epoch), byte(s.path), byte(s.leaves), byte(s.count), byte(s.end.got), byte(s.connEpoch),
 			s.next, s.failures, s.wants, s.departs, s.misfires)
-		flag(s.moving, s.told, s.pending, s.back, s.isReady, s.isBroken, s.open, s.dialled, s.up, s.collects)
+		flag(s.moving, s.told, s.pending, s.back, s.isReady, s.lost, s.isBroken, s.open, s.dialled, s.up, s.collects)
+		list(s.kept)
 		for p := range paths {
 			b = append(b, byte(s.fences[p]), byte(s.sent[p]), byte(s.shown[p]), s.answers[p])
 			list(s.wire[p])
@@ -85,7 +86,7 @@ func (w *world) key() string {
 		}
 	}
 	b = append(b, w.breaks)
-	flag(w.cut, w.lossy)
+	flag(w.cut)
 	return string(b)
 }
 
@@ -123,6 +124,13 @@ func (w *world) run(i int) {
 		case collect:
 			s.collects = true
 			w.sever()
+		case replay:
+			for _, m := range s.kept[st.count:] {
+				s.sent[byDatagram]++
+				s.wire[byDatagram] = append(s.wire[byDatagram], m)
+			}
+			s.kept = s.kept[:st.count]
+			s.replayed()
 		}
 	}
 	s.steps = nil
@@ -137,8 +145,6 @@ func (w *world) sever() {
 		for _, m := range s.wire[byConnection] {
 			if m == fenceMark {
 				s.failures++
-			} else {
-				w.lossy = true
 			}
 		}
 		s.wire[byConnection] = nil
@@ -165,9 +171,11 @@ func (w *world) choices(messages byte) (list []choice) {
 			add("sends", false, func(w *world, s, o *side) {
 				p := s.path
 				s.sent[p]++
+				if p == byConnection {
+					s.kept = append(s.kept, s.next)
+				}
 				if p == byConnection && w.cut {
-					w.lossy = true // taken, and flushed
-					s.failures++
+					s.failures++ // taken, and not delivered
 				} else {
 					s.wire[p] = append(s.wire[p], s.next)
 				}
@@ -211,7 +219,7 @@ func (w *world) choices(messages byte) (list []choice) {
 				if s.fences[byConnection] > 0 {
 					s.fenced(byConnection, false)
 				}
-				s.broke()
+				s.disconnected()
 			})
 		}
 		if len(o.words) > 0 {
@@ -243,7 +251,7 @@ func (w *world) choices(messages byte) (list []choice) {
 		if s.collects && len(s.queue[byConnection]) == 0 {
 			add("has collected", false, func(w *world, s, o *side) {
 				s.collects = false
-				s.collected()
+				s.collected(0)
 			})
 		}
 		if s.wants > 0 && s.phase == apart {
@@ -253,20 +261,24 @@ func (w *world) choices(messages byte) (list []choice) {
 			add("leaves", true, func(w *world, s, o *side) { s.departs--; s.leave() })
 		}
 	}
-	if a, b := &w.sides[0], &w.sides[1]; w.breaks > 0 && !w.cut && a.up && b.up && a.carries() && b.carries() {
+	if a, b := &w.sides[0], &w.sides[1]; w.breaks > 0 && !w.cut && a.up && b.up {
 		list = append(list, choice{"the connection breaks", true, func(w *world) {
 			w.breaks--
 			w.sever()
-			// Whoever has nothing under way notices by the words of the other, so one
-			// must.
+			// A reset may reach one end alone, which then tells the other.
 			w.sides[0].failures++
+		}}, choice{"the connection breaks for both", true, func(w *world) {
+			w.breaks--
+			w.sever()
+			w.sides[0].failures++
+			w.sides[1].failures++
 		}})
 	}
 	return list
 }
 
 // explore tries everything from a world on, and gives the number of different ones.
-func explore(t *testing.T, start *world, messages byte, mayLose bool) (worlds, moves int) {
+func explore(t *testing.T, start *world, messages byte) (worlds, moves int) {
 	known := map[string]bool{}
 	stack := []*world{start}
 	for len(stack) > 0 {
@@ -299,9 +311,7 @@ func explore(t *testing.T, start *world, messages byte, mayLose bool) (worlds, m
 			s, o := &w.sides[i], &w.sides[1-i]
 			switch {
 			case s.phase == bereft || o.phase == bereft:
-				if !w.lossy || !mayLose {
-					t.Fatalf("end %d gives its peer up though nothing was lost, after:\n\t%s", i, strings.Join(w.trail, "\n\t"))
-				}
+				t.Fatalf("end %d gives its peer up though nothing is lost for good, after:\n\t%s", i, strings.Join(w.trail, "\n\t"))
 			case len(s.got) != int(messages):
 				t.Fatalf("end %d has got %v and nothing more can happen: %+v, after:\n\t%s", i, s.got, w.sides, strings.Join(w.trail, "\n\t"))
 			case s.phase != apart && s.phase != joined:
@@ -343,7 +353,7 @@ func TestMoveEveryOrder(t *testing.T) {
 				w.sides[i].first = i == 0
 				w.sides[i].wants, w.sides[i].departs, w.sides[i].misfires = v.wants[i], v.departs[i], v.misfires
 			}
-			worlds, moves := explore(t, w, v.messages, v.breaks > 0)
+			worlds, moves := explore(t, w, v.messages)
 			t.Logf("%d worlds", worlds)
 			if moves == 0 {
 				t.Error("no connection was ever made")
@@ -366,6 +376,7 @@ func TestUnreachable(t *testing.T) {
 		{"on the connection", end{phase: joined, path: byConnection}, bereft},
 		{"broken", end{phase: broken, path: byConnection}, bereft},
 		{"broken, on datagrams", end{phase: broken}, apart},
+		{"messages are sent again", end{phase: replaying, path: byConnection}, bereft},
 		{"given up", end{phase: bereft}, bereft},
 	} {
 		e := v.end

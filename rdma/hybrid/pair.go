@@ -247,11 +247,7 @@ func (q *pair) post(m *mate, wrs []rdma.SendWR) (n int, err error) {
 	if m != nil && m.path == byConnection {
 		qp, way = m.conn.qp, byConnection
 	}
-	if q.plain(&wrs[0]) {
-		n, err = qp.PostSend(wrs)
-	} else {
-		n, err = q.postChanged(qp, way, wrs)
-	}
+	n, err = q.hand(qp, way, wrs)
 	if d.rc == nil {
 		return n, err
 	}
@@ -263,12 +259,23 @@ func (q *pair) post(m *mate, wrs []rdma.SendWR) (n int, err error) {
 		if wr.Op == rdma.OpSend {
 			to.sent[way]++
 		}
+		if way == byConnection {
+			to.conn.remember(wr, to.sent[way])
+		}
 		d.used(to, wr.Body.Len())
 	}
 	if n > 0 {
 		q.recvCQ.turnTo(way)
 	}
 	return n, err
+}
+
+// hand gives messages, or one access, to a queue pair below.
+func (q *pair) hand(qp rdma.QP, way path, wrs []rdma.SendWR) (n int, err error) {
+	if q.plain(&wrs[0]) {
+		return qp.PostSend(wrs)
+	}
+	return q.postChanged(qp, way, wrs)
 }
 
 // postChanged hands on one request with the key or the copy that the device below needs.
@@ -304,7 +311,13 @@ func (q *pair) Close() error {
 	}
 	for _, c := range q.dev.slots {
 		if c != nil {
+			c.replays = false // its work is flushed, and the user is told
 			q.dev.closeConnection(c)
+		}
+	}
+	for _, m := range q.dev.mates {
+		if m != nil {
+			q.dev.abandonRecords(m, rdma.StatusFlushed)
 		}
 	}
 	if other := q.control.Close(); err == nil {

@@ -30,6 +30,9 @@ type queue struct {
 	loans   []loan
 	owes    atomic.Bool // there are loans
 	sleeper sleep
+
+	extra []rdma.Completion // of this device, for the next Poll
+	owing atomic.Bool       // there are some
 }
 
 // loan is a buffer of a connection that the last Poll has shown.
@@ -78,6 +81,12 @@ func (q *queue) Poll(out []rdma.Completion) (n int) {
 		}
 		return n
 	}
+	if len(q.extra) > 0 && len(out) > 0 {
+		n = copy(out, q.extra)
+		q.extra = append(q.extra[:0], q.extra[n:]...)
+		q.owing.Store(len(q.extra) > 0)
+		return n
+	}
 	slept := q.slept.Load()
 	if slept {
 		q.slept.Store(false)
@@ -98,6 +107,16 @@ func (q *queue) Poll(out []rdma.Completion) (n int) {
 		}
 	}
 	return n
+}
+
+// inject shows the user a completion that no device below makes.
+func (q *queue) inject(c rdma.Completion) {
+	if q.closed {
+		return
+	}
+	q.extra = append(q.extra, c)
+	q.owing.Store(true)
+	q.Wake()
 }
 
 // ask polls one of the devices.
@@ -147,6 +166,8 @@ func (q *queue) siftDatagrams(list []rdma.Completion) (kept int) {
 				d.run(m)
 			}
 			continue
+		case c.ID == d.replayID:
+			continue // the user has seen its completion, and other work will find the peer gone
 		case c.ID == d.wordID && c.Status != rdma.StatusOK && int(c.Peer) < len(d.byControl) && d.byControl[c.Peer] != nil:
 			if c.Status != rdma.StatusFlushed {
 				d.cutOff(d.byControl[c.Peer])
@@ -189,6 +210,13 @@ func (q *queue) siftConnections(list []rdma.Completion) (kept int) {
 		switch {
 		case c.Op == rdma.OpLowWater:
 			continue
+		case c.Op == rdma.OpDisconnected:
+			if m.conn == conn {
+				conn.failed = conn.failed || c.Status != rdma.StatusPeerGone
+				m.disconnected()
+				d.run(m)
+			}
+			continue
 		case c.Op == rdma.OpRecv && conn.buffers != nil:
 			q.loans = append(q.loans, loan{conn, int(c.ID)})
 			q.owes.Store(true)
@@ -202,7 +230,11 @@ func (q *queue) siftConnections(list []rdma.Completion) (kept int) {
 			m.fenced(byConnection, c.Status == rdma.StatusOK)
 			d.run(m)
 			continue
+		case c.Status != rdma.StatusOK && conn.replays:
+			d.copies.end(c.ID) // it is sent again by datagram
+			continue
 		case c.Status != rdma.StatusOK && m.conn == conn:
+			conn.failed = true
 			m.broke()
 			d.run(m)
 		}

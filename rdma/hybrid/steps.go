@@ -54,9 +54,14 @@ func (d *Device) run(m *mate) {
 			d.broken++
 			d.policy.fail(&m.standing)
 			if c := m.conn; !c.closed && !c.draining {
-				c.draining = true
+				c.draining, c.replays = true, c.retain != nil && !c.failed
 				d.ending = append(d.ending, c)
+				d.countChores()
 			}
+		case replay:
+			d.selectRecords(m, s.count)
+			d.replays = append(d.replays, m)
+			d.countChores()
 		}
 	}
 	m.steps = m.steps[:0]
@@ -83,7 +88,7 @@ func (d *Device) say(m *mate, s *step) {
 	l := letter{m, n.append(make([]byte, 0, noticeMax))}
 	if len(d.unsent) > 0 || !d.post(l) {
 		d.unsent = append(d.unsent, l)
-		d.chores.Add(1)
+		d.countChores()
 	}
 }
 
@@ -121,16 +126,19 @@ func (d *Device) bind(m *mate, control rdma.PeerID) {
 // cutOff gives up moves with a peer that words do not reach.
 func (d *Device) cutOff(m *mate) {
 	m.unreachable()
-	d.grieve(m)
 	d.run(m)
+	d.grieve(m)
 }
 
-// grieve counts a peer that was given up.
+// grieve reports a peer that was given up, also to a user that only receives from it.
 func (d *Device) grieve(m *mate) {
-	if m.phase == bereft && !m.mourned {
-		m.mourned = true
-		d.lost++
+	if m.phase != bereft || m.mourned {
+		return
 	}
+	m.mourned = true
+	d.lost++
+	d.abandonRecords(m, rdma.StatusPeerGone)
+	d.pair.recvCQ.inject(rdma.Completion{Peer: m.id, Op: rdma.OpDisconnected, Status: rdma.StatusPeerGone})
 }
 
 // postFence reads nothing from a peer over a path.
@@ -149,9 +157,11 @@ func (d *Device) postFence(f fence) {
 	switch {
 	case errors.Is(err, rdma.ErrAgain):
 		d.late = append(d.late, f)
-		d.chores.Add(1)
+		d.countChores()
 	case err != nil:
 		m.fenced(f.path, false)
+	case f.path == byConnection:
+		m.conn.remember(&wrs[0], m.sent[byConnection])
 	}
 }
 
@@ -168,7 +178,23 @@ func (d *Device) catchUp() {
 		d.unsent[0] = letter{}
 		d.unsent = d.unsent[1:]
 	}
-	d.chores.Store(int32(len(d.late) + len(d.unsent)))
+	waiting := d.replays
+	d.replays = nil
+	for _, m := range waiting {
+		if m.phase != replaying {
+			continue
+		}
+		if d.resend(m); m.phase == replaying {
+			d.replays = append(d.replays, m)
+		}
+		d.run(m)
+	}
+	d.countChores()
+}
+
+// countChores lets who waits know whether something is to be done soon.
+func (d *Device) countChores() {
+	d.chores.Store(int32(len(d.late) + len(d.unsent) + len(d.replays) + len(d.ending)))
 }
 
 // hear takes in a notice that came from a control queue pair.
@@ -206,8 +232,8 @@ func (d *Device) hear(from rdma.PeerID, text []byte) {
 		d.policy.fail(&m.standing)
 	}
 	m.heard(n.word, n.epoch, n.path, n.count, room)
-	d.grieve(m)
 	d.run(m)
+	d.grieve(m)
 }
 
 // introduced finds out who it is that offers, and was not resolved.

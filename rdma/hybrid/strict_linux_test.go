@@ -26,7 +26,7 @@ func TestConformanceStrict(t *testing.T) {
 		if testing.Short() && v.name != "rc" {
 			continue // it goes through all of the code
 		}
-		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: exclude, Open: func(t testing.TB, n int) []rdma.Device {
+		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: exclude, Reset: resets(&v.cfg), Unconnected: unconnected, Open: func(t testing.TB, n int) []rdma.Device {
 			var list []rdma.Device
 			for i := range n {
 				cfg := v.cfg

@@ -1,14 +1,18 @@
 package hybrid
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
 // Peers that really talk: who is moved, how many connections there are, what happens when
@@ -17,6 +21,7 @@ import (
 // node is a device with its queues, and what it has got.
 type node struct {
 	t     *testing.T
+	index int
 	dev   *Device
 	cq    *queue
 	qp    *pair
@@ -35,7 +40,7 @@ func newNodes(t *testing.T, n int, cfg Config) []*node {
 	var list []*node
 	for i := range n {
 		cfg.Name = uint32(i)
-		nd := &node{t: t, dev: openTest(t, cfg), sent: make([]uint64, n), got: make([]uint64, n), names: map[rdma.PeerID]int{}, peers: make([]rdma.PeerID, n)}
+		nd := &node{t: t, index: i, dev: openTest(t, cfg), sent: make([]uint64, n), got: make([]uint64, n), names: map[rdma.PeerID]int{}, peers: make([]rdma.PeerID, n)}
 		cq, err := nd.dev.NewCQ(0)
 		if err != nil {
 			t.Fatal(err)
@@ -245,27 +250,137 @@ func TestBrokenConnectionLosesNothing(t *testing.T) {
 	}
 }
 
-// TestLostMessagesAreTold cuts a connection that has taken messages which the peer has not
-// got: the sender is told, by an error that names the peer.
-func TestLostMessagesAreTold(t *testing.T) {
-	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond})
+// moveBoth exchanges messages until a connection carries both directions.
+func moveBoth(t *testing.T, nodes []*node) {
+	t.Helper()
 	a, b := nodes[0], nodes[1]
 	exchange(t, "both are moved", nodes, 0, 1, func() bool {
-		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
+		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection && a.mateOf(1).phase == joined && b.mateOf(0).phase == joined
 	})
 	until(t, "all messages have come", nodes, arrived(nodes))
-	_ = b.mateOf(0).conn.qp.Close() // as if its host had forgotten it
-	var err error
-	until(t, "a send fails", nodes, func() bool {
-		a.wr[0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: a.peers[1], HeadLen: 8}
-		_, err = a.qp.PostSend(a.wr[:])
-		return err != nil && !errors.Is(err, rdma.ErrAgain)
-	})
-	if c := a.counters(); c[CountLost] != 1 {
-		t.Errorf("%d peers are counted as lost after %v", c[CountLost], err)
+}
+
+// reset resets the connection of two nodes, at the socket of a.
+func reset(t *testing.T, a, b *node) {
+	t.Helper()
+	listens := func(n *node, peer int) uint16 {
+		at, _, _ := strings.Cut(string(n.mateOf(peer).conn.qp.Addr()), "/")
+		return netip.MustParseAddrPort(at).Port()
 	}
-	if want := "connection to peer 1"; !strings.Contains(err.Error(), want) {
-		t.Errorf("the error does not say %q: %v", want, err)
+	here, there := listens(a, b.index), listens(b, a.index)
+	if n := rdmatest.ResetTCP(func(local, remote netip.AddrPort) bool { return local.Port() == here || remote.Port() == there }); n != 1 {
+		t.Fatalf("%d connections were reset, want 1", n)
+	}
+}
+
+// repaired tells whether two nodes have gone on after so many broken connections.
+func repaired(nodes []*node, times int) func() bool {
+	return func() bool {
+		return nodes[0].dev.repaired == uint64(times) && nodes[1].dev.repaired == uint64(times)
+	}
+}
+
+// TestAResetConnectionLosesNothing resets a connection that has taken messages which the
+// peer's kernel has not acked: all of them arrive, and in order.
+func TestAResetConnectionLosesNothing(t *testing.T) {
+	for _, encrypt := range []bool{false, true} {
+		t.Run(fmt.Sprintf("encrypt %v", encrypt), func(t *testing.T) {
+			resetUnderLoad(t, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond, Encrypt: encrypt})
+		})
+	}
+}
+
+func resetUnderLoad(t *testing.T, cfg Config) {
+	nodes := newNodes(t, 2, cfg)
+	a, b := nodes[0], nodes[1]
+	for round := range 20 {
+		moveBoth(t, nodes)
+		body := make([]byte, 8000)
+		for sent := 0; sent < 100*(round+1); sent++ { // b does not poll: some stay in a's socket
+			a.wr[0] = rdma.SendWR{ID: 7, Op: rdma.OpSend, Flags: rdma.Inline, Peer: a.peers[1], HeadLen: 8, Body: rdma.MemOf(body)}
+			binary.BigEndian.PutUint64(a.wr[0].Head[:], a.sent[1])
+			if k, err := a.qp.PostSend(a.wr[:]); k == 0 {
+				if !errors.Is(err, rdma.ErrAgain) {
+					t.Fatal(err)
+				}
+				break
+			}
+			a.sent[1]++
+		}
+		reset(t, a, b)
+		until(t, "all messages have come", nodes, arrived(nodes))
+		until(t, "both have gone on", nodes, repaired(nodes, round+1))
+	}
+	if c := a.counters(); c[CountRepaired] == 0 || c[CountLost] != 0 || len(a.bad)+len(b.bad) > 0 {
+		t.Errorf("%d connections were repaired, %d peers lost, completions %+v and %+v", c[CountRepaired], c[CountLost], a.bad, b.bad)
+	}
+}
+
+// TestAccessesSurviveAReset resets a connection under Reads and Writes: each completes once,
+// with the right bytes.
+func TestAccessesSurviveAReset(t *testing.T) {
+	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond})
+	a, b := nodes[0], nodes[1]
+	const length = 300_000
+	there := make([]byte, 2*length)
+	mr, err := b.dev.Register(there, rdma.RemoteRead|rdma.RemoteWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 10 {
+		moveBoth(t, nodes)
+		from, to := bytes.Repeat([]byte{byte(round + 1)}, length), make([]byte, length)
+		copy(there[length:], bytes.Repeat([]byte{byte(100 + round)}, length))
+		wrs := []rdma.SendWR{
+			{ID: 21, Op: rdma.OpWrite, Peer: a.peers[1], Body: rdma.MemOf(from), Remote: mr.Base, RKey: mr.RKey},
+			{ID: 22, Op: rdma.OpRead, Peer: a.peers[1], Body: rdma.MemOf(to), Remote: mr.Base + length, RKey: mr.RKey},
+		}
+		until(t, "the accesses are taken", nodes, func() bool {
+			n, err := a.qp.PostSend(wrs)
+			if wrs = wrs[n:]; err != nil && !errors.Is(err, rdma.ErrAgain) {
+				t.Fatal(err)
+			}
+			return len(wrs) == 0
+		})
+		a.send(1)
+		reset(t, nodes[round%2], nodes[1-round%2])
+		until(t, "the accesses have completed", nodes, func() bool { return len(a.bad) >= 2 })
+		for _, c := range a.bad {
+			if c.Status != rdma.StatusOK || c.Len != length || c.ID != 21 && c.ID != 22 {
+				t.Errorf("round %d: a completion %+v", round, c)
+			}
+		}
+		if len(a.bad) != 2 || !bytes.Equal(there[:length], from) || !bytes.Equal(to, there[length:]) {
+			t.Errorf("round %d: %d completions, or wrong bytes", round, len(a.bad))
+		}
+		a.bad = nil
+		until(t, "both have gone on", nodes, repaired(nodes, round+1))
+	}
+}
+
+// TestLostMessagesAreReported ends a connection at a peer that has acked messages and not
+// read them, so that nobody has them any more: the sender is told though it posts nothing,
+// and later sends fail with an error that names the peer.
+func TestLostMessagesAreReported(t *testing.T) {
+	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond, NoThread: true})
+	a, b := nodes[0], nodes[1]
+	moveBoth(t, nodes)
+	h := &a.mateOf(1).conn.history
+	for begin := h.first; h.first < begin+ackEvery; time.Sleep(time.Millisecond) { // b's kernel acks, and b does not poll
+		a.send(1)
+		a.poll()
+	}
+	_ = b.mateOf(0).conn.qp.Close() // as if its host had forgotten it
+	until(t, "the loss is reported", nodes, func() bool { return len(a.bad) > 0 })
+	if c := a.bad[0]; c.Op != rdma.OpDisconnected || c.Peer != a.peers[1] || c.Status != rdma.StatusPeerGone {
+		t.Errorf("the report is %+v", c)
+	}
+	if c := a.counters(); c[CountLost] != 1 {
+		t.Errorf("%d peers are counted as lost", c[CountLost])
+	}
+	a.wr[0] = rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: a.peers[1], HeadLen: 8}
+	if _, err := a.qp.PostSend(a.wr[:]); err == nil || !strings.Contains(err.Error(), "connection to peer 1") {
+		t.Errorf("a send to a lost peer says %v", err)
 	}
 }
 

@@ -114,7 +114,7 @@ func (q *queue) Sleep(limit time.Duration) time.Duration {
 		limit = min(limit, q.rc.(rdma.FileCQ).Sleep(limit))
 	}
 	switch d := q.dev; {
-	case d.news.Load():
+	case d.news.Load() || q.owing.Load():
 		return 0
 	case q.owes.Load(): // a peer may wait for those buffers, and no socket tells of it
 		return 0
@@ -169,7 +169,7 @@ func (q *queue) over() bool {
 
 // Arm gets ready for WaitArmed.
 func (q *queue) Arm() bool {
-	if q.closed || q.dev.news.Load() || q.owes.Load() {
+	if q.closed || q.dev.news.Load() || q.owing.Load() || q.owes.Load() {
 		return false
 	}
 	return q.rd.(rdma.ArmedCQ).Arm() && (q.rc == nil || q.rc.(rdma.ArmedCQ).Arm())

@@ -29,6 +29,10 @@ type Config struct {
 	// NoThread leaves the sockets alone while nobody polls: peers then reach this
 	// memory only while the program is in the library.
 	NoThread bool
+	// Retain is for a user who has another path to the peer and repeats there what a lost
+	// connection has not delivered. Work is then not completed with an error when the
+	// connection is lost: see [RetainQP].
+	Retain bool
 	// Strict is for tests and benchmarks of what adapters need: registering memory locks its
 	// pages, and what is sent or received into must be registered (Attr.LocalKeys), except
 	// what is sent inline.

@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 		if raceDetector && v.name != "crc" && v.name != "markers" && v.name != "encrypted" {
 			continue // it is the same code, and the detector is slow
 		}
-		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Open: func(t testing.TB, n int) []rdma.Device {
+		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Reset: rdmatest.ResetLoopback, Open: func(t testing.TB, n int) []rdma.Device {
 			var list []rdma.Device
 			for range n {
 				list = append(list, open(t, v.cfg))

@@ -76,7 +76,7 @@ func (q *queuePair) Connect(ctx context.Context, peer rdma.Addr) error {
 	}
 	var err error
 	if peer == Anybody || d.ours && peer < q.addr {
-		err = q.await(ctx, func() (bool, error) { return q.state != unconnected, nil }, -1)
+		err = q.await(ctx, func() (bool, error) { return q.state != unconnected, nil }, func() unix.PollFd { return unix.PollFd{Fd: -1} })
 	} else {
 		err = d.call(ctx)
 	}
@@ -111,8 +111,8 @@ func (q *queuePair) bind(peer rdma.Addr, ours bool) (done bool, err error) {
 }
 
 // await repeats a step, with the device's lock held and the door tended, until it is
-// done.
-func (q *queuePair) await(ctx context.Context, step func() (bool, error), fd int) error {
+// done. look says what else to wait for.
+func (q *queuePair) await(ctx context.Context, step func() (bool, error), look func() unix.PollFd) error {
 	for {
 		q.dev.mu.Lock()
 		done, err := false, error(rdma.ErrClosed)
@@ -128,8 +128,8 @@ func (q *queuePair) await(ctx context.Context, step func() (bool, error), fd int
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		look := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}, {Fd: int32(fd), Events: unix.POLLIN}}
-		if _, err := unix.Poll(look, int(connectPause/time.Millisecond)); err != nil && err != unix.EINTR {
+		files := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}, look()}
+		if _, err := unix.Poll(files, int(connectPause/time.Millisecond)); err != nil && err != unix.EINTR {
 			return fmt.Errorf("wait for the peer: %w", err)
 		}
 	}
@@ -149,13 +149,26 @@ type dial struct {
 	terms terms
 }
 
-// call brings the connection up.
-func (d *dial) call(ctx context.Context) (err error) {
+// call brings the connection up. A peer that many strangers call resets connections that it
+// has not listened to yet (door.go): then it is called again.
+func (d *dial) call(ctx context.Context) error {
+	for {
+		err := d.once(ctx)
+		if !errors.Is(err, unix.ECONNRESET) || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(connectPause)
+	}
+}
+
+// once dials once.
+func (d *dial) once(ctx context.Context) (err error) {
+	d.asked, d.n = false, 0
 	if d.fd, err = newSocket(d.at.Addr()); err == nil {
 		err = unix.Connect(d.fd, sockaddr(d.at))
 	}
 	if err == nil || err == unix.EINPROGRESS {
-		err = d.q.await(ctx, d.step, d.fd)
+		err = d.q.await(ctx, d.step, d.look)
 	}
 	if err == nil {
 		err = d.begin(ctx)
@@ -164,6 +177,14 @@ func (d *dial) call(ctx context.Context) (err error) {
 		_ = unix.Close(d.fd)
 	}
 	return err
+}
+
+// look is what step waits for.
+func (d *dial) look() unix.PollFd {
+	if d.asked {
+		return unix.PollFd{Fd: int32(d.fd), Events: unix.POLLIN}
+	}
+	return unix.PollFd{Fd: int32(d.fd), Events: unix.POLLOUT} // it is not connected yet
 }
 
 // step goes on as far as it can: send the request when TCP is connected, read the

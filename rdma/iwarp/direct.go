@@ -4,7 +4,9 @@ package iwarp
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
+	"io"
 
 	"golang.org/x/sys/unix"
 
@@ -143,7 +145,7 @@ func (q *queuePair) more() bool {
 		return false
 	case err != nil || n == 0:
 		why := rdma.StatusPeerGone // reset, or the peer has closed
-		if _, socket := err.(unix.Errno); err != nil && !socket {
+		if socket := unix.Errno(0); err != nil && !errors.As(err, &socket) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			why = rdma.StatusFault // TLS has found what the peer did not send
 		}
 		q.lose(why)

@@ -19,7 +19,9 @@ import (
 // is in Connect tends it, so that two ranks that connect in different orders do not
 // wait for each other for ever. A caller costs a descriptor and half a kilobyte until
 // it has shown that it knows the job's key; there are few of them and they have little
-// time, and a caller that knows nothing keeps nobody out for longer than that.
+// time. A new caller displaces the oldest one, so a flood of callers that say nothing
+// keeps no peer waiting: a peer's request follows its connection at once. A caller that is
+// displaced sees a reset, and a peer then dials again.
 
 type door struct {
 	fd      int
@@ -38,6 +40,7 @@ type caller struct {
 
 const (
 	mostCallers    = 64
+	mostAccepts    = 256 // by one call of tend, which holds the device's lock
 	callerPatience = 5 * time.Second
 )
 
@@ -98,26 +101,43 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 
 // tend lets callers in and listens to them. The device's lock is held.
 func (d *device) tend(now time.Time) {
-	for len(d.door.callers) < mostCallers {
-		fd, _, err := unix.Accept4(d.door.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	door := &d.door
+	kept := door.callers[:0]
+	for _, c := range door.callers {
+		switch {
+		case d.hear(c):
+		case now.Sub(c.since) > callerPatience:
+			_ = unix.Close(c.fd)
+		default:
+			kept = append(kept, c)
+		}
+	}
+	clear(door.callers[len(kept):])
+	door.callers = kept
+	for range mostAccepts {
+		fd, _, err := unix.Accept4(door.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 		if err != nil {
 			break // nobody is there, or has gone again
 		}
-		d.door.callers = append(d.door.callers, &caller{fd: fd, since: now})
-	}
-	kept := d.door.callers[:0]
-	for _, c := range d.door.callers {
+		c := &caller{fd: fd, since: now}
 		if d.hear(c) {
 			continue
 		}
-		if now.Sub(c.since) > callerPatience {
-			_ = unix.Close(c.fd)
-			continue
+		if len(door.callers) == mostCallers {
+			if oldest := door.callers[0]; !d.hear(oldest) {
+				displace(oldest.fd)
+			}
+			door.callers = append(door.callers[:0], door.callers[1:]...)
 		}
-		kept = append(kept, c)
+		door.callers = append(door.callers, c)
 	}
-	clear(d.door.callers[len(kept):])
-	d.door.callers = kept
+}
+
+// displace ends the connection of a caller with a reset, by which a peer knows that it was not
+// refused.
+func displace(fd int) {
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // without it the peer takes it for a refusal
+	_ = unix.Close(fd)
 }
 
 // hear reads what a caller says, and tells whether it has been dealt with.

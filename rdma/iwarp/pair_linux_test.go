@@ -22,6 +22,8 @@ type end struct {
 	cq  rdma.CQ
 	qp  rdma.QP
 	got []rdma.Completion
+
+	ended []rdma.Completion // OpDisconnected
 }
 
 func newEnd(t testing.TB, cfg Config) *end {
@@ -73,6 +75,10 @@ func (e *end) poll() {
 	var out [16]rdma.Completion
 	for _, c := range out[:e.cq.Poll(out[:])] {
 		c.Data = rdma.MemOf(bytes.Clone(c.Data.Bytes()))
+		if c.Op == rdma.OpDisconnected {
+			e.ended = append(e.ended, c)
+			continue
+		}
 		e.got = append(e.got, c)
 	}
 }

@@ -43,6 +43,8 @@ type queuePair struct {
 	works   workRing
 	out     outbound
 	in      inbound
+	closing bool  // by the user
+	marks   marks // for Config.Retain
 }
 
 type pairState uint8
@@ -113,6 +115,7 @@ func (q *queuePair) Pending() int {
 
 // attach makes the connection that was agreed on the one of this queue pair.
 func (q *queuePair) attach(fd int, t terms, initiator bool) error {
+	q.dev.cfg.keepAlive(fd)
 	if err := q.dev.attend(); err != nil {
 		return err
 	}
@@ -226,17 +229,34 @@ func (q *queuePair) lose(why rdma.Status) {
 	if q.state >= draining {
 		q.hangUp()
 		q.state = broken
+		q.disconnected()
 		return
 	}
 	q.reason = why
 	q.hangUp()
 	q.state = broken
-	q.flush(ddp.NoFault)
+	q.flushReceives(ddp.NoFault)
+	if !q.retained() {
+		q.flushWorks()
+	}
+	q.disconnected()
 }
 
-// flush completes all work with the reason why the connection ended. A receive that
-// was cut off goes back with the status that fits the fault.
+// disconnected reports the end of the connection, also to a user that only receives.
+func (q *queuePair) disconnected() {
+	if !q.closing {
+		q.recvCQ.push(completion{Completion: rdma.Completion{Peer: q.name, Op: rdma.OpDisconnected, Status: q.reason}})
+	}
+}
+
+// flush completes all work with the reason why the connection ended.
 func (q *queuePair) flush(f ddp.Fault) {
+	q.flushReceives(f)
+	q.flushWorks()
+}
+
+// flushReceives gives a receive back that was cut off, with the status that fits the fault.
+func (q *queuePair) flushReceives(f ddp.Fault) {
 	q.stream.Flush(func(wr rdma.RecvWR) {
 		switch status := rdma.StatusFault; {
 		case q.recvs.lend:
@@ -248,6 +268,10 @@ func (q *queuePair) flush(f ddp.Fault) {
 			q.recvCQ.push(completion{Completion: rdma.Completion{ID: wr.ID, Peer: q.name, Op: rdma.OpRecv, Status: status}})
 		}
 	}, func(uint64, bool) {})
+}
+
+// flushWorks completes the work that is left.
+func (q *queuePair) flushWorks() {
 	for q.works.count > 0 {
 		if w := q.works.at(q.works.first); !w.done {
 			q.complete(w, q.workStatus(w.op), 0)
@@ -296,9 +320,14 @@ func (q *queuePair) close() {
 	if q.state == closed {
 		return
 	}
+	q.closing = true
 	if q.stream != nil && q.state < draining {
 		q.reason = rdma.StatusFlushed
 		q.flush(ddp.NoFault)
+	}
+	if q.retained() {
+		q.reason = rdma.StatusFlushed
+		q.flushWorks()
 	}
 	if q.state == connected {
 		// What nobody has read would make TCP reset the connection, and with it lose

@@ -45,6 +45,7 @@ type secret struct {
 	out   []byte       // encrypted, for the socket
 	sent  int          // of out
 	whole int          // bytes of frames that are in out
+	given uint64       // bytes that the socket has taken since the handshake
 }
 
 // handshakePause is how long a handshake waits before it looks whether it should go on.
@@ -212,6 +213,7 @@ func (s *secret) gather(pieces []unix.Iovec) (int, error) {
 			return 0, err
 		}
 		s.sent += n
+		s.given += uint64(n)
 	}
 	return s.whole, nil
 }

@@ -84,6 +84,7 @@ type outbound struct {
 	most   int  // of them, in one system call
 	borrow bool // some are of answers to Reads
 	msg    unix.Msghdr
+	given  uint64 // bytes that the socket has taken
 	sent   uint64 // work before this one is out when the pieces are
 	freed  uint64 // work before this one is out
 }
@@ -172,6 +173,7 @@ func (q *queuePair) post(wr *rdma.SendWR) (long bool, err error) {
 	}
 	q.works.count++
 	switch {
+	case q.retained(): // it is repeated by another path
 	case q.state != connected:
 		q.complete(w, q.workStatus(w.op), 0)
 		q.works.retire(q.dev)
@@ -212,11 +214,13 @@ func (q *queuePair) transmit() {
 			// What the peer said before it went may still be there to be read, so
 			// it is the reading side that finds out, unless it waits itself.
 			o.blocked = false
-			if q.in.starved {
+			// The user of Retain needs all of it, however long it takes.
+			if q.in.starved && !q.dev.cfg.Retain {
 				q.lose(rdma.StatusPeerGone)
 			}
 			return
 		}
+		o.given += uint64(n)
 		for n > 0 {
 			piece := &o.pieces[o.at]
 			k := min(n, int(piece.Len))
@@ -263,6 +267,9 @@ func (q *queuePair) written() {
 		}
 	}
 	q.works.retire(q.dev)
+	if q.dev.cfg.Retain {
+		q.mark()
+	}
 }
 
 // build frames as much as goes into one system call.

@@ -13,10 +13,10 @@ import (
 // TestConformance runs the suite on two rails of datagrams over the loopback interface,
 // and on one and three rails of the reference device, which cannot be slept on.
 func TestConformance(t *testing.T) {
-	rdmatest.Run(t, rdmatest.Fixture{Name: "datagrams", Open: openDatagrams})
+	rdmatest.Run(t, rdmatest.Fixture{Name: "datagrams", Unconnected: "datagrams need no connection", Open: openDatagrams})
 	for _, rails := range []int{1, 3} {
 		rdmatest.Run(t, rdmatest.Fixture{
-			Name: fmt.Sprintf("reference-%d", rails),
+			Name: fmt.Sprintf("reference-%d", rails), Unconnected: "its peers are objects of one heap",
 			Open: func(t testing.TB, n int) []rdma.Device { return openReferences(t, n, rails) },
 			Exclude: map[string]string{
 				"steady-inline-send": "the reference allocates", "steady-send": "the reference allocates",

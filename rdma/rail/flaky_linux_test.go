@@ -97,7 +97,7 @@ func TestConformanceOnFlakyRails(t *testing.T) {
 		}},
 	} {
 		var held atomic.Int64
-		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: slow, Open: func(t testing.TB, n int) []rdma.Device {
+		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: slow, Unconnected: "datagrams need no connection", Open: func(t testing.TB, n int) []rdma.Device {
 			var all []*flaky
 			list := openRails(t, n, 2, func(_, rail int) rdma.Device {
 				f := &flaky{Device: openDatagram(t, rail), cut: func() bool { return v.cut(rail) }}

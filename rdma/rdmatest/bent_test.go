@@ -27,6 +27,7 @@ type bend struct {
 	deregister func(d rdma.Device, mr rdma.MR) error
 	resolve    func(d rdma.Device, a rdma.Addr) (rdma.PeerID, error)
 	close      func(d rdma.Device) error
+	reset      func() // the fixture resets the connections
 	closeQP    func(q rdma.QP) error
 }
 
@@ -179,11 +180,22 @@ func (r *recorder) Skipf(string, ...any)         { r.skipped = true; runtime.Goe
 func tryCheck(t *testing.T, c check, bent func(rdma.Device) bend, patience time.Duration) *recorder {
 	rec := &recorder{TB: t}
 	attr := ReferenceAttr()
-	f := &Fixture{Name: "bent", patience: patience, Open: func(_ testing.TB, n int) []rdma.Device {
+	var resets []func()
+	reset := func() int {
+		for _, one := range resets {
+			one()
+		}
+		return 1
+	}
+	f := &Fixture{Name: "bent", patience: patience, Reset: reset, Open: func(_ testing.TB, n int) []rdma.Device {
 		devs := NewReferenceOf(n, attr)
 		for i, d := range devs {
 			t.Cleanup(func() { d.Close() })
-			devs[i] = &bentDevice{d, bent(d)}
+			b := bent(d)
+			devs[i] = &bentDevice{d, b}
+			if b.reset != nil {
+				resets = append(resets, b.reset)
+			}
 		}
 		return devs
 	}}

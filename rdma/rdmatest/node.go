@@ -27,6 +27,7 @@ type node struct {
 	posts    []rdma.SendWR // reused
 	arrived  []arrival     // messages, copied, in order of arrival
 	lowWater int           // OpLowWater completions
+	ended    []rdma.Status // OpDisconnected completions
 	records  []placed      // what OpRecord told
 	// sink, if set, gets each message where it lies instead of arrived.
 	sink  func(from int, c *rdma.Completion) error
@@ -249,6 +250,8 @@ func (n *node) take(p *port, c *rdma.Completion) error {
 		return nil
 	}
 	switch c.Op {
+	case rdma.OpDisconnected:
+		return n.takeEnd(p, c)
 	case rdma.OpRecv:
 		return n.takeMessage(p, c)
 	case rdma.OpRecord:
@@ -278,6 +281,18 @@ func (n *node) take(p *port, c *rdma.Completion) error {
 	if w.op == rdma.OpSend && !w.keep {
 		spoil(w.body)
 	}
+	return nil
+}
+
+// takeEnd checks the report that a connection has ended.
+func (n *node) takeEnd(p *port, c *rdma.Completion) error {
+	switch _, known := n.names[c.Peer]; {
+	case c.Status == rdma.StatusOK:
+		return errors.New("a connection does not end with success")
+	case n.rig.kind != rdma.RC && !known:
+		return errors.New("no Resolve gave out the handle of its peer")
+	}
+	n.ended = append(n.ended, c.Status)
 	return nil
 }
 

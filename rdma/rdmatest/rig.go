@@ -26,6 +26,9 @@ type rig struct {
 	cfg      queueConfig
 	nodes    []*node
 	random   generator
+
+	reset       func() int // Fixture's
+	unconnected string
 }
 
 // queueConfig says how the queues of a node are made.
@@ -53,7 +56,7 @@ const cqDepth = 4096
 
 func newRig(t testing.TB, f *Fixture, kind rdma.Transport, n int, cfg queueConfig) *rig {
 	t.Helper()
-	r := &rig{t: t, kind: kind, patience: f.patience, cfg: cfg, random: generator(n)}
+	r := &rig{t: t, kind: kind, patience: f.patience, cfg: cfg, random: generator(n), reset: f.Reset, unconnected: f.Unconnected}
 	if r.patience == 0 {
 		r.patience = 10 * time.Second
 	}

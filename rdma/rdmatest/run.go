@@ -19,6 +19,11 @@ type Fixture struct {
 	// Open makes n devices that reach each other and has them closed by
 	// t.Cleanup. Closing them earlier must do no harm.
 	Open func(t testing.TB, n int) []rdma.Device
+	// Reset resets the connections between the devices, as a firewall would, and returns
+	// their number; 0 means that there is none yet. ResetTCP does it for TCP. A device
+	// without connections has none to reset: then Unconnected says why.
+	Reset       func() int
+	Unconnected string
 	// Exclude holds the names of checks that the device does not pass, such as
 	// "pull-owner-alone", each with the reason. A name that does not exist fails
 	// the run, so the list cannot outlive its causes by a misspelling.
@@ -54,7 +59,7 @@ func checks() []check {
 	return slices.Concat(
 		orderChecks(), sendChecks(), postChecks(), receiveChecks(), lendChecks(),
 		memoryChecks(), recordChecks(), refusalChecks(), registerChecks(), pullChecks(), assistedChecks(),
-		waitChecks(), solicitedChecks(), steadyChecks(), closeChecks(),
+		waitChecks(), solicitedChecks(), steadyChecks(), resetChecks(), closeChecks(),
 	)
 }
 
@@ -135,7 +140,7 @@ func checkAttr(t testing.TB, a *rdma.Attr) {
 		{a.Transports&all != 0, "Transports names a transport of package rdma"},
 		{a.Ops.Has(rdma.OpSend), "Ops has OpSend, without which there are no messages"},
 		{a.Ops.Has(rdma.OpPull) == a.Ops.Has(rdma.OpPush), "Ops has both halves of the cooperative copy or none"},
-		{a.Ops&rdma.Ops(rdma.OpRecv, rdma.OpLowWater, rdma.OpRecord, rdma.OpRefused) == 0, "Ops has no operation that only completions report"},
+		{a.Ops&rdma.Ops(rdma.OpRecv, rdma.OpLowWater, rdma.OpRecord, rdma.OpRefused, rdma.OpDisconnected) == 0, "Ops has no operation that only completions report"},
 		{a.MaxSend >= rdma.HeadMax, "MaxSend has room for a full Head"},
 		{a.MaxInline >= 0 && a.MaxInline <= a.MaxSend, "MaxInline lies in [0, MaxSend]"},
 		{a.SegmentHint >= 0 && a.SegmentHint <= a.MaxSend, "SegmentHint lies in [0, MaxSend]"},

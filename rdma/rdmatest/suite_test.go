@@ -69,7 +69,7 @@ type mutant struct {
 }
 
 func mutants() []mutant {
-	return slices.Concat(messageMutants(), memoryMutants(), recordMutants(), waitMutants(), solicitedMutants())
+	return slices.Concat(messageMutants(), memoryMutants(), recordMutants(), waitMutants(), solicitedMutants(), resetMutants())
 }
 
 // eachSend calls fn for every send with its number and lets it change the list.

@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 		if raceDetector && !v.heap {
 			continue // it does not watch mapped memory
 		}
-		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Open: func(t testing.TB, n int) []rdma.Device {
+		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Unconnected: "memory is shared, nothing connects", Open: func(t testing.TB, n int) []rdma.Device {
 			cfg := v.cfg
 			cfg.Peers = n
 			if v.heap {

@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 				exclude[name] = "the reference device allocates"
 			}
 		}
-		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: exclude, Open: func(t testing.TB, n int) []rdma.Device {
+		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: exclude, Unconnected: "datagrams need no connection", Open: func(t testing.TB, n int) []rdma.Device {
 			var list []rdma.Device
 			for i, below := range v.open(t, n) {
 				if v.share > 0 {

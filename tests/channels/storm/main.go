@@ -3,6 +3,7 @@
 // doubled, out of order or damaged is noticed by who receives it.
 //
 //	storm exchange -messages 2000     every rank with every other, both ways at once
+//	storm answer -messages 2000       ranks 0 and 1 in turns, so that one only receives
 //	storm flood -messages 5000        all send to rank 0, which begins late
 //	storm late -messages 100          collectives to which ranks come at random times
 //	storm wait                        all wait for rank 1, which somebody will kill
@@ -26,7 +27,7 @@ func main() {
 	longest := flags.Int("longest", 200_000, "length of the longest message in bytes")
 	late := flags.Duration("late", 2*time.Second, "flood: how long rank 0 waits before it receives")
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "storm: say what to do: exchange, flood, late or wait")
+		fmt.Fprintln(os.Stderr, "storm: say what to do: exchange, answer, flood, late or wait")
 		os.Exit(2)
 	}
 	_ = flags.Parse(os.Args[2:]) // it exits by itself
@@ -34,6 +35,8 @@ func main() {
 		switch os.Args[1] {
 		case "exchange":
 			return exchange(c, *messages, *longest)
+		case "answer":
+			return answer(c, *messages, *longest)
 		case "flood":
 			return flood(c, *messages, *longest, *late)
 		case "late":
@@ -155,6 +158,31 @@ func exchange(c *mpi.Comm, messages, longest int) error {
 		return err
 	}
 	fmt.Printf("rank %d has exchanged %d messages with each of %d ranks, network %s\n", me, messages, size-1, mpi.DeviceName(c, (me+size-1)%size))
+	return nil
+}
+
+// answer lets ranks 0 and 1 send to each other in turns: who waits has nothing to send.
+func answer(c *mpi.Comm, messages, longest int) error {
+	me := c.Rank()
+	buf, scratch := make([]byte, longest), make([]byte, longest)
+	for n := range 2 * messages {
+		if n%2 == me {
+			m := buf[:length(me, 1-me, n, longest)]
+			fill(m, me, 1-me, n)
+			if err := mpi.Send(c, m, 1-me, 7); err != nil {
+				return fmt.Errorf("send message %d: %w", n, err)
+			}
+			continue
+		}
+		st, err := mpi.Recv(c, buf, 1-me, 7)
+		if err != nil {
+			return fmt.Errorf("receive message %d: %w", n, err)
+		}
+		if err := check(buf[:st.Bytes], scratch, 1-me, me, n, longest); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("rank %d has exchanged %d messages\n", me, messages)
 	return nil
 }
 

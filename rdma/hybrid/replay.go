@@ -1,0 +1,255 @@
+package hybrid
+
+import (
+	"errors"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/iwarp"
+)
+
+// What a lost connection has not delivered is sent again by datagram. A connection completes
+// a Send when the kernel has its bytes, and then its memory belongs to the user again; so a
+// history keeps each request, with a copy of its bytes, until the peer's kernel has acked
+// them. The kernel bounds it: what was posted and not acked is in the socket's send buffer
+// (tcp_wmem, 4 MB by default) or waits for it, and a socket that is full takes no more work
+// than the queue pair's depth.
+//
+// Reads and Writes are kept without a copy: their memory is the device's until they complete.
+// A Write may be placed twice. Nobody can have seen the first one: the peer has got no message
+// that follows it, or it would not be repeated, and its origin has seen no completion.
+
+// record is a request that was posted to a connection.
+type record struct {
+	wr         rdma.SendWR // as the user gave it; Body is the copy, if there is one
+	user       rdma.Mem    // Body as the user gave it
+	message    uint64      // messages to the peer over connections, with this one
+	size       int         // bytes of the ring that it holds
+	ring       uint32      // which ring
+	unfinished bool        // the connection was lost before it completed
+}
+
+// history holds the requests of one connection that may have to be repeated, in the order of
+// posting. Requests are numbered from 0, as iwarp.RetainQP does.
+type history struct {
+	list  []record // a ring; its length is a power of two
+	first uint64   // number of the oldest
+	next  uint64   // number of the next request
+	bytes []byte   // a ring of copies
+	at    int      // where the next copy goes
+	used  int      // bytes of it in use
+	rings uint32   // bytes is the last of so many
+	since int      // requests since the last look at acks
+	fresh int      // bytes since then
+}
+
+const (
+	historyList  = 64
+	historyBytes = 64 << 10
+	// ackEvery and ackBytes are how many requests, or bytes, are posted between two looks at
+	// what is acked. A look is a system call.
+	ackEvery = 64
+	ackBytes = 64 << 10
+)
+
+// record gives the record of a request.
+func (h *history) record(number uint64) *record { return &h.list[number&uint64(len(h.list)-1)] }
+
+// add keeps a request.
+func (h *history) add(wr *rdma.SendWR, message uint64) {
+	if int(h.next-h.first) == len(h.list) {
+		larger := make([]record, max(2*len(h.list), historyList))
+		for i := h.first; i < h.next; i++ {
+			larger[i&uint64(len(larger)-1)] = *h.record(i)
+		}
+		h.list = larger
+	}
+	r := h.record(h.next)
+	h.next++
+	h.since++
+	r.wr, r.user, r.message, r.size, r.unfinished = *wr, wr.Body, message, 0, false
+	if n := wr.Body.Len(); n > 0 && (wr.Op == rdma.OpSend || wr.Op == rdma.OpWrite && wr.Flags&rdma.Inline != 0) {
+		b := h.room(n, r)
+		copy(b, wr.Body.Bytes())
+		r.wr.Body = rdma.MemOf(b)
+		h.fresh += n
+	}
+}
+
+// room takes bytes from the ring. The copies of a ring that was outgrown stay where they are
+// until they are dropped.
+func (h *history) room(n int, r *record) []byte {
+	if h.used == 0 {
+		h.at = 0
+	}
+	skip := 0
+	if h.at+n > len(h.bytes) { // the end of the ring is too short for it
+		skip, h.at = len(h.bytes)-h.at, 0
+	}
+	if h.used+skip+n > len(h.bytes) {
+		h.bytes, h.at, h.used, skip = make([]byte, max(2*len(h.bytes), historyBytes, n)), 0, 0, 0
+		h.rings++
+	}
+	b := h.bytes[h.at : h.at+n : h.at+n]
+	h.at += n
+	h.used += skip + n
+	r.size, r.ring = skip+n, h.rings
+	return b
+}
+
+// drop forgets the requests before a number.
+func (h *history) drop(number uint64) {
+	for ; h.first < min(number, h.next); h.first++ {
+		r := h.record(h.first)
+		if r.size > 0 && r.ring == h.rings {
+			h.used -= r.size
+		}
+		r.wr.Body, r.user = rdma.Mem{}, rdma.Mem{}
+	}
+}
+
+// memory is what the history takes.
+func (h *history) memory() uint64 { return uint64(len(h.list))*historyRecord + uint64(len(h.bytes)) }
+
+const historyRecord = 168 // bytes of a record
+
+// remember keeps a request that a connection has taken.
+func (c *connection) remember(wr *rdma.SendWR, message uint64) {
+	if c.retain == nil {
+		return
+	}
+	h := &c.history
+	h.add(wr, message)
+	if h.since >= ackEvery || h.fresh >= ackBytes {
+		h.since, h.fresh = 0, 0
+		h.drop(c.retain.Acked())
+	}
+}
+
+// retire closes a lost connection if everything has been received from it, and notes what it
+// leaves unfinished.
+func (c *connection) retire() bool {
+	h := &c.history
+	if !c.retain.CloseDrained(func(number uint64) {
+		if number >= h.first && number < h.next {
+			h.record(number).unfinished = true
+		}
+	}) {
+		return false
+	}
+	m := c.mate
+	m.records = m.records[:0]
+	for i := h.first; i < h.next; i++ {
+		m.records = append(m.records, *h.record(i))
+	}
+	c.history = history{}
+	return true
+}
+
+// dropped is the number of messages to a peer, the oldest, that were not kept. A connection
+// that ended for another reason than a loss has completed its work with errors, which the
+// user has seen: nothing of it can be sent again.
+func (m *mate) dropped(c *connection) uint64 {
+	if c.retain == nil || !c.replays {
+		return m.sent[byConnection]
+	}
+	n := uint64(0)
+	for i := range m.records {
+		if m.records[i].wr.Op == rdma.OpSend {
+			n++
+		}
+	}
+	return m.sent[byConnection] - n
+}
+
+// select leaves of the records what is to be sent again to a peer that has got so many
+// messages. What is known to have arrived completes.
+func (d *Device) selectRecords(m *mate, got uint64) {
+	last := -1 // the last request that has surely arrived
+	for i := range m.records {
+		if r := &m.records[i]; r.wr.Op == rdma.OpSend && r.message <= got {
+			last = i
+		}
+	}
+	kept := m.records[:0]
+	for i := range m.records {
+		r := &m.records[i]
+		switch {
+		case r.wr.Op == rdma.OpRead && r.wr.ID == d.fenceID:
+			continue // the move that it was for is over
+		case r.wr.Op == rdma.OpSend && r.message > got:
+		case !r.unfinished:
+			continue
+		case r.wr.Op != rdma.OpRead && i <= last: // it has arrived, and that could not be told
+			d.finish(m, r, rdma.StatusOK)
+			continue
+		}
+		kept = append(kept, *r)
+	}
+	clear(m.records[len(kept):])
+	m.records = kept
+}
+
+// finish completes a request that its connection could not complete.
+func (d *Device) finish(m *mate, r *record, status rdma.Status) {
+	if !r.unfinished || r.wr.Flags&rdma.Inline != 0 && r.wr.Op != rdma.OpRead && status == rdma.StatusOK {
+		return
+	}
+	c := rdma.Completion{ID: r.wr.ID, Peer: m.id, Op: r.wr.Op, Status: status}
+	if status == rdma.StatusOK {
+		c.Len = uint64(r.wr.HeadLen) + uint64(r.user.Len())
+		if r.wr.Op != rdma.OpSend {
+			c.Len = uint64(r.user.Len())
+		}
+	}
+	d.pair.sendCQ.inject(c)
+}
+
+// resend posts what is to be sent again, as far as there is room.
+func (d *Device) resend(m *mate) {
+	for len(m.records) > 0 {
+		r := &m.records[0]
+		wrs := [1]rdma.SendWR{r.wr}
+		wr := &wrs[0]
+		wr.Peer = m.id
+		switch inline := wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead; {
+		case inline:
+		case r.unfinished:
+			wr.Body = r.user // it is still the device's
+		default: // the user has seen its completion
+			wr.ID, wr.LKey = d.replayID, 0
+			if wr.Body.Len() <= d.attr.MaxInline {
+				wr.Flags |= rdma.Inline
+			}
+		}
+		_, err := d.pair.hand(d.pair.data, byDatagram, wrs[:])
+		switch {
+		case errors.Is(err, rdma.ErrAgain):
+			return
+		case err != nil:
+			d.cutOff(m)
+			return
+		}
+		if wr.Op == rdma.OpSend {
+			m.sent[byDatagram]++
+		}
+		*r = record{}
+		m.records = m.records[1:]
+	}
+	m.records = nil
+	m.replayed()
+	d.repaired++
+}
+
+// abandonRecords completes what cannot be sent again.
+func (d *Device) abandonRecords(m *mate, status rdma.Status) {
+	for i := range m.records {
+		d.finish(m, &m.records[i], status)
+	}
+	m.records = nil
+}
+
+// asRetain gives the queue pair's side of a history, nil if it has none.
+func asRetain(qp rdma.QP) iwarp.RetainQP {
+	r, _ := qp.(iwarp.RetainQP)
+	return r
+}

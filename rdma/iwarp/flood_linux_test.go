@@ -1,0 +1,64 @@
+package iwarp
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestPeersConnectDuringAFlood: strangers connect to a listener without end and say nothing.
+// Peers that know the key must not wait for the strangers' time to run out.
+func TestPeersConnectDuringAFlood(t *testing.T) {
+	a, b := newEnd(t, Config{Key: []byte("k")}), newEnd(t, Config{Key: []byte("k")})
+	stop := make(chan struct{})
+	var flood sync.WaitGroup
+	defer flood.Wait()
+	defer close(stop)
+	crowd := make(chan struct{})
+	for _, e := range []*end{a, b} { // whichever of them listens
+		at, _, _ := strings.Cut(string(e.qp.Addr()), "/")
+		flood.Go(func() {
+			var held []net.Conn
+			defer func() {
+				for _, c := range held {
+					_ = c.Close() // nothing was written
+				}
+			}()
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond / 2):
+				}
+				c, err := net.DialTimeout("tcp", at, time.Second)
+				if err != nil {
+					continue
+				}
+				if held = append(held, c); n == 2*mostCallers {
+					crowd <- struct{}{}
+				}
+				if len(held) > 4*mostCallers {
+					_ = held[0].Close() // the same
+					held = held[1:]
+				}
+			}
+		})
+	}
+	for range 2 {
+		<-crowd
+	}
+	for round := range 5 {
+		_, one := a.pair()
+		_, other := b.pair()
+		begin := time.Now()
+		if err := errors.Join(join(one, other, 10*time.Second)); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if took := time.Since(begin); took > callerPatience/5 {
+			t.Errorf("round %d: peers need %v to connect while strangers crowd the listener", round, took)
+		}
+	}
+}

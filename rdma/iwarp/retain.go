@@ -1,0 +1,23 @@
+package iwarp
+
+import "github.com/muster-mpi/muster/rdma"
+
+// RetainQP is a queue pair of a device with Config.Retain. Its user keeps a copy of each
+// request until Acked covers it. When the connection is lost (OpDisconnected with
+// StatusPeerGone), requests that are not complete stay as they are; requests that are posted
+// afterwards join them. The user then calls CloseDrained, asks the peer how many messages it
+// has received, and repeats the others over another path.
+//
+// The kernel's ack is enough to forget a message: what it has acked lies in the peer's
+// receive queue, and Linux lets a process read that queue after a reset. So a peer that
+// calls CloseDrained receives every message that was acked here.
+type RetainQP interface {
+	rdma.QP
+	// Acked is the number of requests, counted from the first, that need not be repeated:
+	// all of them are complete, and the peer's kernel has acked their bytes.
+	Acked() uint64
+	// CloseDrained closes the queue pair if everything that the peer's messages are made
+	// of has been received and polled; otherwise it does nothing and returns false. It
+	// calls unfinished for each request that is not complete, by its number.
+	CloseDrained(unfinished func(number uint64)) bool
+}

@@ -1,0 +1,92 @@
+package iwarp
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// What Config.Retain adds to a queue pair: which requests the peer's kernel has acked.
+
+var _ RetainQP = (*queuePair)(nil)
+
+// marks say which position of the TCP stream ends which requests.
+type marks struct {
+	list  []mark
+	acked uint64 // requests before this one are acked
+}
+
+// mark says that requests before number end at or before a position of the stream.
+type mark struct {
+	number uint64
+	at     int64
+}
+
+// mostMarks bounds the list. Beyond it marks are merged, so that acks are noticed later.
+const mostMarks = 256
+
+// retained tells whether work waits to be repeated over another path.
+func (q *queuePair) retained() bool {
+	return q.dev.cfg.Retain && q.state == broken && q.reason == rdma.StatusPeerGone
+}
+
+// mark notes where the requests end that the socket has taken.
+func (q *queuePair) mark() {
+	m := &q.marks
+	next := mark{q.out.sent, q.given()}
+	switch n := len(m.list); {
+	case n > 0 && m.list[n-1].number == next.number || n == 0 && m.acked == next.number:
+	case n == mostMarks:
+		m.list[n-1] = next
+	default:
+		m.list = append(m.list, next)
+	}
+}
+
+// given is the length of the stream so far, without the bytes of its setup.
+func (q *queuePair) given() int64 {
+	if q.secret != nil {
+		return int64(q.secret.given)
+	}
+	return int64(q.out.given)
+}
+
+func (q *queuePair) Acked() uint64 {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	m := &q.marks
+	if q.fd >= 0 && len(m.list) > 0 {
+		if waiting, err := unix.IoctlGetInt(q.fd, unix.SIOCOUTQ); err == nil {
+			n, acked := 0, q.given()-int64(waiting)
+			for n < len(m.list) && m.list[n].at <= acked {
+				m.acked = m.list[n].number
+				n++
+			}
+			m.list = m.list[:copy(m.list, m.list[n:])]
+		}
+	}
+	return min(m.acked, q.works.first)
+}
+
+func (q *queuePair) CloseDrained(unfinished func(number uint64)) bool {
+	q.dev.mu.Lock()
+	defer q.dev.mu.Unlock()
+	if q.state == closed {
+		return true
+	}
+	if q.fd >= 0 && q.state == connected {
+		if n, err := unix.IoctlGetInt(q.fd, unix.SIOCINQ); q.in.starved || q.in.unread || err == nil && n > 0 {
+			return false
+		}
+	}
+	if q.recvCQ.count > 0 && !q.recvCQ.closed {
+		return false
+	}
+	for i := range uint64(q.works.count) {
+		if number := q.works.first + i; !q.works.at(number).done {
+			unfinished(number)
+		}
+	}
+	q.close()
+	return true
+}
