@@ -31,10 +31,14 @@ const (
 	// completed here before. ID is that of the work request; Status says why. It may
 	// get lost, as the message may.
 	OpRefused
+	// OpDisconnected, completions only: nothing more comes from Peer, and Status says why.
+	// StatusRemoteAccess: it has tried too often to reach memory that it may not, and
+	// the device takes nothing more from it. It comes once, in the receive queue.
+	OpDisconnected
 	opCount
 )
 
-var opNames = [opCount]string{"send", "write", "read", "pull", "push", "recv", "low-water", "write-record", "record", "refused"}
+var opNames = [opCount]string{"send", "write", "read", "pull", "push", "recv", "low-water", "write-record", "record", "refused", "disconnected"}
 
 func (o Op) String() string {
 	if o < opCount {

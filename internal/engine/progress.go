@@ -97,6 +97,10 @@ func (e *Engine) work(d *lane, n int) int {
 		if c.Op == rdma.OpLowWater {
 			continue // returnBuffers answers it
 		}
+		if c.Op == rdma.OpDisconnected {
+			e.disconnected(d, c)
+			continue
+		}
 		if c.ID == p2p.RingID {
 			if int(c.Peer) < len(d.byPeer) && d.byPeer[c.Peer] != nil && c.Status != rdma.StatusOK {
 				e.watch()
@@ -230,6 +234,30 @@ func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
 		e.m.FailLink(l, err)
 	}
 	return n
+}
+
+// disconnected gives up a peer from which the device takes nothing more.
+func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
+	var l *p2p.Link
+	if int(c.Peer) < len(d.byPeer) {
+		l = d.byPeer[c.Peer]
+	}
+	if l == nil {
+		l = e.arrivalLink(d, c.Peer)
+	}
+	if l == nil || l.Err != nil {
+		return
+	}
+	e.watch() // if it is dead, that is the error
+	if l.Err != nil {
+		return
+	}
+	err := fmt.Errorf("%w: rank %d on %s, over %s: %w", p2p.ErrTransport, l.Rank, l.Host, d.attr.Name, c.Status.Err())
+	if c.Status == rdma.StatusRemoteAccess {
+		err = fmt.Errorf("%w: rank %d on %s has tried again and again to reach memory of this rank that it may not, over %s: "+
+			"nothing more is taken from it; see whether it runs the same program, and who has started it", p2p.ErrProtocol, l.Rank, l.Host, d.attr.Name)
+	}
+	e.m.FailLink(l, err)
 }
 
 // keepWaiting is how many places for waiting packets a link keeps when none wait.

@@ -210,6 +210,7 @@ func (q *queuePair) watchFor(want uint32) {
 // fault ends the stream because of something the peer sent: what RFC 5040 section
 // 5.4 wants is that the peer learns why. The segment to blame begins with raw.
 func (q *queuePair) fault(f ddp.Fault, raw []byte, size int) {
+	q.struckBy(f, raw, size)
 	m, t, ok := q.stream.Terminate(f, raw, size)
 	if !ok || q.state != connected {
 		q.lose(rdma.StatusFault)

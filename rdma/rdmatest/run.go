@@ -135,7 +135,7 @@ func checkAttr(t testing.TB, a *rdma.Attr) {
 		{a.Transports&all != 0, "Transports names a transport of package rdma"},
 		{a.Ops.Has(rdma.OpSend), "Ops has OpSend, without which there are no messages"},
 		{a.Ops.Has(rdma.OpPull) == a.Ops.Has(rdma.OpPush), "Ops has both halves of the cooperative copy or none"},
-		{a.Ops&rdma.Ops(rdma.OpRecv, rdma.OpLowWater, rdma.OpRecord, rdma.OpRefused) == 0, "Ops has no operation that only completions report"},
+		{a.Ops&rdma.Ops(rdma.OpRecv, rdma.OpLowWater, rdma.OpRecord, rdma.OpRefused, rdma.OpDisconnected) == 0, "Ops has no operation that only completions report"},
 		{a.MaxSend >= rdma.HeadMax, "MaxSend has room for a full Head"},
 		{a.MaxInline >= 0 && a.MaxInline <= a.MaxSend, "MaxInline lies in [0, MaxSend]"},
 		{a.SegmentHint >= 0 && a.SegmentHint <= a.MaxSend, "SegmentHint lies in [0, MaxSend]"},
