@@ -26,15 +26,16 @@ rdma/internal/capture
 rdma/shm            rdma
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
-rdma/rail           rdma rdma/internal/prompt
+rdma/rail           rdma rdma/internal/prompt rdma/internal/guard
+rdma/internal/guard
 rdma/rdmatest       rdma internal/cputime
 internal/regcache   rdma
 rdma/internal/prompt
 rdma/internal/pin   rdma
-rdma/iwarp          rdma rdma/internal/ddp rdma/internal/prompt rdma/internal/pin
-rdma/dgram          rdma rdma/internal/ddp rdma/internal/prompt rdma/internal/pin
+rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/prompt rdma/internal/pin
+rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/prompt rdma/internal/pin
 rdma/hybrid         rdma rdma/dgram rdma/iwarp
-rdma/udrel          rdma internal/recvpool
+rdma/udrel          rdma rdma/internal/guard internal/recvpool
 internal/recvpool   rdma
 
 internal/p2p        rdma internal/dtype

@@ -32,10 +32,12 @@ const (
 	// completed here before. ID is that of the work request; Status says why. It may
 	// get lost, as the message may.
 	OpRefused
-	// OpDisconnected, completions only: the connection to Peer has ended though this side
-	// has not closed it, and Status says why. It comes once, in the receive queue, also to
-	// a side that has nothing posted. RC devices report every such end; a device that
-	// goes on by other means reports only what it could not repair.
+	// OpDisconnected, completions only: nothing more comes from Peer, though this side has not
+	// closed the connection, and Status says why. It comes once, in the receive queue, also to
+	// a side that has nothing posted. RC devices report every end of a connection; a device
+	// that goes on by other means reports only what it could not repair.
+	// StatusRemoteAccess: Peer has tried too often to reach memory that it may not, and the
+	// device takes nothing more from it.
 	OpDisconnected
 	opCount
 )

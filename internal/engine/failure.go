@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -118,22 +119,35 @@ func (e *Engine) watch() {
 	}
 }
 
-// disconnected ends all calls because a device has lost messages to or from a peer, or
-// cannot reach it any more: a call that waits for them would never end. A peer that has
-// died is the better explanation.
-func (e *Engine) disconnected(d *lane, peer rdma.PeerID) {
+// disconnected gives up a peer from which a device takes nothing more. Where messages were
+// lost, or the peer cannot be reached, all calls end: one that waits for those messages would
+// never end. A peer that has died is the better explanation.
+func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
 	e.watch()
 	if e.failed != nil || e.leaving {
 		return
 	}
+	var l *p2p.Link
+	if int(c.Peer) < len(d.byPeer) {
+		l = d.byPeer[c.Peer]
+	}
+	if c.Status == rdma.StatusRemoteAccess {
+		if l == nil {
+			l = e.arrivalLink(d, c.Peer)
+		}
+		if l != nil && l.Err == nil {
+			e.m.FailLink(l, fmt.Errorf("%w: rank %d on %s has tried again and again to access memory of this rank without permission, over %s: "+
+				"nothing more is accepted from it; check that it runs the same program, and who started it", p2p.ErrProtocol, l.Rank, l.Host, d.attr.Name))
+		}
+		return
+	}
 	err := rdma.StatusPeerGone.Err()
 	if dev, ok := d.dev.(rdma.ExplainingDevice); ok {
-		if why := dev.Explain(peer); why != nil {
+		if why := dev.Explain(c.Peer); why != nil {
 			err = why
 		}
 	}
-	if int(peer) < len(d.byPeer) && d.byPeer[peer] != nil {
-		l := d.byPeer[peer]
+	if l != nil {
 		err = fmt.Errorf("rank %d on %s, over %s: %w", l.Rank, l.Host, d.attr.Name, err)
 	}
 	e.fail(err)

@@ -113,7 +113,7 @@ func (e *Engine) work(d *lane, n int) int {
 			continue // returnBuffers answers it
 		}
 		if c.Op == rdma.OpDisconnected {
-			e.disconnected(d, c.Peer)
+			e.disconnected(d, c)
 			continue
 		}
 		if c.ID == p2p.RingID {

@@ -48,6 +48,10 @@ func (q *pair) ask(wr *rdma.SendWR) error {
 	if q.pending == q.depth || p.asks != nil && p.asks.n == mostAsks {
 		return rdma.ErrAgain
 	}
+	if p.barred {
+		q.refusePost(p, wr)
+		return nil
+	}
 	var tag ddp.Tag
 	if wr.RKey>>32 == 0 {
 		tag = ddp.Tag(wr.RKey) // a longer key is nobody's, and 0 is refused
@@ -129,12 +133,35 @@ func (q *pair) place(p *peer, h *ddp.Header, payload []byte) {
 	if len(payload) == 0 || p.refused != ddp.NoFault {
 		return
 	}
+	if q.dev.guard.Bars(p.strikes, q.dev.peers[p.id].told) {
+		p.refused = ddp.FaultTag
+		return
+	}
 	mem, fault := q.dev.table.Place(domain, streamOf(p), h.Tag, h.TO, uint64(len(payload)))
 	if fault != ddp.NoFault {
 		p.refused = fault
+		q.strike(p, h.Tag)
 		return
 	}
 	put(mem, payload)
+}
+
+// strike counts an access that was refused. A peer that makes too many of them is given up:
+// hear takes nothing more from it, and tend ends what is under way to it.
+func (q *pair) strike(p *peer, tag ddp.Tag) {
+	d := q.dev
+	if p.barred || !d.guard.Strike(&p.strikes, d.peers[p.id].told, uint64(tag)) {
+		return
+	}
+	p.barred = true
+	q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusRemoteAccess}, loan{})
+}
+
+// giveUp ends what is under way to and from a peer that is barred.
+func (q *pair) giveUp(p *peer) {
+	q.abandon(p, rdma.StatusPeerGone)
+	q.clear(p)
+	p.owed, p.given = 0, p.receiver.next
 }
 
 // deliverRequest queues the answer to a request.
@@ -155,7 +182,11 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 	m.fault = p.refused
 	p.refused = ddp.NoFault
 	if m.fault == ddp.NoFault && r.Size > 0 { // RFC 5040 section 5.2: no octets are not checked
-		_, m.fault = q.dev.table.Source(domain, streamOf(p), r.Source, r.SourceTO, uint64(r.Size))
+		if q.dev.guard.Bars(p.strikes, q.dev.peers[p.id].told) {
+			m.fault = ddp.FaultSourceTag
+		} else if _, m.fault = q.dev.table.Source(domain, streamOf(p), r.Source, r.SourceTO, uint64(r.Size)); m.fault != ddp.NoFault {
+			q.strike(p, r.Source)
+		}
 	}
 	if m.fault != ddp.NoFault {
 		m.length = 0

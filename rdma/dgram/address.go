@@ -25,6 +25,7 @@ type address struct {
 	life life
 	name uint32
 	pair uint16
+	told bool // it was resolved, not only heard
 }
 
 func (a *address) String() string {

@@ -85,6 +85,10 @@ func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicit
 // hear takes in an RD datagram.
 func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 	now := q.dev.now
+	if p.barred {
+		q.dev.drops.Barred++
+		return false
+	}
 	if !p.serials.fresh(h.serial) {
 		q.dev.drops.Replayed++
 		return false
@@ -131,7 +135,7 @@ func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 
 // unstash delivers what waited and can be delivered now.
 func (q *pair) unstash(p *peer) {
-	for p.waiting() {
+	for p.waiting() && !p.barred {
 		at := &p.stash[p.given%window]
 		taken, kept := q.deliver(*at, p)
 		if !taken {

@@ -29,7 +29,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.DatagramsReceived, t.received)
 	add(rdma.DatagramsRetransmitted, d.hangar.repeated)
 	add(rdma.DatagramsDuplicate, t.twice)
-	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed)
+	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed+drops.Barred)
 	add(rdma.LowWater, t.lowWater)
 	if d.closed {
 		return

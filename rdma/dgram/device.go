@@ -10,6 +10,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/guard"
 	"github.com/muster-mpi/muster/rdma/internal/pin"
 )
 
@@ -125,6 +126,7 @@ type Device struct {
 	traffic  traffic // counters.go
 	refusals budget  // of error messages on UD
 	inPlace  inPlace
+	guard    guard.Guard
 	// disturb, in tests, does to datagrams what a bad network does.
 	disturb func(*outbox)
 }
@@ -138,6 +140,7 @@ type Drops struct {
 	Malformed  uint64 // sealed by a peer, but nothing that this version understands
 	Astray     uint64 // for a process or a queue pair that is no more
 	Replayed   uint64 // sealed by a peer, but so long ago that somebody has recorded them
+	Barred     uint64 // from a peer that has tried too often to reach memory that it may not
 	Late       uint64 // pieces of a Write-Record that had ended
 	NoRoom     uint64 // for want of a buffer; RD sends them again
 }
@@ -246,6 +249,7 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 		return 0, fmt.Errorf("dgram: %v cannot be reached from the socket on %v, which is of the other IP version; bind both to the same", parsed.at.addrPort, d.socket.local)
 	}
 	id := d.know(parsed.life, parsed.pair, parsed.name, &parsed.at.raw)
+	d.peers[id].told = true
 	d.peers[id].at = parsed.at // where a stranger was heard from may be another interface
 	return id, nil
 }

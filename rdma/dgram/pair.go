@@ -201,6 +201,10 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	}
 	d := q.dev
 	p := q.peer(wr.Peer)
+	if p.barred {
+		q.refusePost(p, wr)
+		return nil
+	}
 	m := d.newMessage()
 	if !d.carry(m, wr) {
 		d.forget(m)
@@ -217,6 +221,12 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	q.occupy(p)
 	q.pump(p)
 	return nil
+}
+
+// refusePost ends a request to a peer that is barred.
+func (q *pair) refusePost(p *peer, wr *rdma.SendWR) {
+	q.pending++
+	q.complete(p, wr.ID, wr.Op, 0, false, rdma.StatusPeerGone)
 }
 
 // mayWait tells whether the end of a message that nobody waits for may be heard of late. It
@@ -263,6 +273,9 @@ func (q *pair) tend() {
 	q.expireRecords(now)
 	for i := 0; i < len(q.busy); {
 		p := q.busy[i]
+		if p.barred {
+			q.giveUp(p)
+		}
 		p.expire(now)
 		if p.lostSight(now, q.dev.patience) {
 			q.abandon(p, rdma.StatusPeerGone)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
 // peer is everything that a queue pair keeps of another one on RD: both halves of
@@ -25,6 +26,8 @@ type peer struct {
 	id         rdma.PeerID
 	busy       bool          // in the list of its queue pair
 	rejected   bool          // the network says that nobody is there
+	strikes    guard.Strikes // accesses of it that were refused
+	barred     bool          // because of them, nothing more is taken from it
 	serials    serials       // that were heard from it
 	heard      time.Duration // when the last datagram of it came, or we began to wait
 	probed     time.Duration // when we last asked whether it lives

@@ -6,6 +6,7 @@ import (
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
+	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
 // Write-Records that come: catchRecord places a piece and notes it, endRecord tells the
@@ -44,6 +45,7 @@ type ended struct {
 	before  uint64 // bit i: the one i before the latest
 	latest  uint32
 	serials serials // that were heard from it, of UD messages too
+	strikes guard.Strikes
 }
 
 // late tells whether a message has ended, or is too old to know.
@@ -98,6 +100,9 @@ func (q *pair) catchRecord(segment []byte, from rdma.PeerID, r *recordHeader) {
 		return
 	}
 	switch {
+	case d.guard.Bars(q.ended[from].strikes, d.peers[from].told):
+		d.drops.Barred++
+		return
 	case q.ended[from].late(r.number):
 		d.drops.Late++
 		return
@@ -117,7 +122,9 @@ func (q *pair) placeRecord(segment, payload []byte, from rdma.PeerID, r *recordH
 	var mem []byte
 	var fault ddp.Fault
 	if r.total > 0 {
-		mem, fault = d.table.Place(domain, ddp.StreamID(from)+1, h.Tag, base, uint64(r.total))
+		if mem, fault = d.table.Place(domain, ddp.StreamID(from)+1, h.Tag, base, uint64(r.total)); fault != ddp.NoFault {
+			d.guard.Strike(&q.ended[from].strikes, d.peers[from].told, uint64(h.Tag))
+		}
 	}
 	if fault == ddp.NoFault && i >= 0 && !q.records[i].continues(r, h.Tag, base) {
 		fault = ddp.FaultUnspecified

@@ -39,6 +39,7 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	if d.closed {
 		return rdma.ErrClosed
 	}
+	d.guard.End(mr.RKey)
 	if !d.attr.LocalKeys {
 		return d.table.DeregisterMemory(mr)
 	}

@@ -210,6 +210,8 @@ func (q *queue) siftConnections(list []rdma.Completion) (kept int) {
 		switch {
 		case c.Op == rdma.OpLowWater:
 			continue
+		case c.Op == rdma.OpDisconnected && c.Status == rdma.StatusRemoteAccess:
+			conn.failed = true // the user is told whom to blame, and the end of the connection follows
 		case c.Op == rdma.OpDisconnected:
 			if m.conn == conn {
 				conn.failed = conn.failed || c.Status != rdma.StatusPeerGone

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
 // Connecting. Both ends call Connect; the one whose address is smaller dials and is
@@ -98,6 +99,7 @@ func (q *queuePair) bind(peer rdma.Addr, ours bool) (done bool, err error) {
 	case q.state == closed:
 		return false, rdma.ErrClosed
 	case q.peer == peer && q.state != unconnected:
+		q.bound = true
 		return true, nil
 	case q.bound || q.peer != "" && q.peer != peer:
 		return false, fmt.Errorf("iwarp: connect %s to %s: it is bound to %s already; make another queue pair", q.addr, peer, q.peer)
@@ -105,6 +107,9 @@ func (q *queuePair) bind(peer rdma.Addr, ours bool) (done bool, err error) {
 		return false, fmt.Errorf("iwarp: connect %s to itself: an RC queue pair needs another one", peer)
 	case !ours && len(q.dev.cfg.Key) > 0:
 		return false, fmt.Errorf("iwarp: connect %s to %s: a peer of another make cannot prove that it knows the key; open a device without one for it", q.addr, peer)
+	}
+	if q.dev.bars(peer, true) {
+		return false, fmt.Errorf("iwarp: connect %s to %s: that peer has tried %d times to reach memory that it may not; nothing more is taken from it", q.addr, peer, guard.MaxStrikes)
 	}
 	q.peer, q.bound = peer, true
 	return false, nil

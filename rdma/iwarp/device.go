@@ -37,6 +37,7 @@ type device struct {
 	attr      rdma.Attr
 	table     *ddp.Table
 	pins      pin.Pages // in strict mode
+	strikes   strikes
 	door      door
 	attendant attendant
 	queues    []*queuePair

@@ -174,6 +174,9 @@ func (d *device) admit(fd int, req *startup) bool {
 			if !hmac.Equal(req.private, d.cfg.greeting(greetRequest, token, q.addr, from)) {
 				return false // it does not know the key
 			}
+			if d.bars(from, q.bound) {
+				return false
+			}
 			q.peer = from
 			return q.accept(fd, req, d.cfg.greeting(greetReply, token, q.addr, from))
 		}

@@ -213,6 +213,7 @@ func (q *queuePair) watchFor(want uint32) {
 // fault ends the stream because of something the peer sent: what RFC 5040 section
 // 5.4 wants is that the peer learns why. The segment to blame begins with raw.
 func (q *queuePair) fault(f ddp.Fault, raw []byte, size int) {
+	q.struckBy(f, raw, size)
 	m, t, ok := q.stream.Terminate(f, raw, size)
 	if !ok || q.state != connected {
 		q.lose(rdma.StatusFault)
@@ -242,10 +243,11 @@ func (q *queuePair) lose(why rdma.Status) {
 	q.disconnected()
 }
 
-// disconnected reports the end of the connection, also to a user that only receives.
+// disconnected reports the end of the connection, also to a user that only receives. If the
+// peer has refused an access of ours, that is not the peer's fault (see strikes.go).
 func (q *queuePair) disconnected() {
 	if !q.closing {
-		q.recvCQ.push(completion{Completion: rdma.Completion{Peer: q.name, Op: rdma.OpDisconnected, Status: q.reason}})
+		q.recvCQ.push(completion{Completion: rdma.Completion{Peer: q.name, Op: rdma.OpDisconnected, Status: q.workStatus(rdma.OpSend)}})
 	}
 }
 

@@ -42,6 +42,7 @@ func (d *device) Deregister(mr rdma.MR) error {
 			q.out.settle()
 		}
 	}
+	d.strikes.guard.End(mr.RKey)
 	if !d.attr.LocalKeys {
 		return d.table.DeregisterMemory(mr)
 	}

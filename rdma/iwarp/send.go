@@ -348,6 +348,9 @@ func (o *outbound) settle() {
 // refuse ends the stream because of the Read whose answer is due.
 func (q *queuePair) refuse(f ddp.Fault) {
 	if m, t, ok := q.stream.Refuse(f); ok {
+		if r, read := t.Request(); read {
+			q.struck(f, r.Source)
+		}
 		q.state, q.reason = terminating, rdma.StatusFault
 		q.out.terminate(m, &t)
 		q.flush(f)

@@ -77,6 +77,10 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 		return
 	}
 	f := r.known[c.Peer]
+	if f.barred {
+		d.drops.Barred++
+		return
+	}
 	f.heard = d.now
 	if h.epoch != f.peerEpoch {
 		d.drops.Outdated++
@@ -103,7 +107,7 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 		a.message = rdma.MemOf(rest)
 		f.favourite = rail
 	case kindData:
-		mem, ok := d.regions.reach(h.key, h.address, h.total, h.offset, len(rest), rdma.RemoteWrite)
+		mem, ok := q.reach(f, &h, h.offset, len(rest), rdma.RemoteWrite)
 		copy(mem, rest)
 		a.refused = !ok
 	case kindRequest:
@@ -114,6 +118,10 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 		if op := f.asked(h.ask); op != nil {
 			f.answered(op, h.status)
 		}
+	}
+	if f.barred {
+		f.fail(rdma.StatusPeerGone)
+		return
 	}
 	if h.number == f.in.next && q.hand(f, &a) {
 		f.in.taken(nil)
@@ -162,7 +170,7 @@ func (q *pair) meet(rail int, from rdma.PeerID, h *header) {
 
 // serve queues the answer to a Read.
 func (q *pair) serve(f *flow, h *header) {
-	_, ok := q.dev.regions.reach(h.key, h.address, h.total, 0, 0, rdma.RemoteRead)
+	_, ok := q.reach(f, h, 0, 0, rdma.RemoteRead)
 	if !ok {
 		q.answer(f, h.ask, rdma.StatusRemoteAccess)
 		return
@@ -171,6 +179,22 @@ func (q *pair) serve(f *flow, h *header) {
 	q.owing++
 	op.ask, op.key, op.address, op.left = h.ask, h.key, h.address, int(h.total)
 	f.push(op)
+}
+
+// reach finds the memory of an access. A peer that is refused too often is given up: arrived
+// takes nothing more from it.
+func (q *pair) reach(f *flow, h *header, offset uint64, n int, need rdma.Access) ([]byte, bool) {
+	d := q.dev
+	told := d.peers[f.peer].told
+	if d.guard.Bars(f.strikes, told) {
+		return nil, false
+	}
+	mem, ok := d.regions.reach(h.key, h.address, h.total, offset, n, need)
+	if !ok && d.guard.Strike(&f.strikes, told, h.key) {
+		f.barred = true
+		q.recvCQ.push(delivery{completion: rdma.Completion{Op: rdma.OpDisconnected, Peer: f.peer, Status: rdma.StatusRemoteAccess}})
+	}
+	return mem, ok
 }
 
 // answer queues the end of a Write or Read of the peer.

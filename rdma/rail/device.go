@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
 // The device: Open makes it of others, Resolve finds a peer on all rails, Close ends it
@@ -54,6 +55,7 @@ type peer struct {
 	name    uint32
 	inner   [mostRails]rdma.PeerID // handles of the rails
 	reached [mostRails]bool        // which of them count
+	told    bool                   // it was resolved, not only heard
 }
 
 // Device is a device made of several.
@@ -71,6 +73,7 @@ type Device struct {
 	now       time.Duration
 	closed    bool
 	regions   regions
+	guard     guard.Guard
 	pairs     []*pair
 	queues    []*queue
 	peers     []peer // by PeerID
@@ -90,6 +93,7 @@ type Device struct {
 type Drops struct {
 	Doubles   uint64 // pieces that had come before: the price of leaving a rail
 	Outdated  uint64 // pieces from before the peer was given up
+	Barred    uint64 // from a peer that has tried too often to reach memory that it may not
 	Malformed uint64 // nothing that this version understands
 }
 
@@ -207,6 +211,7 @@ func (d *Device) Deregister(mr rdma.MR) error {
 		return rdma.ErrClosed
 	}
 	d.keepResults(mr.RKey)
+	d.guard.End(mr.RKey)
 	return d.regions.deregister(mr)
 }
 
@@ -238,6 +243,7 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	}
 	id := d.know(parsed.life, parsed.name)
 	p := &d.peers[id]
+	p.told = true
 	for i := range d.rails {
 		if reached[i] && !p.reached[i] {
 			p.inner[i], p.reached[i] = inner[i], true

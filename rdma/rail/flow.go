@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
 // A flow is everything between a queue pair and one peer. The way out: push queues an
@@ -28,6 +29,8 @@ type flow struct {
 	in        incoming
 	met       bool // it has said hello
 	refused   bool // the Write that is coming is refused
+	barred    bool // it has tried too often to reach memory that it may not
+	strikes   guard.Strikes
 	owes      bool // a receipt, because one may not have come
 	peerEpoch uint8
 

@@ -203,6 +203,10 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	if q.pending == q.depth || wr.Op != rdma.OpSend && !f.mayAsk() {
 		return rdma.ErrAgain
 	}
+	if f.barred {
+		q.sendCQ.push(delivery{completion: rdma.Completion{ID: wr.ID, Op: wr.Op, Peer: wr.Peer, Status: rdma.StatusPeerGone}})
+		return nil
+	}
 	var op *operation
 	switch wr.Op {
 	case rdma.OpSend:

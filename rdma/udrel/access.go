@@ -40,7 +40,7 @@ func (m *message) placeAt(at int) place {
 
 // written takes a packet of a Write.
 func (q *pair) written(p *peer, h *header) {
-	_, mem, ok := q.dev.regions.reach(h.place, rdma.RemoteWrite)
+	_, mem, ok := q.reach(p, h.place, rdma.RemoteWrite)
 	if ok && !p.refuses {
 		copy(mem, h.contents)
 	} else {
@@ -54,8 +54,24 @@ func (q *pair) written(p *peer, h *header) {
 
 // readFrom takes what a Read asks for.
 func (q *pair) readFrom(p *peer, h *header) {
-	r, mem, ok := q.dev.regions.reach(h.place, rdma.RemoteRead)
+	r, mem, ok := q.reach(p, h.place, rdma.RemoteRead)
 	q.answer(p, r, mem, !ok)
+}
+
+// reach finds the memory of an access. A peer that is refused too often is given up: hear
+// takes nothing more from it.
+func (q *pair) reach(p *peer, at place, right rdma.Access) (*region, []byte, bool) {
+	d := q.dev
+	told := int(p.id) < len(d.told) && d.told[p.id]
+	if d.guard.Bars(p.strikes, told) {
+		return nil, nil, false
+	}
+	r, mem, ok := d.regions.reach(at, right)
+	if !ok && d.guard.Strike(&p.strikes, told, at.key) {
+		p.barred = true
+		q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusRemoteAccess}, loan{})
+	}
+	return r, mem, ok
 }
 
 // answer sends the answer to an access.

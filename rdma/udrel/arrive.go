@@ -119,6 +119,9 @@ func (q *pair) hear(p *peer, h *header, id uint32) (kept bool) {
 			p.receiver.deliver()
 			p.owe(d.now, h, false)
 			q.unstash(p)
+			if p.barred {
+				q.abandon(p, rdma.StatusPeerGone)
+			}
 			return kept
 		}
 		p.owe(d.now, h, false)
@@ -156,7 +159,7 @@ func (q *pair) unstash(p *peer) {
 	if p.stash == nil {
 		return
 	}
-	for p.holds() {
+	for p.holds() && !p.barred {
 		p.lag(q.dev.now)
 		at := &p.stash[p.want%window]
 		id := at.id - 1

@@ -1,14 +1,13 @@
 package udrel
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
 // The device: Open makes it of another, progress is what every Poll does, Close ends it.
@@ -68,6 +67,8 @@ type Device struct {
 	hangar   hangar
 	shelf    shelf
 	regions  table
+	guard    guard.Guard
+	told     []bool   // by PeerID: it was resolved, not only heard
 	joins    [][]byte // memory in which messages of several packets are joined
 	joinings []*joining
 	stashes  []*stash
@@ -116,12 +117,7 @@ func open(c Config) (*Device, error) {
 	if err := c.complete(below); err != nil {
 		return nil, err
 	}
-	var seed [4]byte
-	if _, err := rand.Read(seed[:]); err != nil {
-		return nil, fmt.Errorf("udrel: no random number for the keys of memory: %w", err)
-	}
 	d := &Device{cfg: c, below: c.Device, start: time.Now(), over: make(chan struct{}), attr: attrOf(&c, below)}
-	d.regions.era = binary.BigEndian.Uint32(seed[:])
 	return d, nil
 }
 
@@ -179,7 +175,15 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	if d.closed {
 		return 0, rdma.ErrClosed
 	}
-	return d.below.Resolve(a)
+	id, err := d.below.Resolve(a)
+	if err != nil {
+		return id, err
+	}
+	for int(id) >= len(d.told) {
+		d.told = append(d.told, false)
+	}
+	d.told[id] = true
+	return id, nil
 }
 
 // tick looks at the clock, once in a call.

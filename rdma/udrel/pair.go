@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/recvpool"
 	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
 // A queue pair and its way out: PostSend takes work, tend serves the peers that have
@@ -48,6 +49,8 @@ type peer struct {
 	busy    bool
 	gone    bool
 	refuses bool // the Write that is coming
+	strikes guard.Strikes
+	barred  bool // it has tried too often to reach memory that it may not
 }
 
 var _ rdma.DrainQP = (*pair)(nil)

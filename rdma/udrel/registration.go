@@ -1,13 +1,16 @@
 package udrel
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Registered memory. A key is the place in a table and the era of that place, which
-// begins at a number drawn at random and goes on with every registration.
+// Registered memory. A key is the place in a table, the lower 32 bits, and a number that is
+// drawn at random for each registration: who knows one key learns nothing about another
+// (RFC 5042 section 6.1.1).
 
 const maxRegions = 1 << 20
 
@@ -21,9 +24,20 @@ type region struct {
 }
 
 type table struct {
-	list []*region
-	free []uint32
-	era  uint32 // of the latest registration
+	list   []*region
+	free   []uint32
+	random [256]byte // of which the last left bytes are not used yet
+	left   int
+}
+
+// draw gives a random number. The system is asked for many at a time.
+func (t *table) draw() uint32 {
+	if t.left < 4 {
+		rand.Read(t.random[:]) // never fails: crypto/rand
+		t.left = len(t.random)
+	}
+	t.left -= 4
+	return binary.NativeEndian.Uint32(t.random[t.left:])
 }
 
 // Register lets peers reach memory.
@@ -45,9 +59,8 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 		slot = t.free[n-1]
 		t.free = t.free[:n-1]
 	}
-	t.era++
 	r := t.list[slot]
-	*r = region{mem: mem, base: rdma.MemOf(mem).Addr(), era: t.era, access: acc, open: true}
+	*r = region{mem: mem, base: rdma.MemOf(mem).Addr(), era: t.draw(), access: acc, open: true}
 	return rdma.MR{Base: r.base, Len: uint64(len(mem)), RKey: uint64(r.era)<<32 | uint64(slot), LKey: slot + 1}, nil
 }
 
@@ -62,6 +75,7 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	if r == nil {
 		return fmt.Errorf("udrel: no region has the key %#x; it was ended before, or is of another device", mr.RKey)
 	}
+	d.guard.End(mr.RKey)
 	slot := uint32(mr.RKey)
 	if r.shown > 0 {
 		for _, q := range d.pairs {

@@ -1,0 +1,12 @@
+package rail
+
+import (
+	"testing"
+
+	"github.com/muster-mpi/muster/rdma/internal/guard"
+	"github.com/muster-mpi/muster/rdma/rdmatest"
+)
+
+func TestAPeerThatGuessesKeysIsGivenUp(t *testing.T) {
+	rdmatest.RunGuesses(t, guard.MaxStrikes, openDatagrams)
+}
