@@ -13,6 +13,9 @@ type Attr struct {
 	// MaxPush is how many OpPush a queue pair takes beside its depth. They wait until
 	// the peer's application wants the data, so they must not fill the send queue.
 	MaxPush int
+	// MaxRegions is how many regions can be registered at a time; Register answers
+	// more with ErrNoResources. 0: more than programs come to need.
+	MaxRegions int
 	// CopyAbove is the length from which a Body is better sent without Inline,
 	// because Inline would copy it and the completion comes soon. 0: Inline is
 	// always right.

@@ -21,8 +21,8 @@
 // when both its ends are known, after the match or for an offered buffer. The only
 // exception is the OpPush of rndv_coop, which waits for the receive: the device has room
 // of its own for these (rdma.Attr.MaxPush), and no more are under way than that. A send
-// that nobody has matched holds nothing else but its Xfer, a registration, and a Msg at
-// the receiver. Decision 036 goes through all requests; the explorer checks it.
+// that nobody has matched holds nothing else but its Xfer, a registration out of a share
+// that is kept for such sends (register.go), and a Msg at the receiver. Decision 036 goes through all requests; the explorer checks it.
 //
 // The parts, in the order in which a message meets them:
 //
@@ -35,6 +35,7 @@
 //	rndv_coop.go  RTS; both sides copy pieces of the data
 //	rndv_spec.go  RTR from a receiver that is early; the sender writes; FIN
 //	move.go       memory that is moved for a window
+//	register.go   registrations of buffers, and what happens when there are too few
 //	source.go     eager messages that are sent from the user's buffer
 //	stage.go      memory that puts and gets are copied through
 //	news.go       what messages tell of who is there, for collectives

@@ -25,6 +25,7 @@ const (
 
 	bugPushes    // a sender forgets the OpPush that are under way, and posts more
 	bugPushDepth // an OpPush takes a place in the send queue
+	bugExposed   // a sender forgets how many regions unmatched sends have registered
 
 	bugAhead   // an RTR does not count the receives before it
 	bugSeen    // the sender ignores what the receiver had seen when it sent an RTR
@@ -132,6 +133,9 @@ func TestExplorerFindsPlantedBugs(t *testing.T) {
 	crossing := program{
 		{{send: true, peer: 1, size: sizeLong}, recvOp(1, 0)},
 		{{send: true, peer: 0, size: sizeLong, sync: true, block: true}, recvOp(0, 0)}}
+	crossing2 := crossing.clone()
+	crossing2[0] = append([]progOp{crossing[0][0]}, crossing[0]...)
+	crossing2[1] = append(crossing2[1], recvOp(0, 0))
 	for _, c := range []struct {
 		name  string
 		plant bug
@@ -150,6 +154,7 @@ func TestExplorerFindsPlantedBugs(t *testing.T) {
 		{"a message twice", bugTwice, two(sizeShort, sizeShort, false), setting{}, "no message that is to come"},
 		{"more pushes than the device has room for", bugPushes, behind, setting{rendezvous: "coop", depth: 1}, "waits for the peer's application"},
 		{"a push in the send queue", bugPushDepth, crossing, setting{rendezvous: "coop", depth: 1}, "waits for the peer's application"},
+		{"unmatched sends take all registrations", bugExposed, crossing2, setting{rendezvous: "get", regions: 2, localKeys: true}, "no resources"},
 		{"credit out of nothing", bugOverdraw, two(sizeShort, sizeShort, false), setting{credit: 300}, "credit"},
 	} {
 		t.Run(c.name, func(t *testing.T) { findBug(t, c.plant, c.p, c.set, c.want) })

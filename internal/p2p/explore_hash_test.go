@@ -64,6 +64,7 @@ func (r *run) hash() uint64 {
 			h.flags(k.copied)
 		}))
 		r.hashOperations(&h, rank, n.m)
+		r.hashStarved(&h, rank, n.m)
 		r.hashMatcher(&h, rank, n)
 		for _, l := range n.links {
 			r.hashLink(&h, rank, n.m, l)
@@ -140,6 +141,13 @@ func (r *run) hashOperations(h *hasher, rank int, m *Machine) {
 			h.word(uint64(x.Link.Rank) + 1)
 			r.named(h, x.Link.Rank, x.peer)
 		}
+	}
+}
+
+// hashStarved hashes the receives that wait for a registration.
+func (r *run) hashStarved(h *hasher, rank int, m *Machine) {
+	for _, x := range m.starved {
+		r.named(h, rank, x.handle)
 	}
 }
 

@@ -66,6 +66,8 @@ type setting struct {
 	plain bool
 	// depth is that of the devices' queues, with room for as many OpPush; 0: no limit.
 	depth int
+	// regions is how many a rank can register at a time; 0: no limit.
+	regions int
 	// early receives, those of non-blocking calls, send an RTR if they may.
 	early   bool
 	anytime bool // but not at once: some time while they wait
@@ -80,7 +82,7 @@ func (s setting) String() string {
 	for _, f := range []struct {
 		on   bool
 		name string
-	}{{s.reorder, "reorder"}, {s.slow, "slow"}, {s.double, "double"}, {s.localKeys, "localkeys"}, {s.credit != 0, fmt.Sprint("credit=", s.credit)}, {s.shared, "shared"}, {s.plain, "plain"}, {s.depth != 0, fmt.Sprint("depth=", s.depth)},
+	}{{s.reorder, "reorder"}, {s.slow, "slow"}, {s.double, "double"}, {s.localKeys, "localkeys"}, {s.credit != 0, fmt.Sprint("credit=", s.credit)}, {s.shared, "shared"}, {s.plain, "plain"}, {s.depth != 0, fmt.Sprint("depth=", s.depth)}, {s.regions != 0, fmt.Sprint("regions=", s.regions)},
 		{s.early, "early"}, {s.anytime, "anytime"}, {s.adapt, "adapt"}, {s.mortal, "mortal"},
 		{s.transfer != 0, fmt.Sprint("transfer=", s.transfer)}} {
 		if f.on {
@@ -142,6 +144,7 @@ func newRun(p program, s setting) *run {
 	if s.depth > 0 {
 		attr.MaxPush = s.depth
 	}
+	attr.MaxRegions = s.regions
 	r := &run{setting: s, p: p, w: newWorld(len(p), cfg, attr, arenaLen)}
 	r.w.slow, r.w.depth = s.slow, s.depth
 	r.w.done = r.ended
@@ -162,6 +165,7 @@ func newRun(p program, s setting) *run {
 				r.ranks[i].met[r.operation(i, x.handle)] = int8(message(from, k) + 1)
 			}
 		}
+		n.mem.limit = s.regions
 		for k := range maxOps {
 			at := guardLen + k*spotLen
 			r.ranks[i].spots[k] = n.mem.arena[at : at+roomFull]
@@ -216,8 +220,9 @@ func recycle(m *Machine) {
 		t.buckets[b] = nil
 	}
 	for _, d := range m.devices {
-		d.pushes = 0
+		d.pushes, d.exposed, d.matched = 0, 0, 0
 	}
+	m.starved = m.starved[:0]
 	m.match = matcher{buckets: t.buckets, shift: t.shift, free: t.free}
 	m.free = m.free[:0]
 	for i := len(m.slab) - 1; i >= 0; i-- {
@@ -296,6 +301,9 @@ func (r *run) happen(e event) {
 		}
 		if r.plant == bugPushes {
 			w.nodes[e.a].m.devices[0].pushes = 0
+		}
+		if r.plant == bugExposed {
+			w.nodes[e.a].m.devices[0].exposed = 0
 		}
 		r.issue(int(e.a))
 	case evTake:

@@ -47,6 +47,8 @@ func (m *Machine) fail(x *Xfer, err error) {
 	switch x.stage {
 	case stagePosted, stageReady, stageLeaving:
 		m.unpost(x, offerDropped)
+	case stageMatched:
+		m.unstarve(x)
 	case stagePartial:
 		for i := range x.Link.partial {
 			if x.Link.partial[i].x == x {
@@ -62,30 +64,6 @@ func (m *Machine) fail(x *Xfer, err error) {
 // broken gives a peer up that sends what no version of ours sends.
 func (m *Machine) broken(l *Link, why string) {
 	m.FailLink(l, fmt.Errorf("%w: rank %d on %s: %s", ErrProtocol, l.Rank, l.Host, why))
-}
-
-// register makes x's memory known to the device. If that fails the operation
-// ends, and the other side is told if it waits for something: a sender that has
-// asked, or a receiver that has said where the data should go.
-func (m *Machine) register(x *Xfer, mem []byte, acc rdma.Access, tellPeer bool) bool {
-	mr, err := m.mem.Register(x.Link, mem, acc)
-	if err != nil {
-		if tellPeer {
-			m.emitFIN(x.Link, x.peer, 0, rdma.StatusFault)
-		}
-		m.fail(x, fmt.Errorf("%w: registering %d bytes for rank %d on %s: %w",
-			ErrTransport, len(mem), x.Link.Rank, x.Link.Host, err))
-		return false
-	}
-	x.mr, x.hasMR = mr, true
-	return true
-}
-
-func (m *Machine) release(x *Xfer) {
-	if x.hasMR {
-		m.mem.Deregister(x.Link, x.mr)
-		x.hasMR = false
-	}
 }
 
 // failed ends an operation whose data could not be moved.

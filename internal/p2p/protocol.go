@@ -235,6 +235,8 @@ type device struct {
 	attr   *rdma.Attr
 	list   []choice // of protocols, which is the same for all peers behind it
 	pushes int      // OpPush under way, see rndv_coop.go
+	// Registrations for messages, see register.go.
+	exposed, matched int
 }
 
 // deviceOf is what the machine keeps for the device of a link.

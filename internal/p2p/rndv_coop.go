@@ -41,7 +41,7 @@ func (rndvCoop) Begin(m *Machine, x *Xfer) {
 		protocols[x.proto].Begin(m, x)
 		return
 	}
-	if !m.register(x, x.Buf, rdma.RemoteRead|rdma.Cooperative, false) {
+	if !m.expose(x, rdma.RemoteRead|rdma.Cooperative) {
 		return
 	}
 	m.emitRTS(x, protoCoop, x.mr.Base, x.mr.RKey)

@@ -24,7 +24,7 @@ func (rndvGet) Probe(k Key, l *Link) []Range {
 }
 
 func (rndvGet) Begin(m *Machine, x *Xfer) {
-	if len(x.Buf) > 0 && !m.register(x, x.Buf, rdma.RemoteRead, false) {
+	if len(x.Buf) > 0 && !m.expose(x, rdma.RemoteRead) {
 		return
 	}
 	m.emitRTS(x, protoGet, x.mr.Base, x.mr.RKey)

@@ -397,6 +397,7 @@ type memory struct {
 	registered   int
 	deregistered int
 	refuse       bool // fail Register
+	limit        int  // most regions at a time; 0: any number
 }
 
 type region struct {
@@ -443,6 +444,9 @@ func (mem *memory) base() uint64 { return uint64(mem.rank+1) << 20 }
 func (mem *memory) Register(_ *Link, b []byte, acc rdma.Access) (rdma.MR, error) {
 	if mem.refuse {
 		return rdma.MR{}, errNoMemory
+	}
+	if mem.limit > 0 && len(mem.regs) >= mem.limit {
+		return rdma.MR{}, rdma.ErrNoResources
 	}
 	off := mem.offset(b)
 	mem.regs = append(mem.regs, region{off: off, n: len(b), acc: acc})

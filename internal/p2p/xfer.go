@@ -79,6 +79,7 @@ type Xfer struct {
 
 	mr     rdma.MR
 	hasMR  bool
+	lease  lease        // what the registration is counted as
 	pushed bool         // send: an OpPush is under way for it
 	via    *Stage       // puts and gets: what the bytes are copied through
 	cut    *cutTransfer // what is left to post of a transfer that was cut

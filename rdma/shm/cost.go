@@ -22,6 +22,7 @@ func (d *Device) describe() {
 		MaxSend:     maxSend,
 		MaxInline:   maxSend,
 		SegmentHint: segmentHint,
+		MaxRegions:  int(d.seg.geo.slots),
 		Crowded:     d.cfg.Peers > d.cores(),
 	}
 	a.RegCost = rdma.Cost{Fixed: 40}
