@@ -74,7 +74,9 @@ type Config struct {
 	Eager string `env:"MUSTER_EAGER"`
 	// NoProcessVM keeps the library from copying between processes by
 	// process_vm_readv and process_vm_writev. Default false: it is used where
-	// the system allows it.
+	// the system allows it, and elsewhere bytes are copied in and out through
+	// shared memory. With Yama's ptrace_scope 1 a rank then permits the processes
+	// of its user to reach its memory (PR_SET_PTRACER_ANY); true leaves that as it is.
 	NoProcessVM bool `env:"MUSTER_NO_PROCESS_VM"`
 	// NoMemfd puts shared memory into files under /dev/shm instead of memfd.
 	// Default false.

@@ -70,6 +70,9 @@ func (g *group) openMPI(bin binaries, at place) command {
 			"--mca", "btl", "vader,tcp,self", "--mca", "btl_tcp_if_include", at.interfaces())
 	default:
 		argv = append(argv, "--mca", "btl", "vader,self")
+		if g.copies {
+			argv = append(argv, "--mca", "btl_vader_single_copy_mechanism", "none")
+		}
 	}
 	switch {
 	case g.ranks == 2 && g.over == hosts:
@@ -107,6 +110,9 @@ func (g *group) muster(bin binaries, at place) command {
 	switch {
 	case g.over == sharedMemory:
 		program = bin.muster
+		if g.copies {
+			cmd.env = []string{"MUSTER_NO_PROCESS_VM=1"}
+		}
 	case g.over == hosts && g.channel != "":
 		program = bin.muster
 		cmd.env = []string{"MUSTER_NETWORK=iwarp", "MUSTER_CHANNEL=" + g.channel}

@@ -49,6 +49,9 @@ type group struct {
 	limit time.Duration
 	// channel of software iWARP, in place of libfabric.
 	channel string
+	// copies: nobody copies from one process to another by the kernel, as in a
+	// container that does not permit it. Messages are copied in and out.
+	copies bool
 	// peers are the contenders that ours is compared with: the better of them.
 	// None: ours is compared with the bound itself.
 	peers []contender
@@ -113,6 +116,19 @@ func sharedMemoryPlan() []*group {
 			args: "rate -s 8 -i 10000", ours: "rate --sizes 8 --iterations 10000",
 			metric: "rate", unit: "msg/s", scale: 1e-6, shown: "M/s", largerBetter: true,
 			lines: []line{{title: "8 B", size: 8, bound: 1.3}},
+		},
+		{
+			name: "nocma-short", title: "Half round trip without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
+			note: "Open MPI runs with btl_vader_single_copy_mechanism none, ours with MUSTER_NO_PROCESS_VM=1.",
+			args: "latency -s 65536,1048576", ours: "latency --sizes 65536,1048576",
+			metric: "latency", unit: "us", scale: 1, shown: "µs",
+			lines: []line{{title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
+		},
+		{
+			name: "nocma-long", title: "Half round trip of long messages without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
+			args: "latency -s 268435456,1073741824 -i 4", ours: "latency --sizes 268435456,1073741824 --iterations 4",
+			metric: "latency", unit: "us", scale: 1e-3, shown: "ms",
+			lines: []line{{title: "256 MB", size: 256 << 20, bound: 1}, {title: "1 GB", size: 1 << 30, bound: 1}},
 		},
 		{
 			name: "device", title: "Half round trip of messages against the device run bare, two ranks", ranks: 2,

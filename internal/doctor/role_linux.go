@@ -99,6 +99,8 @@ func ownSecret(in io.Reader, out io.Writer) error {
 	if _, err := io.ReadFull(in, mem[:secretLen]); err != nil {
 		return err
 	}
+	// As a rank does, see permitReach in rdma/shm.
+	_ = unix.Prctl(unix.PR_SET_PTRACER, unix.PR_SET_PTRACER_ANY, 0, 0, 0)
 	if _, err := fmt.Fprintln(out, os.Getpid(), reflect.ValueOf(mem).Pointer()); err != nil {
 		return err
 	}

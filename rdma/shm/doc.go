@@ -19,8 +19,11 @@
 //
 // OpRead, OpWrite and the cooperative copy (OpPull and OpPush) move bytes by
 // process_vm_readv and process_vm_writev, after the origin has checked the
-// target's slot. Where the kernel refuses these calls the bytes travel as
-// messages, and the target serves them when it polls (fallback.go).
+// target's slot. Where the kernel refuses these calls the bytes are copied in and
+// out through the ring, and the target serves them when it polls (fallback.go).
+//
+// Every peer can write into a segment. A value that another process has written is
+// checked before it is used as a length, an offset or a number (poll.go, distrust).
 //
 // A receiver that finds nothing may park (wait.go). A sender then has to wake
 // it, but must not pay a fence per message for the chance that it does. Somebody

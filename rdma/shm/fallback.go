@@ -32,10 +32,13 @@ import (
 
 const (
 	// messagePiece is how much one message carries.
-	messagePiece = 16 << 10
+	messagePiece = 32 << 10
 	// pieceBudget is how much one poll sends: about as much as one system call moves
 	// where the kernel copies.
 	pieceBudget = 256 << 10
+	// pastCache is the shortest copy whose pieces are written past the cache: one that
+	// fills the caches of a core several times over.
+	pastCache = 16 << 20
 )
 
 // request is the Head of these messages; an answer uses number, ticket, length,
@@ -47,6 +50,7 @@ type request struct {
 	offset         uint64 // of the piece in the read
 	need           rdma.Access
 	status         rdma.Status
+	long           bool // a piece of a write of pastCache or more
 }
 
 const requestBytes = 48
@@ -59,7 +63,10 @@ func (q *request) put(wr *rdma.SendWR) {
 	binary.LittleEndian.PutUint64(b[16:], q.addr)
 	binary.LittleEndian.PutUint64(b[24:], q.length)
 	binary.LittleEndian.PutUint64(b[32:], q.offset)
-	b[40], b[41] = byte(q.need), byte(q.status)
+	b[40], b[41], b[42] = byte(q.need), byte(q.status), 0
+	if q.long {
+		b[42] = 1
+	}
 	wr.HeadLen = requestBytes
 }
 
@@ -71,7 +78,7 @@ func parseRequest(b []byte) (q request, body []byte, ok bool) {
 	q.number, q.ticket = binary.LittleEndian.Uint32(b[0:]), binary.LittleEndian.Uint32(b[4:])
 	q.key, q.addr = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 	q.length, q.offset = binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:])
-	q.need, q.status = rdma.Access(b[40]), rdma.Status(b[41])
+	q.need, q.status, q.long = rdma.Access(b[40]), rdma.Status(b[41]), b[42] != 0
 	return q, b[requestBytes:], true
 }
 
@@ -86,6 +93,7 @@ func (t *transferTable) stepMessages(d *Device, x *transfer) (bool, rdma.Status)
 		q.length = length - x.sent
 		if x.op == rdma.OpWrite {
 			k = kindWrite
+			q.long = length >= pastCache
 			q.length = min(q.length, messagePiece)
 			wr.Body = x.body.Slice(int(x.sent), int(x.sent+q.length))
 		}
@@ -220,7 +228,7 @@ func (d *Device) serve(k kind, source int, q request, body []byte) bool {
 	if there, ok := d.seg.memory(q.key, q.addr, q.length, q.need); !ok {
 		s.request.status, s.read = rdma.StatusRemoteAccess, false
 	} else if write {
-		copy(there, body)
+		copyOut(there, body, q.long)
 	}
 	owed := d.copies.owed
 	if n := len(owed); write && n > 0 && owed[n-1].continues(&s) {
@@ -252,7 +260,7 @@ func (t *transferTable) arrive(x *transfer, k kind, q request, body []byte) bool
 		if !read || q.status != rdma.StatusOK || q.offset != x.done || q.length != uint64(len(body)) {
 			return false
 		}
-		copy(x.body.Bytes()[q.offset:], body)
+		copyOut(x.body.Bytes()[q.offset:], body, x.body.Len() >= pastCache)
 	case read && q.status == rdma.StatusOK:
 		return false // bytes without bytes
 	}
@@ -262,6 +270,15 @@ func (t *transferTable) arrive(x *transfer, k kind, q request, body []byte) bool
 	x.done += q.length
 	t.moved++
 	return true
+}
+
+// copyOut copies a piece to where it belongs.
+func copyOut(to, from []byte, long bool) {
+	if long {
+		copyNonTemporal(to, from)
+	} else {
+		copy(to, from)
+	}
 }
 
 // payOwed answers as much as there is room for.

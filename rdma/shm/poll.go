@@ -127,7 +127,7 @@ func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 		case pieces == pollPieces:
 			return n
 		default:
-			if !d.answer(k, r.source, r.pop()) {
+			if !d.answer(k, r.source, r.take()) {
 				r.stop()
 				d.distrust(&out[n], r.source)
 				return n + 1

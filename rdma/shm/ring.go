@@ -78,7 +78,7 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 		c.tag.publish(tag)
 	}
 	w.pos++
-	if n > ringInline {
+	if n > ringInline && k == kindData {
 		w.prepare(n)
 	}
 	return true
@@ -249,6 +249,16 @@ func (r *ringReader) stop() { r.cell, r.lap = new(ringCell), 1 }
 // release. The tag is the sender's to write, so the length is bounded here again,
 // whatever was seen of it before.
 func (r *ringReader) pop() []byte {
+	data := r.take()
+	if len(data) > ringInline {
+		prefetchRead(&data[0], len(data))
+	}
+	return data
+}
+
+// take is pop for a piece of a copy. Nothing is fetched ahead: in a stream that uses all
+// of the memory's bandwidth that takes a third of the time and gains nothing.
+func (r *ringReader) take() []byte {
 	c := r.cell
 	n := min(int(c.tag.load()&ringLength), maxSend)
 	r.pos++
@@ -258,7 +268,6 @@ func (r *ringReader) pop() []byte {
 	}
 	from, next := span(r.at, n, len(r.bytes))
 	r.at = next
-	prefetchRead(&r.bytes[from], n)
 	return r.bytes[from : from+n]
 }
 

@@ -46,6 +46,9 @@ func (d *Device) openProcess() error {
 		return fmt.Errorf("shm: cannot map a segment of %d bytes: %w; raise the limit on address space (ulimit -v)", g.parts(false).end, err)
 	}
 	d.seg = layOut(mem, g, false)
+	if !d.cfg.NoProcessVM {
+		permitReach()
+	}
 	d.addr = rdma.Addr(address{index: d.index, nonce: d.nonce, pid: os.Getpid(),
 		fd: int(d.owner.file.Fd()), path: d.owner.path}.String())
 	d.wakeup.membarrier = membarrierAvailable()

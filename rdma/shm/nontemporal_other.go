@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package shm
+
+// copyNonTemporal is copy, see nontemporal_amd64.go.
+func copyNonTemporal(to, from []byte) { copy(to, from) }
