@@ -83,6 +83,9 @@ func (m *Machine) offer(x *Xfer, stays bool) {
 			return
 		}
 	}
+	if !l.device.mayExpose() {
+		return // the sender will ask
+	}
 	if !e.habit.allow(&m.habits) {
 		l.Stats.RTRStopped++
 		return
@@ -96,6 +99,7 @@ func (m *Machine) offer(x *Xfer, stays bool) {
 		return // the sender will ask; that needs less, and tells if it fails
 	}
 	x.mr, x.hasMR = mr, true
+	x.exposed()
 	x.stage, x.proto = stageReady, protoSpec
 	l.offered++
 	l.Stats.RTRSent++
@@ -310,6 +314,9 @@ func (m *Machine) closeOffer(x *Xfer, f fate) {
 	case offerUsed:
 		l.Stats.RTRUsed++
 		x.entry.habit.learn(&m.habits, true)
+		x.lease = leaseMatched
+		l.device.exposed--
+		l.device.matched++
 		return
 	case offerWasted:
 		l.Stats.RTRWasted++

@@ -14,7 +14,7 @@ func wrapReference(faults Faults, transports rdma.Transport) Fixture {
 	attr := ReferenceAttr()
 	attr.Transports = transports
 	open := openReference(attr)
-	return Fixture{Open: func(t testing.TB, n int) []rdma.Device {
+	return Fixture{Unconnected: "its peers are objects of one heap", Open: func(t testing.TB, n int) []rdma.Device {
 		devs := open(t, n)
 		for i := range devs {
 			devs[i] = Wrap(devs[i], faults)
