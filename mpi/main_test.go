@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +29,10 @@ func TestMain(m *testing.M) {
 	program := os.Getenv(programVar)
 	if call, ok := strings.CutPrefix(program, windowProgram); ok {
 		mpi.Main(func(world *mpi.Comm) error { return workOnWindow(world, call) })
+		return
+	}
+	if what, ok := strings.CutPrefix(program, awayProgram); ok {
+		mpi.Main(func(world *mpi.Comm) error { return stayAway(world, what) })
 		return
 	}
 	switch program {
@@ -76,6 +81,32 @@ func dieComputingProgram(world *mpi.Comm) error {
 	_, serr := s.Wait()
 	fmt.Printf("rank 0 was told: %v\nrank 0 was told: %v\n", err, serr)
 	return errors.Join(err, serr)
+}
+
+// awayProgram is the prefix of programs in which rank 0 waits for rank 1, that one for rank
+// 2, and rank 2 is away in the way that the rest names.
+const awayProgram = "away "
+
+func stayAway(world *mpi.Comm, what string) error {
+	if err := mpi.Barrier(world); err != nil {
+		return err
+	}
+	if world.Rank() < 2 {
+		_, err := mpi.Recv(world, make([]int, 1), world.Rank()+1, 0)
+		return err
+	}
+	end := time.Now().Add(time.Minute)
+	switch what {
+	case "loop":
+		for time.Now().Before(end) {
+		}
+	case "stop":
+		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil { // soon
+			return err
+		}
+	}
+	time.Sleep(time.Until(end))
+	return nil
 }
 
 // orphanProgram: rank 0 waits for a message, rank 1 computes, rank 2 sleeps.

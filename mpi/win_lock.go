@@ -187,12 +187,22 @@ const longestNap = time.Millisecond
 // attend waits for a word in memory, and lets this rank's messages move meanwhile.
 func (w *window) attend(op string, target int, over func() bool) error {
 	nap := 20 * time.Microsecond
+	shown := false
+	defer func() {
+		if shown {
+			w.c.e.ShowRunning()
+		}
+	}()
 	for n := 0; !over(); n++ {
 		sleepy, err := w.c.e.Attend(n)
 		if err != nil {
 			return w.failure(err, op, target)
 		}
 		if sleepy {
+			if !shown {
+				shown = true
+				w.c.e.ShowWaiting(&w.c.pt, op)
+			}
 			time.Sleep(nap)
 			nap = min(2*nap, longestNap)
 		}

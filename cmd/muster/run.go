@@ -108,7 +108,7 @@ between them too.`,
 	fl.StringVar(&f.bind, "bind", "auto", "keep each rank on its share of the cores: core, none, or auto (core if there is a core for each rank)")
 	fl.StringVar(&f.label, "label", "auto", "mark lines with their rank: always, never, or auto (if there is more than one rank)")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but the output of the ranks")
-	fl.DurationVar(&f.stuckAfter, "stuck-after", time.Minute, "when nothing has moved for this long, print who waits for whom; 0: never")
+	fl.DurationVar(&f.stuckAfter, "stuck-after", time.Minute, "when nothing has moved for this long while ranks wait, print who waits for whom and what the others do; 0: never")
 	fl.DurationVar(&f.grace, "grace", 0, "how long ranks may go on after one has died (default: while they learn of it and leave, see above)")
 	fl.StringVar(&f.hosts, "hosts", "", "hosts to run on, with the number of ranks for each: a:4,b:4")
 	fl.StringVar(&f.hostfile, "hostfile", "", "a file with a host in each line: host:4 or host slots=4")

@@ -4,6 +4,23 @@ package engine
 // The caller looks at it, and calls Attend between looks, so that this rank's
 // messages move, deaths are noticed, and the core goes to those who can use it.
 
+import "github.com/muster-mpi/muster/internal/pmi"
+
+// ShowWaiting writes on the board that the rank sleeps between calls of Attend. Whom it
+// waits for is not known: a word in memory does not tell who will change it.
+func (e *Engine) ShowWaiting(c *Comm, op string) {
+	e.lock()
+	defer e.unlock()
+	e.board.Waiting(e.rank, e.describeProbe(c, op, pmi.PeerNone, pmi.TagNone))
+}
+
+// ShowRunning takes it back.
+func (e *Engine) ShowRunning() {
+	e.lock()
+	defer e.unlock()
+	e.board.Running(e.rank)
+}
+
 // Attend polls once. n counts the calls of one wait: after as many as a waiter of
 // messages would spin, it gives way to others, and after as many as that one would
 // yield it says that the caller should sleep, by receiving a message that wakes it.

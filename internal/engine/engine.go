@@ -144,7 +144,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := e.client.Fence(ctx); err != nil {
 		return nil, fmt.Errorf("wait for all %d ranks to start: %w", e.size, err)
 	}
-	e.board.Running(e.rank)
+	e.board.Started(e.rank)
 	e.client.Watch(e.heard)
 	if cfg.Async {
 		e.appointDeputy()

@@ -188,9 +188,9 @@ func (a *agent) down(f frame) error {
 		if err := readNumbers(f.body, &number); err != nil {
 			return err
 		}
-		var rows []pmi.Row
+		var rows []rankRow
 		if a.crew != nil {
-			rows = a.crew.rows()
+			rows = a.crew.states()
 		}
 		a.tell(frameRows, rowsBody(number, rows, time.Now().UnixNano()))
 	case framePing:

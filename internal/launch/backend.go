@@ -27,7 +27,7 @@ type backend interface {
 	pulse() (pulse, bool)
 	// rows is what the ranks say of themselves, in order of ranks, and which
 	// hosts did not answer.
-	rows() (rows []pmi.Row, silent []string)
+	rows() (rows []rankRow, silent []string)
 	// learnt is the number of ranks that are known to know of a death.
 	learnt() int
 	// drain waits for the last lines of output, after all ranks have ended.

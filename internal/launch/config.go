@@ -64,8 +64,8 @@ type Config struct {
 	// Quiet suppresses all that Run itself has to say; the exit status remains.
 	Quiet bool
 
-	// StuckAfter is how long nothing must have moved before Run tells who waits
-	// for whom. Default: a minute, which no healthy program waits as a whole.
+	// StuckAfter is how long nothing must have moved, while some ranks wait, before
+	// Run tells who waits for whom and what the others do. Default: a minute, which no healthy program waits as a whole.
 	// Negative: never.
 	StuckAfter time.Duration
 	// Grace is how long ranks may go on after one of them has died, so that

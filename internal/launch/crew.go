@@ -236,6 +236,18 @@ func (c *crew) rows() (rows []pmi.Row) {
 	return rows
 }
 
+// states adds what the kernel says about the processes.
+func (c *crew) states() (rows []rankRow) {
+	for i, r := range c.rows() {
+		pid := r.PID
+		if m := &c.members[i]; pid == 0 && c.isAlive(m.rank) {
+			pid = m.proc.pid() // it has not joined
+		}
+		rows = append(rows, rankRow{r, stateOf(pid)})
+	}
+	return rows
+}
+
 func (c *crew) pulse() pulse {
 	p := pulseOf(c.rows(), c.isAlive)
 	p.learnt = c.learnt()

@@ -18,7 +18,7 @@ import (
 
 // protocolVersion changes with every change of frames that an older agent would
 // not understand.
-const protocolVersion = 1
+const protocolVersion = 2
 
 type frameKind uint8
 

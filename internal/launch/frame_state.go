@@ -6,6 +6,7 @@ package launch
 import (
 	"errors"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -51,13 +52,18 @@ func signalBody(sig syscall.Signal) []byte { return []byte(unix.SignalName(sig))
 func readSignal(body []byte) syscall.Signal { return unix.SignalNum(string(body)) }
 
 // rowsBody packs rows. Times are told as ages, since clocks of hosts differ.
-func rowsBody(number int64, rows []pmi.Row, now int64) []byte {
+func rowsBody(number int64, rows []rankRow, now int64) []byte {
 	var w bodyWriter
 	w.number(number)
 	for _, r := range rows {
 		w.number(int64(r.Rank))
 		w.number(int64(r.State))
 		w.number(int64(r.Progress))
+		w.number(ageOf(r.Since, now))
+		w.truth(r.Started)
+		w.number(int64(r.process.pid))
+		w.number(int64(r.process.letter))
+		w.number(int64(r.process.cpu))
 		if r.State != pmi.RowWaiting {
 			continue
 		}
@@ -67,25 +73,42 @@ func rowsBody(number int64, rows []pmi.Row, now int64) []byte {
 		w.number(int64(r.Wait.Tag))
 		w.number(int64(r.Wait.Context))
 		w.truth(r.Wait.Sending)
-		w.number(now - r.Wait.Since)
 	}
 	return w
 }
 
-func readRows(body []byte, now int64) (number int64, rows []pmi.Row, err error) {
+func readRows(body []byte, now int64) (number int64, rows []rankRow, err error) {
 	r := bodyReader{rest: body}
 	number = r.number()
 	for len(r.rest) > 0 {
-		row := pmi.Row{Rank: int(r.number()), State: pmi.RowState(r.number()), Progress: uint64(r.number())}
+		row := rankRow{Row: pmi.Row{Rank: int(r.number()), State: pmi.RowState(r.number()), Progress: uint64(r.number()), Since: timeOf(r.number(), now), Started: r.truth()}}
+		row.process = processState{int(r.number()), byte(r.number()), time.Duration(r.number())}
+		row.PID = row.process.pid
 		if row.State == pmi.RowWaiting {
 			row.Wait = pmi.WaitState{
 				Op: r.text(), Comm: r.text(), Peer: int32(r.number()), Tag: int32(r.number()),
-				Context: uint32(r.number()), Sending: r.truth(), Since: now - r.number(),
+				Context: uint32(r.number()), Sending: r.truth(), Since: row.Since,
 			}
 		}
 		rows = append(rows, row)
 	}
 	return number, rows, r.err()
+}
+
+// ageOf and timeOf turn times into ages and back; 0 is a time that is not known.
+
+func ageOf(since, now int64) int64 {
+	if since == 0 {
+		return -1
+	}
+	return max(0, now-since)
+}
+
+func timeOf(age, now int64) int64 {
+	if age < 0 {
+		return 0
+	}
+	return now - age
 }
 
 func (p pulse) body() []byte {

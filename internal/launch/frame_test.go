@@ -65,12 +65,14 @@ func TestBodiesSurviveTheWire(t *testing.T) {
 			t.Errorf("%v came as %v, %v", end, got, err)
 		}
 	}
-	rows := []pmi.Row{
-		{Rank: 2, State: pmi.RowRunning, Progress: 9},
-		{Rank: 3, State: pmi.RowWaiting, Progress: 1 << 40, Wait: pmi.WaitState{Op: "Recv", Comm: "world", Peer: pmi.PeerAny, Tag: -2, Context: 1 << 31, Sending: true, Since: 100}},
+	rows := []rankRow{
+		{Row: pmi.Row{Rank: 1}},
+		{Row: pmi.Row{Rank: 2, State: pmi.RowRunning, Progress: 9, Since: 200, Started: true, PID: 77}, process: processState{77, 'S', time.Second}},
+		{Row: pmi.Row{Rank: 3, State: pmi.RowWaiting, Progress: 1 << 40, Since: 100,
+			Wait: pmi.WaitState{Op: "Recv", Comm: "world", Peer: pmi.PeerAny, Tag: -2, Context: 1 << 31, Sending: true, Since: 100}}},
 	}
 	number, got, err := readRows(rowsBody(6, rows, 1000), 5000)
-	rows[1].Wait.Since = 4100 // as old as it was, by another clock
+	rows[1].Since, rows[2].Since, rows[2].Wait.Since = 4200, 4100, 4100 // as old as they were, by another clock
 	if err != nil || number != 6 || !reflect.DeepEqual(got, rows) {
 		t.Errorf("rows: %+v, %v", got, err)
 	}
@@ -109,7 +111,7 @@ func TestManyValuesAreSentInSeveralFrames(t *testing.T) {
 // written as the same bytes.
 func FuzzFrames(f *testing.F) {
 	f.Add(appendFrame(nil, frame{frameEvent, 1, eventBody(pmi.Event{Rank: 3, Why: "x"})}))
-	f.Add(appendFrame(nil, frame{frameRows, 1, rowsBody(1, []pmi.Row{{State: pmi.RowWaiting}}, 0)}))
+	f.Add(appendFrame(nil, frame{frameRows, 1, rowsBody(1, []rankRow{{Row: pmi.Row{State: pmi.RowWaiting}}}, 0)}))
 	f.Add(appendFrame(nil, frame{frameValues, 1, valuesBodies([]pmi.Pair{{Key: "a", Value: "b"}})[0]}))
 	f.Add([]byte("GET / HTTP/1.1\r\n"))
 	f.Fuzz(func(t *testing.T, wire []byte) {

@@ -159,9 +159,7 @@ func (j *job) loop(ctx context.Context) {
 			j.lookForLateness(now)
 		case now := <-look:
 			if p, ok := j.backend.pulse(); ok {
-				if still, stuck := watch.look(p, now); stuck {
-					j.tellWaits(fmt.Sprintf("nothing has moved for %s; who waits for whom:", seconds(still)))
-				}
+				j.lookForWaits(&watch, p, now)
 			}
 		}
 	}
@@ -382,7 +380,7 @@ func (j *job) signal(sig syscall.Signal) {
 	case syscall.SIGQUIT:
 		if time.Since(j.lastQuit) > 2*time.Second {
 			j.lastQuit = time.Now()
-			j.tellWaits("who waits for whom (again within 2 s: the ranks get SIGQUIT):")
+			j.tellWaits(nil, func(bool) string { return "who waits for whom (again within 2 s: the ranks get SIGQUIT):" })
 			return
 		}
 	case syscall.SIGTSTP:
@@ -400,26 +398,49 @@ func (j *job) signal(sig syscall.Signal) {
 // timeout send it to the launcher and then to its group.
 const sameKeystroke = 100 * time.Millisecond
 
-// tellWaits prints the report.
-func (j *job) tellWaits(head string) {
+// lookForWaits reports if nothing has moved for long.
+func (j *job) lookForWaits(watch *stuckWatch, p pulse, now time.Time) {
+	still, step := watch.look(p, now)
+	switch step {
+	case stuckSoon:
+		rows, _ := j.backend.rows()
+		watch.earlier = &sample{rows, time.Now()}
+	case stuckTell:
+		computes := j.tellWaits(watch.earlier, func(computes bool) string {
+			if computes {
+				return fmt.Sprintf("for %s some ranks have waited while others compute; if that takes so long, nothing is wrong; who waits for whom:", seconds(still))
+			}
+			return fmt.Sprintf("nothing has moved for %s; who waits for whom:", seconds(still))
+		})
+		if computes {
+			watch.patient()
+		}
+	}
+}
+
+// tellWaits prints the report. head gets whether some rank computes, which tellWaits returns.
+func (j *job) tellWaits(earlier *sample, head func(computes bool) string) (computes bool) {
 	ended := func(rank int) string {
 		if r := &j.ranks[rank]; r.started && !r.alive {
 			return r.end.String()
 		}
 		return ""
 	}
-	lines := []string{head}
 	rows, silent := j.backend.rows()
+	now := time.Now()
+	away, own, computes := describeAwayRanks(rows, earlier, ended, j.backend.host, now)
+	lines := []string{head(computes)}
 	if len(rows) == 0 {
 		lines = append(lines, "  not known: this system has no board")
 	}
-	for _, l := range describeWaits(rows, ended, time.Now()) {
+	for _, l := range append(describeWaits(rows, own, ended, now), away...) {
 		lines = append(lines, "  "+l)
 	}
 	if len(silent) > 0 {
 		lines = append(lines, "  no answer from "+shortList(silent)+": what is said of the ranks there may be wrong")
 	}
 	j.say(lines...)
+	return computes
 }
 
 // report tells the cause, as the last lines of all output, where people look.

@@ -68,4 +68,4 @@ func (b *localBackend) markDead(d pmi.Death) { b.board.MarkDead(d) }
 
 func (b *localBackend) pulse() (pulse, bool) { return b.crew.pulse(), b.board != nil }
 
-func (b *localBackend) rows() ([]pmi.Row, []string) { return b.crew.rows(), nil }
+func (b *localBackend) rows() ([]rankRow, []string) { return b.crew.states(), nil }

@@ -46,6 +46,7 @@ var rankRoles = map[string]func(c pmi.Client) int{
 	"nofinalize":  roleNoFinalize,
 	"late-status": roleLateStatus,
 	"cycle":       roleCycle,
+	"away":        roleAway,
 	"lines":       roleLines,
 	"place":       rolePlace,
 	"signals":     roleSignals,
@@ -197,6 +198,19 @@ func roleCycle(c pmi.Client) int {
 	c.Board().Waiting(c.Rank(), w)
 	time.Sleep(900 * time.Millisecond)
 	c.Board().Running(c.Rank())
+	return leave(c)
+}
+
+// roleAway: 0 waits for 1 for 2, which sleeps, all as the engine would.
+func roleAway(c pmi.Client) int {
+	if err := c.Fence(context.Background()); err != nil {
+		return complain(err)
+	}
+	c.Board().Started(c.Rank())
+	if c.Rank() < 2 {
+		c.Board().Waiting(c.Rank(), pmi.WaitState{Op: "Recv", Comm: "world", Tag: 7, Peer: int32(c.Rank() + 1)})
+	}
+	time.Sleep(1500 * time.Millisecond)
 	return leave(c)
 }
 

@@ -73,7 +73,7 @@ type remoteOutput struct {
 type rowsAnswer struct {
 	number int64
 	host   int
-	rows   []pmi.Row
+	rows   []rankRow
 }
 
 func newRemoteBackend(j *job) (*remoteBackend, error) {
@@ -427,8 +427,8 @@ func (b *remoteBackend) learnt() int {
 const rowsPatience = time.Second
 
 // rows asks all agents.
-func (b *remoteBackend) rows() ([]pmi.Row, []string) {
-	rows := make([]pmi.Row, b.cfg.Ranks)
+func (b *remoteBackend) rows() ([]rankRow, []string) {
+	rows := make([]rankRow, b.cfg.Ranks)
 	for rank := range rows {
 		rows[rank].Rank = rank
 	}

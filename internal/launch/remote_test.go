@@ -181,6 +181,24 @@ func TestWhoWaitsForWhomIsToldAcrossHosts(t *testing.T) {
 	}
 }
 
+func TestRankThatIsAwayIsReportedAcrossHosts(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc")
+	}
+	r := onHosts(t, "away", "a:2,b:1", Config{StuckAfter: 500 * time.Millisecond, Prog: shell(t), Args: belowAShell(t)})
+	for _, want := range []string{
+		`nothing has moved for \d`,
+		`rank 0 waits in Recv from 1 tag 7 on comm world for \d`,
+		`rank 1 waits in Recv from 2 tag 7 on comm world for \d`,
+		`rank 2 has not been in an MPI call for [^\n]* s: it sleeps \(pid \d+ on b\)`,
+		`rank 2 is what all others wait for, directly or through other ranks`,
+	} {
+		if !regexp.MustCompile(want).MatchString(r.err) {
+			t.Errorf("the report must match %q; it was\n%s", want, r.err)
+		}
+	}
+}
+
 func TestWhatAgentsHaveToSayIsPrinted(t *testing.T) {
 	r := onHosts(t, "babble", "a:1,b:1", Config{})
 	for rank, host := range []string{"a", "b"} {
@@ -302,7 +320,7 @@ func TestNoiseInsteadOfAnAgentIsShown(t *testing.T) {
 func TestAgentOfAnotherVersionOrJobIsRefused(t *testing.T) {
 	for answer, want := range map[string]string{
 		`muster-agent 99 $key`: "speaks version 99",
-		`muster-agent 1 0000`:  "key of another job",
+		`muster-agent 2 0000`:  "key of another job",
 	} {
 		script := `read -r line; key=${line##* }; echo "` + answer + `"; sleep 20`
 		got := failsToStart(t, Config{Hosts: []Host{{"a", 1}}, RSH: []string{"sh", "-c", script, "{host}"}}, soon)
@@ -475,8 +493,8 @@ func TestAgentLeavesWhenItIsNotGreeted(t *testing.T) {
 		"":                             "is started by muster run",
 		"GET / HTTP/1.1\r\n\r\n":       "GET / HTTP/1.1",
 		strings.Repeat("x", 100000):    "is started by muster run",
-		"muster-job 2 0123456789abc\n": "install the same muster on all hosts",
-		"muster-job 1 \n":              "is started by muster run",
+		"muster-job 1 0123456789abc\n": "install the same muster on all hosts",
+		"muster-job 2 \n":              "is started by muster run",
 	} {
 		status, errOut := runAgent(t, input)
 		if status == 0 || !strings.Contains(errOut, want) {

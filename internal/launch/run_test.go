@@ -297,7 +297,7 @@ func TestStuckReportOnDemandAndOff(t *testing.T) {
 		t.Errorf("switched off, there must be no report:\n%s", r.err)
 	}
 	r = runSignalled(t, "signals", Config{}, syscall.SIGQUIT, syscall.SIGTERM)
-	if r.Status != 0 || !strings.Contains(r.err, "ranks 0-1 compute and are not waiting") {
+	if r.Status != 0 || !strings.Contains(r.err, "ranks 0-1 are not waiting") {
 		t.Errorf("SIGQUIT must print the report and harm nobody: %+v", r)
 	}
 	r = runSignalled(t, "signals", Config{}, syscall.SIGQUIT, syscall.SIGQUIT)

@@ -48,21 +48,44 @@ func pulseOf(rows []pmi.Row, alive func(rank int) bool) (p pulse) {
 type stuckWatch struct {
 	after    time.Duration
 	progress uint64    // when last looked at
-	moved    time.Time // when something last moved, or was told
+	moved    time.Time // when something last moved
+	looked   time.Time
+	told     time.Time     // when that was last reported, or moved
+	period   time.Duration // until the next report
+	earlier  *sample       // of about half a period before a report
 }
 
-// look says how long nothing has moved, if that is long enough to be told.
-func (w *stuckWatch) look(p pulse, now time.Time) (time.Duration, bool) {
-	if w.moved.IsZero() || p.moving || p.waiting == 0 || p.progress != w.progress {
-		w.progress, w.moved = p.progress, now
-		return 0, false
+// stuckStep is what to do after a look.
+type stuckStep uint8
+
+const (
+	stuckNot  stuckStep = iota
+	stuckSoon           // keep a sample of the ranks
+	stuckTell           // report
+)
+
+// look says how long nothing has moved, and whether that is long enough to be told. Ranks
+// that do not wait may compute; who reports finds out.
+func (w *stuckWatch) look(p pulse, now time.Time) (time.Duration, stuckStep) {
+	// A launcher that was stopped, with its ranks, has seen nothing of that time.
+	slept := !w.looked.IsZero() && now.Sub(w.looked) > w.after+time.Second
+	w.looked = now
+	if w.moved.IsZero() || slept || p.waiting == 0 || p.progress != w.progress {
+		w.progress, w.moved, w.told, w.period, w.earlier = p.progress, now, now, w.after, nil
+		return 0, stuckNot
 	}
-	if still := now.Sub(w.moved); still >= w.after {
-		w.moved = now // told once in each period
-		return still, true
+	switch since := now.Sub(w.told); {
+	case since >= w.period:
+		w.told = now // told once in each period
+		return now.Sub(w.moved), stuckTell
+	case since >= w.period/2 && p.moving && (w.earlier == nil || w.earlier.at.Before(w.told)):
+		return 0, stuckSoon
 	}
-	return 0, false
+	return 0, stuckNot
 }
+
+// patient makes the next report come later: a computation takes as long as it takes.
+func (w *stuckWatch) patient() { w.period *= 2 }
 
 // lookEvery is how often that is done.
 func lookEvery(after time.Duration) time.Duration {
@@ -72,9 +95,9 @@ func lookEvery(after time.Duration) time.Duration {
 // maxStuckLines keeps the report of a large job readable.
 const maxStuckLines = 40
 
-// describeWaits gives the report, line by line. ended tells how a rank's
-// process ended, or "" while it runs.
-func describeWaits(rows []pmi.Row, ended func(rank int) string, now time.Time) []string {
+// describeWaits gives the report, line by line, without ranks for which there is a line
+// of their own. ended tells how a rank's process ended, or "" while it runs.
+func describeWaits(rows []rankRow, own map[int]bool, ended func(rank int) string, now time.Time) []string {
 	type line struct {
 		ranks []int
 		since int64 // earliest
@@ -84,7 +107,10 @@ func describeWaits(rows []pmi.Row, ended func(rank int) string, now time.Time) [
 	var lines []*line
 	at := map[string]*line{}
 	for _, r := range rows {
-		text, since, wait := describeRow(r, ended(r.Rank))
+		if own[r.Rank] {
+			continue
+		}
+		text, since, wait := describeRow(r.Row, ended(r.Rank))
 		l := at[text]
 		if l == nil {
 			l = &line{since: since, wait: wait, text: text}
@@ -133,7 +159,7 @@ func describeRow(r pmi.Row, ended string) (text string, since int64, wait bool) 
 	case r.State == pmi.RowLeft:
 		return "{has|have} finished", 0, false
 	case r.State == pmi.RowRunning:
-		return "{computes|compute} and {is|are} not waiting", 0, false
+		return "{is|are} not waiting", 0, false
 	}
 	w := r.Wait
 	var b strings.Builder
@@ -182,7 +208,7 @@ func ranksWith(ranks []int, text string) string {
 
 // waitCycles finds ranks that wait for each other in a circle. Each cycle
 // begins with its lowest rank and ends with it again.
-func waitCycles(rows []pmi.Row, ended func(rank int) string) (cycles [][]int) {
+func waitCycles(rows []rankRow, ended func(rank int) string) (cycles [][]int) {
 	next := make([]int, len(rows))
 	for i, r := range rows {
 		next[i] = -1

@@ -10,10 +10,13 @@ import (
 )
 
 // board makes rows from waits; rows that nobody writes are absent.
-func rowsOf(write func(b *pmi.Board), size int) []pmi.Row {
+func rowsOf(write func(b *pmi.Board), size int) (rows []rankRow) {
 	b := pmi.NewBoard(size)
 	write(b)
-	return b.Snapshot(nil)
+	for _, r := range b.Snapshot(nil) {
+		rows = append(rows, rankRow{Row: r})
+	}
+	return rows
 }
 
 func nobody(int) string { return "" }
@@ -36,7 +39,7 @@ func TestDescribeWaits(t *testing.T) {
 	}, 13)
 	want := []string{
 		"ranks 0-3 wait in Recv from 4 tag 7 on comm world for 12 s",
-		"rank 4 computes and is not waiting",
+		"rank 4 is not waiting",
 		"rank 5 waits in Recv from any rank any tag on comm rows for 3.0 s",
 		"rank 6 waits in Ssend to 7 tag 0 on comm world for 3.0 s",
 		"rank 7 waits in Recv from 6 tag 1 for 3.0 s",
@@ -49,10 +52,10 @@ func TestDescribeWaits(t *testing.T) {
 		"cycle: 12 waits for 12",
 		"rank 9 waits for rank 11, which has finished",
 	}
-	if got := describeWaits(rows, nobody, now); !reflect.DeepEqual(got, want) {
+	if got := describeWaits(rows, nil, nobody, now); !reflect.DeepEqual(got, want) {
 		t.Errorf("the report is\n%s\nand should be\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	got := describeWaits(rows[:5], func(r int) string { return map[int]string{4: "exit status 1"}[r] }, now)
+	got := describeWaits(rows[:5], nil, func(r int) string { return map[int]string{4: "exit status 1"}[r] }, now)
 	if got[1] != "rank 4 has ended (exit status 1)" || got[2] != "rank 0 waits for rank 4, which has ended (exit status 1)" {
 		t.Errorf("who waits for a rank that has ended must be told so:\n%s", strings.Join(got, "\n"))
 	}
@@ -64,7 +67,7 @@ func TestLongReportsAreCut(t *testing.T) {
 			b.Waiting(r, pmi.WaitState{Op: "Recv", Peer: int32((r + 1) % 500), Tag: 0, Since: 1})
 		}
 	}, 500)
-	got := describeWaits(rows, nobody, time.Unix(5, 0))
+	got := describeWaits(rows, nil, nobody, time.Unix(5, 0))
 	if len(got) != maxStuckLines+2 || got[maxStuckLines] != "... and 460 more such lines" {
 		t.Fatalf("500 different lines must be cut to %d: there are %d", maxStuckLines, len(got))
 	}
@@ -102,38 +105,134 @@ func TestStuckWatch(t *testing.T) {
 	alive := func(r int) bool { return !gone[r] }
 	w := stuckWatch{after: 10 * time.Second}
 	at := time.Unix(100, 0)
-	step := func(what string, seconds int, want bool) {
+	step := func(what string, seconds int, want stuckStep) {
 		t.Helper()
-		at = at.Add(time.Duration(seconds) * time.Second)
+		for range seconds - 1 { // looks come more often than reports
+			at = at.Add(time.Second)
+			if _, got := w.look(pulseOf(b.Snapshot(nil), alive), at); got == stuckTell {
+				t.Fatalf("%s: a report came too early", what)
+			}
+		}
+		at = at.Add(time.Duration(min(1, seconds)) * time.Second)
 		if _, got := w.look(pulseOf(b.Snapshot(nil), alive), at); got != want {
-			t.Fatalf("%s: stuck is %v, should be %v", what, got, want)
+			t.Fatalf("%s: the step is %v, should be %v", what, got, want)
 		}
 	}
 	wait := func(r int, tag int32) { b.Waiting(r, pmi.WaitState{Op: "Recv", Peer: 0, Tag: tag}) }
-	step("nobody has joined", 0, false)
+	step("nobody has joined", 1, stuckNot)
 	wait(0, 1)
 	wait(1, 1)
-	b.Running(2)
-	step("one computes", 100, false)
-	step("one still computes", 100, false)
 	wait(2, 1)
-	step("all wait, seen for the first time", 1, false)
-	step("not long enough", 9, false)
-	step("long enough", 1, true)
-	step("told just now", 1, false)
-	step("a period later again", 9, true)
+	step("all wait, seen for the first time", 1, stuckNot)
+	step("not long enough", 9, stuckNot)
+	step("long enough", 1, stuckTell)
+	step("told just now", 1, stuckNot)
+	step("a period later again", 9, stuckTell)
 	b.Running(0)
 	wait(0, 2)
-	step("one has moved in between", 10, false)
-	step("and nothing since", 10, true)
+	step("one has moved in between", 10, stuckNot)
+	step("and nothing since", 1, stuckTell)
 	b.Running(1)
 	gone[1] = true
-	step("one has gone", 1, false)
-	step("the dead do not count", 10, true)
+	step("one has gone", 1, stuckNot)
+	step("the dead do not count", 10, stuckTell)
 	b.Left(2)
-	step("one has finished", 1, false)
-	step("nor do the finished", 10, true)
+	step("one has finished", 1, stuckNot)
+	step("nor do the finished", 10, stuckTell)
+	b.Running(0)
+	wait(0, 3)
+	gone[1] = false
+	step("one waits, one does not", 1, stuckNot)
+	step("the ranks are looked at halfway", 5, stuckSoon)
+	w.earlier = &sample{at: at}
+	step("once", 1, stuckNot)
+	step("and told", 4, stuckTell)
+	w.patient()
+	step("a computation is told again after twice the time", 20, stuckTell)
 	b.Left(0)
-	step("all have finished", 1, false)
-	step("and nobody waits", 100, false)
+	b.Left(1)
+	step("all have finished", 1, stuckNot)
+	step("and nobody waits", 100, stuckNot)
+}
+
+func TestTheTimeWhenTheLauncherWasStoppedDoesNotCount(t *testing.T) {
+	w := stuckWatch{after: 10 * time.Second}
+	p := pulse{waiting: 2}
+	at := time.Unix(100, 0)
+	w.look(p, at)
+	if _, got := w.look(p, at.Add(time.Hour)); got != stuckNot {
+		t.Errorf("a launcher that was stopped for an hour must not take the job for stuck")
+	}
+}
+
+func TestRanksThatDoNotWait(t *testing.T) {
+	now := time.Unix(1000, 0)
+	ago := func(s int64) int64 { return (1000 - s) * 1e9 }
+	waits := func(b *pmi.Board, rank int, peer int32) {
+		b.Waiting(rank, pmi.WaitState{Op: "Recv", Comm: "world", Peer: peer, Tag: 7, Since: ago(12)})
+	}
+	// 0 waits for 1 waits for 2, which does not wait; 3 is in a barrier.
+	rows := rowsOf(func(b *pmi.Board) {
+		waits(b, 0, 1)
+		waits(b, 1, 2)
+		b.Joined(2, 77)
+		b.Started(2)
+		b.Waiting(3, pmi.WaitState{Op: "Barrier", Comm: "world", Peer: pmi.PeerNone, Tag: pmi.TagNone, Since: ago(12)})
+	}, 4)
+	rows[2].Since = ago(12)
+	host := func(int) string { return "h" }
+	earlier := func(cpu time.Duration) *sample {
+		all := make([]rankRow, 4)
+		all[2].process = processState{77, 'S', cpu}
+		return &sample{all, now.Add(-6 * time.Second)}
+	}
+	const conclusion = "rank 2 is what all others wait for, directly or through other ranks"
+	for _, c := range []struct {
+		process  processState
+		want     string
+		computes bool
+	}{
+		{processState{77, 'S', time.Second}, "rank 2 has not been in an MPI call for 12 s: it sleeps (pid 77 on h)", false},
+		{processState{77, 'S', time.Second + 10*time.Millisecond}, "rank 2 has not been in an MPI call for 12 s: it sleeps (pid 77 on h)", false},
+		{processState{77, 'T', 6 * time.Second}, "rank 2 has not been in an MPI call for 12 s: it is stopped (pid 77 on h); kill -CONT 77 lets it go on", false},
+		{processState{77, 'D', time.Second}, "rank 2 has not been in an MPI call for 12 s: it waits for a disk or another device (pid 77 on h)", false},
+		{processState{77, 'S', 6 * time.Second}, "rank 2 has not waited in an MPI call for 12 s: it computes, or polls, with 5.0 s of CPU time in the last 6.0 s (pid 77 on h)", true},
+		{processState{77, 'R', time.Second}, "rank 2 has not been in an MPI call for 12 s: it sleeps (pid 77 on h)", false},
+	} {
+		rows[2].process = c.process
+		got, own, computes := describeAwayRanks(rows, earlier(time.Second), nobody, host, now)
+		if !reflect.DeepEqual(got, []string{c.want, conclusion}) || !own[2] || len(own) != 1 || computes != c.computes {
+			t.Errorf("a process of state %q must give\n%s\n%s\nand %v; got\n%s\nand %v", c.process.letter, c.want, conclusion, c.computes, strings.Join(got, "\n"), computes)
+		}
+	}
+	if got, _, computes := describeAwayRanks(rows, nil, nobody, host, now); len(got) != 0 || !computes {
+		t.Errorf("without an earlier look it may compute: %q, %v", got, computes)
+	}
+	starved := earlier(time.Second)
+	starved.rows[2].process.letter = 'R'
+	if got, _, computes := describeAwayRanks(rows, starved, nobody, host, now); !computes {
+		t.Errorf("a rank that gets no core is ready to compute: %q", got)
+	}
+	rows[2].Started = false
+	if got, _, _ := describeAwayRanks(rows, starved, nobody, host, now); got[0] != "rank 2 is still in Init: it computes, or polls, with 0.0 s of CPU time in the last 6.0 s (pid 77 on h)" {
+		t.Errorf("a rank that is being started is in an MPI call: %q", got)
+	}
+	// A rank that waits can be stopped too; ranks that wait for each other, or for one
+	// that has finished, do not wait for rank 2.
+	rows[2].process = processState{77, 'S', time.Second}
+	rows[3].process = processState{78, 'T', 0}
+	got, _, _ := describeAwayRanks(rows, earlier(time.Second), nobody, host, now)
+	if len(got) != 3 || got[1] != "rank 3 is stopped (pid 78 on h); kill -CONT 78 lets it go on" ||
+		got[2] != "ranks 2-3 are what all others wait for, directly or through other ranks" {
+		t.Errorf("a rank that is stopped while it waits must be named: %q", got)
+	}
+	rows[1].Wait.Peer = 0
+	if ranks := awaited(rows, nobody); ranks != nil {
+		t.Errorf("ranks 0 and 1 wait for each other, not for %v", ranks)
+	}
+	rows[1].Wait.Peer = 3
+	rows[3].State = pmi.RowLeft
+	if ranks := awaited(rows, nobody); ranks != nil {
+		t.Errorf("ranks 0 and 1 wait for one that has finished, not for %v", ranks)
+	}
 }

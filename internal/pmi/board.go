@@ -4,7 +4,7 @@
 //
 // A row has two halves with one writer each:
 //
-//	rank's half      seq, state, peer+tag, context, since, progress, op, comm, learnt
+//	rank's half      seq, state, peer+tag, context, since, progress, op, comm, learnt, pid
 //	launcher's half  died, n-th death, host, status
 //
 // A rank writes only just before it sleeps and after it has woken up, never on
@@ -63,6 +63,9 @@ type Row struct {
 	State    RowState
 	Wait     WaitState // if State is RowWaiting
 	Progress uint64    // changes whenever the rank begins or ends a wait
+	Since    int64     // when that was last, Unix time in nanoseconds; 0: not known
+	PID      int       // its process; 0: not known
+	Started  bool      // it has come as far as the program itself
 }
 
 // Death tells how a rank died.
@@ -95,6 +98,8 @@ const (
 	rowComm      = rowOp + opBytes/8
 	rowAsleep    = 13 // see gate.go
 	rowLearnt    = 14 // 1: this rank knows of the first death
+	rowPID       = 15 // of the process that has joined as this rank, and startedFlag
+	startedFlag  = 1 << 32
 	rowDied      = 16 // 1 when the rest of the half is valid
 	rowNthDeath  = 17 // row n: 1 + the rank that was the n-th to die
 	rowHost      = 18
@@ -173,6 +178,24 @@ func (b *Board) Waiting(rank int, w WaitState) {
 	atomic.AddUint64(&r[rowSeq], 1)
 }
 
+// Joined says which process has joined the job as a rank. A rank may be a shell, and
+// this one of its children.
+func (b *Board) Joined(rank, pid int) {
+	if r := b.row(rank); r != nil {
+		atomic.StoreUint64(&r[rowPID], uint64(pid))
+	}
+	b.Running(rank)
+}
+
+// Started says that a rank has done what it must to take part in the job, and runs the
+// program.
+func (b *Board) Started(rank int) {
+	if r := b.row(rank); r != nil {
+		atomic.OrUint64(&r[rowPID], startedFlag)
+	}
+	b.Running(rank)
+}
+
 // Running says that a rank no longer waits. If it did not, this is one load.
 func (b *Board) Running(rank int) { b.move(rank, RowRunning) }
 
@@ -186,6 +209,7 @@ func (b *Board) move(rank int, to RowState) {
 	}
 	atomic.AddUint64(&r[rowSeq], 1)
 	atomic.StoreUint64(&r[rowState], uint64(to))
+	atomic.StoreUint64(&r[rowSince], uint64(time.Now().UnixNano()))
 	atomic.AddUint64(&r[rowProgress], 1)
 	atomic.AddUint64(&r[rowSeq], 1)
 }
@@ -280,6 +304,9 @@ func (b *Board) Row(rank int) Row {
 		peerTag := atomic.LoadUint64(&r[rowPeerTag])
 		out.State = RowState(state)
 		out.Progress = atomic.LoadUint64(&r[rowProgress])
+		out.Since = int64(atomic.LoadUint64(&r[rowSince]))
+		pid := atomic.LoadUint64(&r[rowPID])
+		out.PID, out.Started = int(uint32(pid)), pid&startedFlag != 0
 		out.Wait = WaitState{}
 		if out.State == RowWaiting {
 			out.Wait = WaitState{
@@ -289,7 +316,7 @@ func (b *Board) Row(rank int) Row {
 				Tag:     int32(peerTag),
 				Context: uint32(atomic.LoadUint64(&r[rowContext])),
 				Sending: state&sendingFlag != 0,
-				Since:   int64(atomic.LoadUint64(&r[rowSince])),
+				Since:   out.Since,
 			}
 		}
 		if last || atomic.LoadUint64(&r[rowSeq]) == seq {

@@ -65,7 +65,7 @@ func joinWire(ctx context.Context, conn wireConn, rank, size int, board *Board, 
 		c.news = told.deaths()
 	}
 	c.turn <- struct{}{}
-	board.Running(rank)
+	board.Joined(rank, os.Getpid())
 	ctx, cancel := context.WithTimeoutCause(ctx, joinTimeout, fmt.Errorf("no answer within %v", joinTimeout))
 	defer cancel()
 

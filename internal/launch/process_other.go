@@ -1,0 +1,6 @@
+//go:build !linux
+
+package launch
+
+// stateOf: there is no /proc.
+func stateOf(int) processState { return processState{} }
