@@ -238,7 +238,7 @@ func (j *job) hostLost(host int, why string) {
 	if j.pending > 0 {
 		j.notStarted(fmt.Errorf("launch: %s", text))
 	}
-	first := true
+	var lost []int
 	for rank := b.First; rank < b.First+b.Count; rank++ {
 		r := &j.ranks[rank]
 		if !r.alive {
@@ -247,11 +247,13 @@ func (j *job) hostLost(host int, why string) {
 		r.alive, r.end = false, ending{err: fmt.Errorf("host %s was lost", j.cfg.Hosts[host].Name)}
 		j.living--
 		j.ended++
-		if first {
-			j.fail(-1, text, 1)
-			first = false
-		}
-		j.died(rank, text, r.end.String(), 1)
+		lost = append(lost, rank)
+	}
+	if len(lost) > 0 {
+		j.fail(-1, text, 1)
+	}
+	for _, rank := range lost {
+		j.died(rank, text, j.ranks[rank].end.String(), 1)
 	}
 }
 
