@@ -95,6 +95,7 @@ type Engine struct {
 	probers  int         // sleepers that probe
 	waiters  *p2p.Waiter // free ones
 	deputy   *deputy     // nil without Config.Async
+	movers   []mover     // devices whose polls may move something without a completion
 }
 
 // pollBatch bounds how long one poll can hold the lock.

@@ -50,9 +50,6 @@ type lane struct {
 	sources *sources // buffers that short messages may be sent from; nil: all are copied
 	stages  *stages  // what short puts and gets are copied through; nil: they are not
 
-	moving rdma.MovingCQ // nil: a Poll without completions has done nothing
-	moved  uint64        // its count when last asked
-
 	// For lanes other than home:
 	silence  uint32       // polls since the last traffic on it
 	armed    rdma.ArmedCQ // nil: it cannot be waited for beside home
@@ -84,7 +81,9 @@ func (e *Engine) openLanes() error {
 			return err
 		}
 		d.openStages()
-		d.moving, _ = d.cq.(rdma.MovingCQ)
+		if cq, ok := d.cq.(rdma.MovingCQ); ok {
+			e.movers = append(e.movers, mover{cq: cq})
+		}
 		if armed, ok := d.cq.(rdma.ArmedCQ); ok && i > 0 && !d.alone {
 			d.armed, d.kick = armed, make(chan struct{}, 1)
 			d.watchers.Go(func() { d.keepWatch(e.home.cq) })

@@ -65,19 +65,24 @@ func (e *Engine) pollWaiting() int {
 	return n
 }
 
-// piecesMoved reports whether a device has moved a part of a large message since it was last
-// asked. Polls do not count such a part, because nothing has completed.
+// mover is a completion queue whose Poll may move a part of a large message without a
+// completion, and its count when it was last asked.
+type mover struct {
+	cq    rdma.MovingCQ
+	count uint64
+}
+
+// piecesMoved reports whether a device has moved a part of a large message since it was
+// last asked.
 func (e *Engine) piecesMoved() bool {
-	any := false
-	for _, d := range e.lanes {
-		if d.moving == nil {
-			continue
-		}
-		if n := d.moving.Moved(); n != d.moved {
-			d.moved, any = n, true
+	moved := false
+	for i := range e.movers {
+		m := &e.movers[i]
+		if n := m.cq.Moved(); n != m.count {
+			m.count, moved = n, true
 		}
 	}
-	return any
+	return moved
 }
 
 // listen makes the next pollWaiting look at every lane: one has woken us, or may have.

@@ -89,6 +89,7 @@ type Device struct {
 	// meanwhile. Poll runs beside neither and does without.
 	mu sync.Mutex
 
+	moved     uint64 // grows whenever Poll has moved something without a completion
 	lowWaters uint64 // times that few receive buffers were left
 
 	cfg   Config

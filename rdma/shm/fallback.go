@@ -18,7 +18,7 @@ import (
 // Many pieces are under way at once, as many as the ring holds, so that one side
 // copies in while the other copies out. A side that finds the ring full parks, and is
 // woken when there is room (ring.go); a side that finds it empty parks, and is woken by
-// the next piece. While pieces move, no side parks, see transferTable.moved.
+// the next piece. While pieces move, no side parks, see Device.moved.
 //
 // What a target owes is kept in a list and paid as room allows. It always takes
 // a request out of its queue: two ranks that each wait for room at the other
@@ -207,7 +207,7 @@ func (d *Device) answer(k kind, source int, data []byte) bool {
 		if x.ticket != q.ticket || x.phase != phaseMessages {
 			return true // late: the transfer was ended from here
 		}
-		return x.peer.id == rdma.PeerID(source) && d.copies.arrive(x, k, q, body)
+		return x.peer.id == rdma.PeerID(source) && d.arrive(x, k, q, body)
 	}
 	return false
 }
@@ -222,7 +222,7 @@ func (d *Device) serve(k kind, source int, q request, body []byte) bool {
 	if p == nil {
 		return true
 	}
-	d.copies.moved++
+	d.moved++
 	q.status = rdma.StatusOK
 	s := service{peer: p, request: q, read: !write}
 	if there, ok := d.seg.memory(q.key, q.addr, q.length, q.need); !ok {
@@ -250,7 +250,7 @@ func (s *service) continues(next *service) bool {
 
 // arrive takes a piece of a read, or the answer to pieces of a write. Pieces come in
 // order, since the queues keep it.
-func (t *transferTable) arrive(x *transfer, k kind, q request, body []byte) bool {
+func (d *Device) arrive(x *transfer, k kind, q request, body []byte) bool {
 	if q.status > rdma.StatusFault || q.length > x.sent-x.done {
 		return false
 	}
@@ -268,7 +268,7 @@ func (t *transferTable) arrive(x *transfer, k kind, q request, body []byte) bool
 		x.status = q.status
 	}
 	x.done += q.length
-	t.moved++
+	d.moved++
 	return true
 }
 
@@ -329,7 +329,7 @@ func (d *Device) pay(s *service) bool {
 		if !d.transmit(s.peer, kindReadReply, &wr) {
 			return false
 		}
-		d.copies.moved++
+		d.moved++
 		if s.sent += q.length; s.sent == s.request.length {
 			return true
 		}

@@ -77,9 +77,9 @@ func (d *Device) pollAll(out []rdma.Completion) int {
 		r := d.rings[d.nextRing]
 		r.release()
 		if r.due() {
-			moved := d.copies.moved
+			moved := d.moved
 			k := d.pollRing(r, out[n:])
-			r.saw(k+int(d.copies.moved-moved), d.sent)
+			r.saw(k+int(d.moved-moved), d.sent)
 			n += k
 		}
 	}

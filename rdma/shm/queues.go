@@ -131,7 +131,7 @@ func (c *completionQueue) Wait(timeout time.Duration) error { return c.dev.wait(
 func (c *completionQueue) Wake() { c.dev.wakeup.wake(c.dev) }
 
 // Moved counts the pieces of copies, see rdma.MovingCQ.
-func (c *completionQueue) Moved() uint64 { return c.dev.copies.moved }
+func (c *completionQueue) Moved() uint64 { return c.dev.moved }
 
 func (c *completionQueue) Close() error {
 	c.dev.has.cq = false

@@ -179,12 +179,12 @@ type ringReader struct {
 	cells     []ringCell
 	bytes     []byte
 	head      *ringHead
-	dev       *Device
 	source    int
 	number    int
 	sent      uint64 // by this rank, when something last came
 	streak    int    // times that something came since
 	pause     int    // polls yet to pass over
+	dev       *Device
 }
 
 func openRingReader(d *Device, i, source int) *ringReader {
@@ -249,11 +249,18 @@ func (r *ringReader) stop() { r.cell, r.lap = new(ringCell), 1 }
 // release. The tag is the sender's to write, so the length is bounded here again,
 // whatever was seen of it before.
 func (r *ringReader) pop() []byte {
-	data := r.take()
-	if len(data) > ringInline {
-		prefetchRead(&data[0], len(data))
+	c := r.cell
+	n := int(c.tag.load() & ringLength)
+	r.pos++
+	r.turn()
+	if n <= ringInline {
+		return c.data[:n]
 	}
-	return data
+	n = min(n, maxSend)
+	from, next := span(r.at, n, len(r.bytes))
+	r.at = next
+	prefetchRead(&r.bytes[from], n)
+	return r.bytes[from : from+n]
 }
 
 // take is pop for a piece of a copy. Nothing is fetched ahead: in a stream that uses all

@@ -67,7 +67,6 @@ type transferTable struct {
 	all    []*transfer
 	free   []*transfer
 	owed   []service // what we owe to peers, see fallback.go
-	moved  uint64    // grows whenever something was moved without a completion
 	kernel bool      // process_vm works at all
 	beside bool      // who polls is not the rank itself, see beside.go
 }
@@ -178,7 +177,7 @@ func (t *transferTable) progress(d *Device) {
 		over, s := t.step(d, x)
 		moved := x.done+x.sent != before
 		if moved {
-			t.moved++
+			d.moved++
 		}
 		if over {
 			t.active = slices.Delete(t.active, t.next, t.next+1)
