@@ -218,6 +218,8 @@ func (q *pair) check(wr *rdma.SendWR) error {
 		return fmt.Errorf("hybrid: operation %v for peer %d: %w", wr.Op, wr.Peer, rdma.ErrUnsupported)
 	case wr.Op == rdma.OpSend && length > a.MaxSend:
 		return fmt.Errorf("hybrid: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; cut it", length, wr.Peer, a.MaxSend)
+	case wr.Op != rdma.OpSend && wr.Body.Len() > a.MaxTransfer:
+		return fmt.Errorf("hybrid: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; cut it", wr.Op, wr.Body.Len(), wr.Peer, a.MaxTransfer)
 	case wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead && wr.Body.Len() > a.MaxInline:
 		return fmt.Errorf("hybrid: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, a.MaxInline)
 	}
