@@ -121,8 +121,9 @@ iwarp: build ## messages over software iWARP between processes: datagrams, conne
 	@set -eux; \
 	$(GO) test -c -o $(BIN)/mpi.test ./mpi; \
 	cd mpi; export MUSTER_NETWORK=iwarp MUSTER_NO_SHARED_MEMORY=1; \
-	for how in 'hybrid srq off' 'rc few off' 'rd rings off' 'ud srq off' 'hybrid srq on'; do set -- $$how; \
-		MUSTER_CHANNEL=$$1 MUSTER_EAGER=$$2 MUSTER_ENCRYPT=$$3 timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n 3 $(BIN)/mpi.test -test.timeout $(TIMEOUT) -test.skip 'AllocateNothing|ContiguousLayoutsAreNotCopied' $(TESTS); \
+	for how in 'hybrid srq off AllocateNothing' 'rc few off AllocateNothing' 'rd rings off AllocateNothing' 'ud srq off AllocateNothing' \
+		'hybrid srq on AllocateNothing|ContiguousLayoutsAreNotCopied'; do set -- $$how; \
+		MUSTER_CHANNEL=$$1 MUSTER_EAGER=$$2 MUSTER_ENCRYPT=$$3 timeout -k 10 $(TIMEOUT) $(BIN)/muster run -n 3 $(BIN)/mpi.test -test.timeout $(TIMEOUT) -test.skip "$$4" $(TESTS); \
 	done
 
 test-channels: ## lose packets, cut cables, flood, stop and kill ranks on hosts of a lab (needs root)

@@ -188,7 +188,7 @@ func keepAlive() net.KeepAliveConfig {
 func after(ctx context.Context, began time.Time) string {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return fmt.Sprintf("within %v", time.Since(began).Round(10*time.Millisecond))
+		return fmt.Sprintf("within %v", time.Since(began).Round(100*time.Millisecond))
 	}
 	return "before the start was given up: " + cause.Error()
 }

@@ -247,7 +247,7 @@ func TestMissingRanksAreNamedToAll(t *testing.T) {
 		return env
 	})
 	for rank := range 3 {
-		says(t, fmt.Sprintf("rank %d", rank), all[rank].err, "ranks 3-5 did not come within ")
+		says(t, fmt.Sprintf("rank %d", rank), all[rank].err, "ranks 3-5 did not come within 3")
 	}
 }
 
