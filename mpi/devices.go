@@ -125,18 +125,18 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	network.tell(os.Stderr, client.Rank())
 	key, candidates := network.key, network.candidates
 	if cfg.Channel == channelUD {
-		dev, err := openUnreliable(client, key, candidates)
+		dev, err := openUnreliable(cfg, client, key, candidates)
 		if err != nil {
 			return fail(err)
 		}
 		return dev, nil
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict}
+	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict, Patience: cfg.peerTimeout()}
 	if cfg.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
 	if network.several {
-		dev, err := openRails(client, key, candidates)
+		dev, err := openRails(cfg, client, key, candidates)
 		if err != nil {
 			return fail(err)
 		}
@@ -164,7 +164,7 @@ const (
 
 // openUnreliable opens a device whose reliability is above unreliable datagrams, on the
 // first interface that was taken.
-func openUnreliable(client pmi.Client, key []byte, candidates []rail.Candidate) (rdma.Device, error) {
+func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []rail.Candidate) (rdma.Device, error) {
 	for _, r := range candidates {
 		if !r.Taken {
 			continue
@@ -174,7 +174,7 @@ func openUnreliable(client pmi.Client, key []byte, candidates []rail.Candidate) 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		c := udrel.Config{Device: below}
+		c := udrel.Config{Device: below, Patience: cfg.peerTimeout()}
 		if !at.IsLoopback() {
 			c.Packet = frameUD
 		}
