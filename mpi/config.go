@@ -133,6 +133,11 @@ type Config struct {
 	// StartTimeout bounds each step of joining the job and of coming into
 	// contact with another rank. Default 60s.
 	StartTimeout time.Duration `env:"MUSTER_START_TIMEOUT"`
+	// PeerTimeout is how long a rank may hear nothing from another one over network iwarp,
+	// while something is under way to it, before calls fail. It is the same for all
+	// channels. A network that is interrupted for less costs no more than that time. A rank
+	// whose host says that its process has ended is given up after a second. Default 30s.
+	PeerTimeout time.Duration `env:"MUSTER_PEER_TIMEOUT"`
 }
 
 // internalVars are set by the launcher for the library, not by users.
@@ -250,6 +255,9 @@ func (c *Config) validate() error {
 	if _, err := forced(c.Collective); err != nil {
 		return fmt.Errorf("mpi: Config.Collective (MUSTER_COLLECTIVE) is %q: %w", c.Collective, err)
 	}
+	if c.StartTimeout < 0 || c.PeerTimeout < 0 {
+		return fmt.Errorf("mpi: Config.StartTimeout (MUSTER_START_TIMEOUT) is %v and PeerTimeout (MUSTER_PEER_TIMEOUT) %v; neither can be negative", c.StartTimeout, c.PeerTimeout)
+	}
 	if c.EagerLimit < 0 || c.Credit < 0 || c.Spin < 0 || c.Yield < 0 || c.RingBytes < 0 || c.Rings < 0 || c.BufferedLimit < 0 || c.MaxConnections < 0 {
 		return fmt.Errorf("mpi: Config holds a negative number; leave a field 0 for its default")
 	}
@@ -275,6 +283,14 @@ func (c *Config) encryptText() string {
 		return settingOn
 	}
 	return settingOff
+}
+
+// peerTimeout is PeerTimeout, or the usual one.
+func (c *Config) peerTimeout() time.Duration {
+	if c.PeerTimeout == 0 {
+		return 30 * time.Second
+	}
+	return c.PeerTimeout
 }
 
 // credit is Credit, or the usual one.

@@ -143,7 +143,7 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 		}
 		return dev, nil
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Encrypt: cfg.Encrypt, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict}
+	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Encrypt: cfg.Encrypt, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict, Patience: cfg.peerTimeout()}
 	if cfg.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
@@ -186,7 +186,7 @@ func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []rai
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		c := udrel.Config{Device: below}
+		c := udrel.Config{Device: below, Patience: cfg.peerTimeout()}
 		if !at.IsLoopback() {
 			c.Packet = frameUD
 		}

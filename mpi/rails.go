@@ -269,15 +269,16 @@ func (a *agreement) tell(w io.Writer, rank int) {
 	}
 }
 
-// railPatience is how long a rail goes on trying to reach a peer. Then it is given up on
-// that rail for good.
+// railPatience is how long a rail at least goes on trying to reach a peer while others carry the
+// messages. Then it is given up on that rail for good. A peer that is silent on all rails is
+// given up after Config.PeerTimeout.
 const railPatience = 5 * time.Minute
 
 // openRails makes one device of several interfaces. What TCP has taken would be missed by
 // nobody when a cable is cut, so rails are made of datagrams. A cut cable may be
 // mended: see dgram.Config.Patience.
 func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Candidate) (_ rdma.Device, err error) {
-	c := rail.Config{Name: uint32(client.Rank())}
+	c := rail.Config{Name: uint32(client.Rank()), Timeout: cfg.peerTimeout()}
 	defer func() {
 		for i := range c.Rails {
 			if err != nil {
@@ -290,7 +291,7 @@ func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Can
 			continue
 		}
 		dev, err := dgram.Open(dgram.Config{
-			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), Patience: railPatience,
+			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), Patience: max(railPatience, 10*cfg.peerTimeout()),
 			NoCRC:    r.Loopback, // there is no cable to corrupt anything
 			NoThread: true,       // the rails have one
 		})

@@ -1,6 +1,10 @@
 package rdma
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"time"
+)
 
 // ErrAgain says that a queue is full for the moment: poll, then offer the rest
 // again.
@@ -19,3 +23,12 @@ var ErrNoResources = errors.New("rdma: no resources left")
 type statusError Status
 
 func (e statusError) Error() string { return "rdma: " + Status(e).String() }
+
+// SilenceError says that nothing was heard from a peer for so long. Nobody can tell from a
+// distance why, so it blames nobody.
+type SilenceError struct{ For time.Duration }
+
+func (e *SilenceError) Error() string {
+	return fmt.Sprintf("nothing was heard for %v: its process, its host or the network between is down, or it was stopped for so long; "+
+		"look at the host and the network, or let peers be silent for longer (MUSTER_PEER_TIMEOUT)", e.For.Round(100*time.Millisecond))
+}

@@ -133,6 +133,9 @@ func (e *Engine) work(d *lane, n int) int {
 			// and with them what ours were moving. The death is what the caller must
 			// be told.
 			e.watch()
+			if _, ok := d.dev.(rdma.ExplainingDevice); ok && c.Status == rdma.StatusPeerGone {
+				e.disconnected(d, c)
+			}
 		}
 		e.m.Completed(c.ID, c.Status, int(c.Len))
 	}

@@ -157,8 +157,8 @@ func (q *pair) strike(p *peer, tag ddp.Tag) {
 	q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusRemoteAccess}, loan{})
 }
 
-// giveUp ends what is under way to and from a peer that is barred.
-func (q *pair) giveUp(p *peer) {
+// dropBarred ends what is under way to and from a peer that is barred.
+func (q *pair) dropBarred(p *peer) {
 	q.abandon(p, rdma.StatusPeerGone)
 	q.clear(p)
 	p.owed, p.given = 0, p.receiver.next

@@ -3,6 +3,7 @@ package dgram
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
@@ -19,15 +20,18 @@ const (
 
 // pair is a queue pair. Its number distinguishes it from others on the same socket.
 type pair struct {
-	dev     *Device
-	kind    rdma.Transport
-	number  uint16
-	sendCQ  *queue
-	recvCQ  *queue
-	recv    *receiveQueue
-	depth   int
-	pending int // messages that were taken and are not known to have arrived
-	closed  bool
+	dev    *Device
+	kind   rdma.Transport
+	number uint16
+	sendCQ *queue
+	recvCQ *queue
+	// silences are after how long a silence peers were given up. Few ever are, so that the
+	// others need not be larger for it.
+	silences map[rdma.PeerID]time.Duration
+	recv     *receiveQueue
+	depth    int
+	pending  int // messages that were taken and are not known to have arrived
+	closed   bool
 
 	peers   []*peer // RD: by PeerID
 	busy    []*peer
@@ -274,11 +278,11 @@ func (q *pair) tend() {
 	for i := 0; i < len(q.busy); {
 		p := q.busy[i]
 		if p.barred {
-			q.giveUp(p)
+			q.dropBarred(p)
 		}
 		p.expire(now)
-		if p.lostSight(now, q.dev.patience) {
-			q.abandon(p, rdma.StatusPeerGone)
+		if !p.barred && p.lostSight(now, q.dev.patience) {
+			q.giveUp(p)
 		}
 		q.unstash(p)
 		q.pump(p)
@@ -396,6 +400,21 @@ func (q *pair) complete(p *peer, id uint64, op rdma.Op, n int, inline bool, stat
 	if !inline || status != rdma.StatusOK {
 		q.sendCQ.push(rdma.Completion{ID: id, Op: op, Peer: p.id, Len: uint64(n), Status: status}, loan{})
 	}
+}
+
+// giveUp ends the conversation with a peer that has been silent for too long, and reports it
+// also to a user that only receives.
+func (q *pair) giveUp(p *peer) {
+	since := p.heard
+	if !p.sender.idle() {
+		since = p.sender.heardAt
+	}
+	if q.silences == nil {
+		q.silences = map[rdma.PeerID]time.Duration{}
+	}
+	q.silences[p.id] = q.dev.now - since
+	q.abandon(p, rdma.StatusPeerGone)
+	q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusPeerGone}, loan{})
 }
 
 // abandon completes everything that is under way to a peer.

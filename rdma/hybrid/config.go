@@ -96,7 +96,19 @@ const (
 	margin           = 2
 	interval         = time.Second
 	connectionBuffer = 16 << 10
+	// connectionTimeout is how long a connection may make no progress before datagrams
+	// take its place. TCP waits twice as long before each attempt, and so would resume
+	// long after a network that was interrupted; datagrams are repeated every 32 ms.
+	connectionTimeout = 2 * time.Second
 )
+
+// connectionTimeout is a part of Patience, which begins when datagrams take over.
+func (c *Config) connectionTimeout() time.Duration {
+	if c.Patience > 0 {
+		return min(connectionTimeout, c.Patience/3)
+	}
+	return connectionTimeout
+}
 
 // complete fills in what was left open, and refuses what cannot be.
 func (c *Config) complete() error {
@@ -150,7 +162,8 @@ func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
 	if err != nil || c.Channel == Datagrams {
 		return rd, nil, err
 	}
-	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true})
+	rc, err = iwarp.Open(iwarp.Config{Address: c.Address.String(), Key: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, NoThread: c.NoThread, Strict: c.Strict, MaxTransfer: c.MaxTransfer, Retain: true,
+		Timeout: c.connectionTimeout()})
 	if err != nil {
 		_ = rd.Close() // it was opened a moment ago
 		return nil, nil, err

@@ -19,6 +19,7 @@
 //	policy.go   who earns a connection, and who must make room: no clock, no I/O
 //	move.go     how both ends change paths without losing order or a message: no I/O
 //	control.go  what they tell each other about it
+//	replay.go   repeats by datagram what a lost connection has not delivered
 //	steps.go    does what move.go decides
 //	connect.go  brings a connection up, beside the program
 //	wait_linux  sleeps on both devices at once

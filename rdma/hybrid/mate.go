@@ -86,7 +86,7 @@ func (d *Device) Explain(id rdma.PeerID) error {
 	if m := d.known(id); m != nil && m.phase == bereft {
 		return d.whyBereft(m)
 	}
-	return nil
+	return d.rd.Explain(id)
 }
 
 // whyBereft says why a peer was given up.
@@ -97,8 +97,11 @@ func (d *Device) whyBereft(m *mate) error {
 			"the others are lost; find out why TCP connections fail between the two hosts, or use the channel %v",
 			name, m.id, m.sent[byConnection], m.got, Datagrams)
 	}
-	return fmt.Errorf("hybrid: peer %d (number %d) cannot be reached by datagrams any more, while messages to it were to change paths: "+
-		"its process may have ended, or its host be cut off", name, m.id)
+	err := d.rd.Explain(m.control)
+	if err == nil {
+		err = &rdma.SilenceError{For: d.cfg.Patience}
+	}
+	return fmt.Errorf("hybrid: peer %d (number %d) does not answer: %w", name, m.id, err)
 }
 
 // used counts a message to or from a peer.

@@ -170,6 +170,12 @@ func (e *end) heard(w word, epoch uint32, p path, count uint64, room bool) {
 		e.offered(epoch, room)
 		return
 	}
+	if w == ended && int32(epoch-e.epoch) < 0 {
+		// The peer could not tell that we had closed it in peace, and we have offered
+		// another one since. It waits for an answer, and takes no offer before.
+		e.todo(step{do: say, word: ended, epoch: epoch, count: e.shown[byConnection]})
+		return
+	}
 	if epoch != e.epoch {
 		return // of a connection that is no more
 	}
@@ -331,9 +337,15 @@ func (e *end) part() {
 
 // disconnected says that the device has lost the connection. While it is being set up the
 // peer may use it already, so that both break it when it is joined.
+//
+// When both have left it, the end that knows so first closes it, and the other one sees the
+// end before the last word. Nothing is missing then: a fence has passed in each direction.
 func (e *end) disconnected() {
-	if e.phase == connecting || e.phase == awaiting {
+	switch {
+	case e.phase == connecting || e.phase == awaiting:
 		e.lost = true
+	case e.phase == leaving && e.back && e.told:
+		return
 	}
 	e.broke()
 }

@@ -28,6 +28,7 @@ type side struct {
 	dialled   bool          // and connects it
 	up        bool          // and it is connected
 	collects  bool
+	ends      bool   // its device has seen the end of the connection
 	kept      []byte // messages ever sent over connections that are kept, all of them
 	wants     uint8  // what the policy may still ask for
 	departs   uint8
@@ -72,7 +73,7 @@ func (w *world) key() string {
 		s := &w.sides[i]
 		b = append(b, byte(s.phase), byte(s.epoch), byte(s.path), byte(s.leaves), byte(s.count), byte(s.end.got), byte(s.connEpoch),
 			s.next, s.failures, s.wants, s.departs, s.misfires)
-		flag(s.moving, s.told, s.pending, s.back, s.isReady, s.lost, s.isBroken, s.open, s.dialled, s.up, s.collects)
+		flag(s.moving, s.told, s.pending, s.back, s.isReady, s.lost, s.isBroken, s.open, s.dialled, s.up, s.collects, s.ends)
 		list(s.kept)
 		for p := range paths {
 			b = append(b, byte(s.fences[p]), byte(s.sent[p]), byte(s.shown[p]), s.answers[p])
@@ -103,7 +104,7 @@ func (w *world) run(i int) {
 			if s.open {
 				w.trouble = "a second queue pair is opened"
 			}
-			s.open, s.dialled, s.up, s.connEpoch = true, false, false, s.epoch
+			s.open, s.dialled, s.up, s.ends, s.connEpoch = true, false, false, false, s.epoch
 			s.queue[byConnection], s.wire[byConnection] = nil, nil
 		case connect:
 			s.dialled = true
@@ -113,6 +114,7 @@ func (w *world) run(i int) {
 			}
 			if s.up && o.up && s.connEpoch == o.connEpoch {
 				w.sever()
+				o.ends = true
 			}
 			s.open, s.dialled, s.up = false, false, false
 		case read:
@@ -219,6 +221,12 @@ func (w *world) choices(messages byte) (list []choice) {
 				if s.fences[byConnection] > 0 {
 					s.fenced(byConnection, false)
 				}
+				s.disconnected()
+			})
+		}
+		if s.ends && s.up {
+			add("sees the end", false, func(w *world, s, o *side) {
+				s.ends = false
 				s.disconnected()
 			})
 		}

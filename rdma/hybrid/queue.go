@@ -152,6 +152,9 @@ func (q *queue) siftDatagrams(list []rdma.Completion) (kept int) {
 	for i := range list {
 		c := &list[i]
 		switch {
+		case c.Op == rdma.OpDisconnected && int(c.Peer) < len(d.byControl) && d.byControl[c.Peer] != nil:
+			d.cutOff(d.byControl[c.Peer])
+			continue
 		case c.Op == rdma.OpRecv && c.ID != 0:
 			if c.Status == rdma.StatusOK {
 				d.hear(c.Peer, c.Data.Bytes())

@@ -1,6 +1,10 @@
 package iwarp
 
-import "github.com/muster-mpi/muster/rdma"
+import (
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
 
 // Anybody as the peer of Connect waits for the next initiator that speaks iWARP, of
 // whatever make. Such a peer is dialled by an address of the form 10.0.0.1:7174. Neither
@@ -29,6 +33,9 @@ type Config struct {
 	// NoThread leaves the sockets alone while nobody polls: peers then reach this
 	// memory only while the program is in the library.
 	NoThread bool
+	// Timeout is how long the peer's kernel may leave bytes or probes unanswered, or its
+	// program may take no more of them, before the connection is lost. 0: 30 s.
+	Timeout time.Duration
 	// Retain is for a user who has another path to the peer and repeats there what a lost
 	// connection has not delivered. Work is then not completed with an error when the
 	// connection is lost: see [RetainQP].

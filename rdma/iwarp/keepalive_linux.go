@@ -6,17 +6,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// How the kernel finds out that a connection leads nowhere.
+//
+// TCP_USER_TIMEOUT (RFC 5482) ends a connection whose bytes are not acked in time; without it
+// that takes a quarter of an hour. TCP doubles the pause before each attempt, up to two
+// minutes: TCP_RTO_MAX_MS, since Linux 6.15, keeps it short, so that a connection resumes
+// soon after a network that was interrupted.
+//
 // A reset may reach one end alone, and a host may vanish without a word. The end that only
 // receives learns of it by a keepalive probe (RFC 9293 section 3.8.4), which the other host
 // answers with a reset, or not at all.
 
-// keepaliveIdle is how long a connection is idle before it is probed; the kernel counts whole
-// seconds. A user of Retain has another path over which the other end tells of a reset.
-const keepaliveIdle = time.Second
+const (
+	defaultTimeout = 30 * time.Second
+	// longestBackoff is the longest pause before another attempt; the kernel takes no less.
+	longestBackoff = time.Second
+	// keepaliveIdle is how long a connection is idle before it is probed; the kernel counts
+	// whole seconds. A user of Retain has another path over which the other end tells of a
+	// reset.
+	keepaliveIdle = time.Second
+	tcpRTOMax     = 44 // TCP_RTO_MAX_MS
+)
 
-// keepAlive makes the kernel probe a connection. A kernel that does not know an option probes
-// later, or not at all: that is no reason to refuse the connection.
-func (cfg *Config) keepAlive(fd int) {
+// setTimeouts tells the kernel when to give a connection up. A kernel that does not know an
+// option does so later: that is no reason to refuse the connection.
+func (cfg *Config) setTimeouts(fd int) {
+	timeout := cfg.Timeout
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(timeout/time.Millisecond))
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, tcpRTOMax, int(longestBackoff/time.Millisecond))
 	if cfg.Retain {
 		return
 	}

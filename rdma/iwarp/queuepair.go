@@ -115,7 +115,7 @@ func (q *queuePair) Pending() int {
 
 // attach makes the connection that was agreed on the one of this queue pair.
 func (q *queuePair) attach(fd int, t terms, initiator bool) error {
-	q.dev.cfg.keepAlive(fd)
+	q.dev.cfg.setTimeouts(fd)
 	if err := q.dev.attend(); err != nil {
 		return err
 	}

@@ -35,6 +35,9 @@ type Config struct {
 	Rails []Rail // 1 to 8
 	// Name is the number by which peers know this process, in a job its rank.
 	Name uint32
+	// Timeout is how long a peer may be silent on all rails, while something is under way
+	// to it, before it counts as gone. 0: until the devices of all rails say so.
+	Timeout time.Duration
 	// NoThread leaves the rails alone while nobody polls (attend.go). Reads and Writes of
 	// peers then wait until this process polls again. It is always so where a rail cannot
 	// be slept on.
@@ -64,6 +67,7 @@ type Device struct {
 	rails     []Rail
 	speeds    []float64 // what their devices say, in octets a nanosecond
 	name      uint32
+	timeout   time.Duration
 	pieceMost int
 	clock     func() time.Duration
 
@@ -106,7 +110,7 @@ func Open(c Config) (*Device, error) {
 	}
 	start := time.Now()
 	d := &Device{
-		rails: append([]Rail(nil), c.Rails...), name: c.Name,
+		rails: append([]Rail(nil), c.Rails...), name: c.Name, timeout: c.Timeout,
 		known: map[uint64]rdma.PeerID{},
 		clock: func() time.Duration { return time.Since(start) },
 	}

@@ -41,10 +41,12 @@ type party struct {
 	ended  map[uint64]int // completions by ID
 	asked  uint64         // requests posted
 	failed int
-	book   []byte // what others read
-	bookMR rdma.MR
-	pages  map[uint64]page // Reads under way, by ID
-	bodies map[uint64][]byte
+	// silences are reports that the other does not answer.
+	silences int
+	book     []byte // what others read
+	bookMR   rdma.MR
+	pages    map[uint64]page // Reads under way, by ID
+	bodies   map[uint64][]byte
 }
 
 // page is a piece of the other's book.
@@ -187,6 +189,10 @@ func (p *party) listen() {
 	n := p.cq.Poll(out[:1+p.random.IntN(len(out))])
 	for i := range out[:n] {
 		c := &out[i]
+		if c.Op == rdma.OpDisconnected {
+			p.silences++
+			continue
+		}
 		if c.Op != rdma.OpRecv {
 			if c.Status != rdma.StatusOK {
 				p.failed++
@@ -438,6 +444,43 @@ func TestPeerIsGone(t *testing.T) {
 		b.gaps = true // what was given up comes before the rest, or not at all
 		a.want += 10
 		run(t, w, wires, 5*time.Second, "messages come again", func() bool { return b.came == a.want }, a, b)
+	}
+}
+
+// TestPeerIsSilentOnAllRails: the devices of the rails go on for a minute, and the rails give
+// the peer up after their own timeout. A pause that is shorter costs nothing.
+func TestPeerIsSilentOnAllRails(t *testing.T) {
+	const timeout = 3 * time.Second
+	wires := []*wire{{latency: 20 * time.Microsecond, speed: 1, gives: time.Minute}, {latency: 20 * time.Microsecond, speed: 1, gives: time.Minute}}
+	w := newWorld(t, 2, wires...)
+	a, b := newParty(t, w, 0, 3), newParty(t, w, 1, 3)
+	a.dev.timeout, b.dev.timeout = timeout, timeout
+	meet(t, a, b)
+	cut := func(on bool) {
+		for _, wr := range wires {
+			wr.cut = on
+		}
+	}
+	a.want = 100
+	run(t, w, wires, time.Second, "some messages have come", func() bool { return b.came > 20 }, a, b)
+	cut(true)
+	begin := w.now
+	run(t, w, wires, time.Minute, "two seconds have passed", func() bool { return w.now >= begin+timeout*2/3 }, a, b)
+	cut(false)
+	run(t, w, wires, 10*time.Second, "all messages have come", func() bool { return b.came == a.want }, a, b)
+	if a.failed+a.silences+b.silences > 0 {
+		t.Fatalf("a pause of %v fails %d requests and is reported %d times", timeout*2/3, a.failed, a.silences+b.silences)
+	}
+	a.want += 50
+	run(t, w, wires, time.Second, "some messages have come", func() bool { return b.came > 110 }, a, b)
+	cut(true)
+	begin = w.now
+	run(t, w, wires, time.Minute, "the silence is reported", func() bool { return a.silences > 0 }, a, b)
+	if took := w.now - begin; took < timeout*9/10 || took > timeout+time.Second {
+		t.Errorf("the peer is given up after %v of silence, the timeout is %v", took, timeout)
+	}
+	if err := a.dev.Explain(a.peer); err == nil {
+		t.Error("the device does not explain it")
 	}
 }
 

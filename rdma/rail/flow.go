@@ -34,6 +34,8 @@ type flow struct {
 	owes      bool // a receipt, because one may not have come
 	peerEpoch uint8
 
+	awaited, lookedAt, givenUp time.Duration // silent.go
+
 	heard  time.Duration // when it last gave a sign of life, or we began to wait for one
 	lookAt time.Duration // when to look after the paths
 }
@@ -393,6 +395,10 @@ func (f *flow) tend(now time.Duration) {
 // look leaves paths that have been in doubt for too long, and tries others.
 func (f *flow) look(now time.Duration) {
 	waiting := f.oldest != nil || !f.out.idle() || f.asks != nil
+	if f.silent(now, waiting) {
+		f.giveUp(now)
+		return
+	}
 	f.lookAt = now + lookEvery
 	quiet := f.asks != nil && f.out.idle() && now-f.heard >= callEvery
 	for i := range f.paths {

@@ -45,6 +45,7 @@ type peer struct {
 	asks    *message // that await an answer, in order
 	lastAsk *message
 	heard   time.Duration
+	givenUp time.Duration // after how long a silence it was given up, 0 if it was not
 	id      rdma.PeerID
 	busy    bool
 	gone    bool
@@ -273,7 +274,9 @@ func (q *pair) tend() {
 		p := q.busy[i]
 		ask := p.expire(now)
 		if !(p.sender.idle() && p.asks == nil) && now-p.heard > q.dev.cfg.Patience {
+			p.givenUp = now - p.heard
 			q.abandon(p, rdma.StatusPeerGone)
+			q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusPeerGone}, loan{})
 		}
 		q.unstash(p)
 		q.pump(p)

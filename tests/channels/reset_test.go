@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,8 +101,17 @@ func (j *job) reset(t *testing.T, channel string, run int) (o outcome) {
 			t.Errorf("run %d: the job ends well without all of its messages:\n%s", run, o.out)
 		}
 	case <-time.After(40 * time.Second):
-		_ = cmd.Process.Kill()
-		<-ended
+		for _, host := range j.hosts.Hosts() {
+			for _, pid := range j.processes(t, host) {
+				_ = syscall.Kill(pid, syscall.SIGQUIT) // its stacks tell where it waits
+			}
+		}
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			_ = cmd.Process.Kill()
+			<-ended
+		}
 		t.Errorf("run %d: the job hangs after a reset:\n%s", run, out.String())
 	}
 	return o

@@ -25,6 +25,7 @@ func main() {
 	flags := flag.NewFlagSet("storm", flag.ExitOnError)
 	messages := flags.Int("messages", 1000, "that each rank sends to each other")
 	longest := flags.Int("longest", 200_000, "length of the longest message in bytes")
+	think := flags.Duration("think", 0, "answer: how long a rank waits before it sends")
 	late := flags.Duration("late", 2*time.Second, "flood: how long rank 0 waits before it receives")
 	if len(os.Args) < 2 {
 		fmt.Fprintln(os.Stderr, "storm: say what to do: exchange, answer, flood, late or wait")
@@ -36,7 +37,7 @@ func main() {
 		case "exchange":
 			return exchange(c, *messages, *longest)
 		case "answer":
-			return answer(c, *messages, *longest)
+			return answer(c, *messages, *longest, *think)
 		case "flood":
 			return flood(c, *messages, *longest, *late)
 		case "late":
@@ -162,13 +163,16 @@ func exchange(c *mpi.Comm, messages, longest int) error {
 }
 
 // answer lets ranks 0 and 1 send to each other in turns: who waits has nothing to send.
-func answer(c *mpi.Comm, messages, longest int) error {
+func answer(c *mpi.Comm, messages, longest int, think time.Duration) error {
 	me := c.Rank()
 	buf, scratch := make([]byte, longest), make([]byte, longest)
+	var longestPause time.Duration
+	last := time.Now()
 	for n := range 2 * messages {
 		if n%2 == me {
 			m := buf[:length(me, 1-me, n, longest)]
 			fill(m, me, 1-me, n)
+			time.Sleep(think)
 			if err := mpi.Send(c, m, 1-me, 7); err != nil {
 				return fmt.Errorf("send message %d: %w", n, err)
 			}
@@ -178,11 +182,12 @@ func answer(c *mpi.Comm, messages, longest int) error {
 		if err != nil {
 			return fmt.Errorf("receive message %d: %w", n, err)
 		}
+		longestPause, last = max(longestPause, time.Since(last)), time.Now()
 		if err := check(buf[:st.Bytes], scratch, 1-me, me, n, longest); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("rank %d has exchanged %d messages\n", me, messages)
+	fmt.Printf("rank %d has exchanged %d messages, longest pause %v\n", me, messages, longestPause)
 	return nil
 }
 

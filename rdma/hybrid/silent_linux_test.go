@@ -1,0 +1,38 @@
+package hybrid
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// TestASilentPeerIsReported: a peer stops to answer, as it does behind a network that is
+// down. Who has sent to it inline, and then only receives, is told after the timeout, in words
+// that do not claim more than is known.
+func TestASilentPeerIsReported(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	nodes := newNodes(t, 2, Config{Channel: Datagrams, Patience: timeout, NoThread: true})
+	a := nodes[0]
+	a.send(1)
+	begin := time.Now()
+	until(t, "the silence is reported", nodes[:1], func() bool { return len(a.bad) == 2 })
+	if took := time.Since(begin); took < timeout || took > timeout+5*time.Second {
+		t.Errorf("it is reported after %v, the timeout is %v", took, timeout)
+	}
+	for i, op := range []rdma.Op{rdma.OpSend, rdma.OpDisconnected} {
+		if c := a.bad[i]; c.Op != op || c.Peer != a.peers[1] || c.Status != rdma.StatusPeerGone {
+			t.Errorf("a completion %+v", c)
+		}
+	}
+	err := a.dev.Explain(a.peers[1])
+	if err == nil {
+		t.Fatal("the device does not explain it")
+	}
+	for _, want := range []string{"nothing was heard for 300ms", "its process, its host or the network", "MUSTER_PEER_TIMEOUT"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the explanation does not say %q: %v", want, err)
+		}
+	}
+}
