@@ -133,6 +133,7 @@ func (k *preparedColl) next(c *Comm) (*engine.Collective, error) {
 			}
 			k.aware = c.e.NewCollective(f.graph, &c.co, c.collRanks(), nil)
 			k.aware.Call, k.aware.Tag, k.aware.Streams, k.aware.Reducer = co.Call, co.Tag, co.Streams, co.Reducer
+			k.aware.Sign, k.aware.Number, k.aware.What = co.Sign, co.Number, co.What
 		}
 		co = k.aware
 	}

@@ -43,8 +43,12 @@ func (c *Comm) barrier(op string) error {
 		if err := c.e.Failed(); err != nil {
 			return c.failure(err, op, ProcNull, noTag, 0)
 		}
+		if err := c.e.Broken(c.co.Ctx); err != nil {
+			return c.failure(err, op, ProcNull, noTag, 0)
+		}
 		if opening, last := c.e.Arrive(); opening != 0 {
 			c.w.gates++
+			c.noteCallUnlocked(coll.MakeCall(coll.Barrier, coll.Blocking, coll.NoRoot, 0))
 			a := c.arrive(coll.Barrier, op, 0)
 			err := c.gateBarrier(op, opening, last)
 			a.leave(err)
@@ -65,7 +69,8 @@ func (c *Comm) onSharedCores() bool {
 // board: no message is sent unless somebody sleeps. Such a message comes in the
 // name of rank 0, since the sleeper cannot know who will be last.
 func (c *Comm) gateBarrier(op string, opening uint64, last bool) error {
-	release := engine.Comm{Ctx: c.co.Ctx, Rank: 0, Name: c.name}
+	release := c.co
+	release.Rank = 0
 	if last {
 		return c.e.OpenGate(opening, func(rank int) error {
 			if err := c.e.Send(&release, op, rank, releaseTag, nil, p2p.Standard); err != nil {
@@ -74,7 +79,7 @@ func (c *Comm) gateBarrier(op string, opening uint64, last bool) error {
 			return nil
 		})
 	}
-	if c.e.AwaitGate(opening) {
+	if c.e.AwaitGate(opening, c.co.Ctx) {
 		return nil
 	}
 	if _, err := c.e.Recv(&release, op, engine.Anyone, 0, releaseTag, nil); err != nil {

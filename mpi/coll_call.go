@@ -43,8 +43,10 @@ const (
 	streamRows  = 1 << 15
 )
 
-// number gives a collective its tag and those of its streams.
-func number(co *engine.Collective, tag int32) {
+// number gives a collective its tag and those of its streams, and notes the call.
+func (c *Comm) number(co *engine.Collective, k *collCall, form coll.Form, tag int32) {
+	co.Sign = uint32(c.noteCall(k.call(c, form)))
+	co.Number, co.What = c.past.Latest()
 	co.Tag = tag
 	row := tag
 	switch {
@@ -91,7 +93,7 @@ func (c *Comm) runBlocking(k *collCall) error {
 	c.e.Lock()
 	co, err := c.collective(k)
 	if err == nil {
-		number(co, blockingTag)
+		c.number(co, k, coll.Blocking, blockingTag)
 		err = c.e.RunCollective(co, k.in, k.out)
 	}
 	c.e.Unlock()
@@ -120,7 +122,7 @@ func (c *Comm) started(k *collCall, refused error) Request {
 // startHeld gives a collective its number and starts it. It unlocks.
 func (c *Comm) startHeld(co *engine.Collective, k *collCall, a *arrival) Request {
 	n := &c.plans.started
-	number(co, startedTag+*n)
+	c.number(co, k, coll.Started, startedTag+*n)
 	if *n++; *n == preparedTag-startedTag {
 		*n = 0
 	}
@@ -144,7 +146,7 @@ func (c *Comm) prepared(k *collCall, refused error) *Persistent {
 	}
 	co := c.e.NewCollective(plan.graph, &c.co, c.collRanks(), nil)
 	co.Call = k.name
-	number(co, preparedTag+c.plans.prepared)
+	c.number(co, k, coll.Prepared, preparedTag+c.plans.prepared)
 	p.coll = &preparedColl{co: co, form: plan.aware.prepared(), in: k.in, out: k.out, recorder: c.recordPrepared(k, c.plans.prepared)}
 	c.plans.prepared++
 	return p
@@ -212,8 +214,8 @@ func runReduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
 	c.e.Lock()
 	co, err := c.collective(k)
 	if err == nil {
-		number(co, blockingTag)
-		setReducer(co, op)
+		c.number(co, k, coll.Blocking, blockingTag)
+		setReducer(c.e, co, op)
 		err = c.e.RunCollective(co, k.in, k.out)
 	}
 	c.e.Unlock()
@@ -235,7 +237,7 @@ func startedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) Req
 		c.e.Unlock()
 		return c.refused(c.collFailure(err))
 	}
-	setReducer(co, op)
+	setReducer(c.e, co, op)
 	return c.startHeld(co, k, a)
 }
 
@@ -243,7 +245,7 @@ func startedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) Req
 func preparedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) *Persistent {
 	p := c.prepared(k, refused)
 	if p.err == nil {
-		setReducer(p.coll.co, op)
+		setReducer(c.e, p.coll.co, op)
 	}
 	return p
 }
@@ -251,10 +253,20 @@ func preparedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) *P
 // collFailure turns an error of the engine into one of this package.
 func (c *Comm) collFailure(err error) error {
 	var (
-		part *engine.PartError
-		op   *opError
+		part   *engine.PartError
+		op     *opError
+		broken *engine.BrokenError
+		differ *engine.MismatchError
 	)
 	switch {
+	case errors.As(err, &broken):
+		name := "Wait"
+		if errors.As(err, &part) {
+			name = part.Call
+		}
+		return c.brokenFailure(name, broken)
+	case errors.As(err, &differ):
+		return c.mismatchFailure(differ.Call, differ)
 	case errors.As(err, &op):
 		return c.refuse(ErrOp, op.call, "%w", op)
 	case !errors.As(err, &part):

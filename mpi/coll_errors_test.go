@@ -3,6 +3,7 @@ package mpi_test
 // Collective calls that cannot be made, or that end badly.
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,28 +63,31 @@ func TestRefusedCollectives(t *testing.T) {
 	})
 }
 
-// Ranks that give different lengths are told, each that sees it, and all go on: the
-// others must not wait for what a rank has still to send.
+// Ranks that give different lengths are told, each that sees it, in calls of each form.
 func TestStartedCountsThatDiffer(t *testing.T) {
 	mpitest.Run(t, 3, func(t *testing.T, c *mpi.Comm) {
 		own := func(n int) []int { return make([]int, n+c.Rank()) } // each has one more
 		for _, tt := range []struct {
 			name string
 			seen bool // here
-			err  error
+			call func(d *mpi.Comm) error
 		}{
-			{"Ibcast", c.Rank() != 0, waitErr(mpi.Ibcast(c, own(2), 0))},
-			{"Igather", c.Rank() == 0, waitErr(mpi.Igather(c, own(2), make([]int, 6), 0))},
-			{"Iallreduce", true, waitErr(mpi.Iallreduce(c, own(2), own(2), mpi.Sum[int]()))},
-			{"AllreduceInit", true, waitErr(mpi.AllreduceInit(c, own(2), own(2), mpi.Sum[int]()).Start())},
+			{"Ibcast", c.Rank() != 0, func(d *mpi.Comm) error { return waitErr(mpi.Ibcast(d, own(2), 0)) }},
+			{"Igather", c.Rank() == 0, func(d *mpi.Comm) error { return waitErr(mpi.Igather(d, own(2), make([]int, 6), 0)) }},
+			{"Iallreduce", true, func(d *mpi.Comm) error { return waitErr(mpi.Iallreduce(d, own(2), own(2), mpi.Sum[int]())) }},
+			{"AllreduceInit", true, func(d *mpi.Comm) error {
+				return waitErr(mpi.AllreduceInit(d, own(2), own(2), mpi.Sum[int]()).Start())
+			}},
 		} {
-			if !tt.seen {
-				continue
+			d, err := c.Dup()
+			noError(t, err, "Dup")
+			if err = tt.call(d); tt.seen {
+				e := wantClass(t, err, mpi.ErrTruncate, tt.name)
+				if e.Op != tt.name || !strings.Contains(e.Error(), "counts differ") {
+					t.Errorf("error of %s: %v", tt.name, err)
+				}
 			}
-			e := wantClass(t, tt.err, mpi.ErrTruncate, tt.name)
-			if e.Op != tt.name || !strings.Contains(e.Error(), "counts differ") {
-				t.Errorf("error of %s: %v", tt.name, tt.err)
-			}
+			noError(t, d.Free(), "Free")
 		}
 		barrier(t, c)
 	})
@@ -155,8 +159,8 @@ func TestConfigTuning(t *testing.T) {
 	}
 }
 
-// A function of the user that panics is an error with its stack; the other ranks go
-// on, and so does this one.
+// A function of the user that panics is an error with its stack where it is found, and
+// an error that names that rank everywhere else.
 func TestOperationThatPanics(t *testing.T) {
 	for name, cfg := range map[string]*mpi.Config{"messages": {Collective: byMessages}, "default": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -164,18 +168,29 @@ func TestOperationThatPanics(t *testing.T) {
 				broken := mpi.Op[int]{Name: "broken", Combine: func(inout, in []int) { panic("no such thing") }}
 				n := 1 << 14 // beyond what goes through shared memory
 				in, out := make([]int, n), make([]int, n)
-				p := mpi.AllreduceInit(c, in, out, broken)
-				for what, err := range map[string]error{
-					"Allreduce":     mpi.Allreduce(c, in, out, broken),
-					"Iallreduce":    waitErr(mpi.Iallreduce(c, in, out, broken)),
-					"AllreduceInit": waitErr(p.Start()),
+				for _, k := range []struct {
+					what string
+					call func(d *mpi.Comm) error
+				}{
+					{"Allreduce", func(d *mpi.Comm) error { return mpi.Allreduce(d, in, out, broken) }},
+					{"Iallreduce", func(d *mpi.Comm) error { return waitErr(mpi.Iallreduce(d, in, out, broken)) }},
+					{"AllreduceInit", func(d *mpi.Comm) error { return waitErr(mpi.AllreduceInit(d, in, out, broken).Start()) }},
 				} {
+					d, err := c.Dup()
+					noError(t, err, "Dup")
+					what := k.what
+					err = k.call(d)
 					e := wantClass(t, err, mpi.ErrOp, what)
-					for _, says := range []string{"broken", "no such thing", "coll_errors_test.go"} {
+					for _, says := range []string{"broken", "no such thing"} {
 						if !strings.Contains(e.Error(), says) {
 							t.Errorf("%s: the error does not say %q: %v", what, says, err)
 						}
 					}
+					other := fmt.Sprintf("on rank %d", 1-c.Rank())
+					if !strings.Contains(e.Error(), other) && !strings.Contains(e.Error(), "coll_errors_test.go") {
+						t.Errorf("%s: the error shows neither the stack nor the other rank: %v", what, err)
+					}
+					noError(t, d.Free(), "Free")
 				}
 				barrier(t, c)
 			})

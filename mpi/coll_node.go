@@ -111,7 +111,9 @@ func wantedLimits(forced string, crowded bool) kindLimits {
 type nodeColl struct {
 	team   *nodecoll.Team
 	limits kindLimits
-	calls  int // that could have used it
+	calls  int    // that could have used it
+	forget func() // before the team is given back
+	users  any    // the *segmentOp of the last reduction by an operation of the user
 	// why there is none; "" before that is known, or if there is one.
 	why string
 }
@@ -150,28 +152,35 @@ func reducedInNode[T Elem](c *Comm, k *collCall, op Op[T]) (done bool, err error
 	if t == nil {
 		return err != nil, err
 	}
+	if op.predefined != nil {
+		err = reduceInTeam(t, k, op.Apply, !op.NonCommutative)
+	} else {
+		err = usersReduction(c, t, k, op)
+	}
+	if err != nil {
+		err = c.nodeFailure(k.name, err)
+	}
+	return true, err
+}
+
+func reduceInTeam[T Elem](t *nodecoll.Team, k *collCall, combine func(inout, in []T), commutes bool) error {
 	in, out := elements[T](k.in), elements[T](k.out)
 	if k.key.inPlace {
 		in = out
 	}
 	switch k.key.kind {
 	case coll.Reduce:
-		err = nodecoll.Reduce(t, k.name, in, out, op.Apply, !op.NonCommutative, k.key.root)
+		return nodecoll.Reduce(t, k.name, in, out, combine, commutes, k.key.root)
 	case coll.Allreduce:
-		err = nodecoll.Allreduce(t, k.name, in, out, op.Apply, !op.NonCommutative)
+		return nodecoll.Allreduce(t, k.name, in, out, combine, commutes)
 	case coll.ReduceScatter:
-		err = nodecoll.ReduceScatter(t, k.name, in, out[:k.key.bytes/k.key.elem], op.Apply)
+		return nodecoll.ReduceScatter(t, k.name, in, out[:k.key.bytes/k.key.elem], combine)
 	case coll.Scan:
-		err = nodecoll.Scan(t, k.name, in, out, op.Apply)
+		return nodecoll.Scan(t, k.name, in, out, combine)
 	case coll.Exscan:
-		err = nodecoll.Exscan(t, k.name, in, out, op.Apply)
-	default:
-		return false, nil
+		return nodecoll.Exscan(t, k.name, in, out, combine)
 	}
-	if err != nil {
-		err = c.nodeFailure(k.name, err)
-	}
-	return true, err
+	return fmt.Errorf("internal error: %s has no form in shared memory", k.name)
 }
 
 // nodeTeam is the team for a call, or nil if the call goes by messages.
@@ -219,14 +228,19 @@ func (c *Comm) noTeam() string {
 // formTeam makes the team. All ranks are here in the same call.
 func (c *Comm) formTeam(op string) error {
 	n := c.node
+	c.e.Lock()
+	c.initHistory()
+	c.e.Unlock()
 	link := &teamLink{c: c, op: op}
 	team, err := nodecoll.Form(nodecoll.Config{Rank: c.rank, Size: c.size, Keeper: link, Exchange: link,
-		Host: c.w.nodes, Crowded: c.e.Crowded(), NoMemfd: c.w.cfg.NoMemfd})
+		Host: c.w.nodes, History: &c.past.History, Operating: c.e.Operating(), Crowded: c.e.Crowded(), NoMemfd: c.w.cfg.NoMemfd})
 	var without *nodecoll.Unavailable
 	switch {
 	case err == nil:
 		// Only now all ranks are sure to know the same about cores, from rank 0.
 		n.team, n.limits = team, wantedLimits(c.forced(), team.Crowded())
+		n.forget = func() { c.useTeam(nil) }
+		c.useTeam(team)
 		c.w.teams.add(n)
 	case errors.As(err, &without):
 		n.why = err.Error()
@@ -239,14 +253,23 @@ func (c *Comm) formTeam(op string) error {
 
 // nodeFailure turns an error of the team into one of this package.
 func (c *Comm) nodeFailure(op string, err error) error {
-	var differ *nodecoll.Mismatch
+	var (
+		differ *nodecoll.Mismatch
+		broken *engine.BrokenError
+		users  *opError
+	)
 	switch {
-	case !errors.As(err, &differ):
-		return c.failure(err, op, ProcNull, noTag, 0)
-	case differ.Kind != differ.Other:
-		return c.refuse(ErrOther, op, "%w", err)
+	case err == nodecoll.InOperation{}:
+		panic(engine.OperationCallsError{}) // like any other call of an operation
+	case errors.As(err, &users):
+		return c.refuse(ErrOp, op, "%w", users)
+	case errors.As(err, &broken):
+		return c.brokenFailure(op, broken)
+	case errors.As(err, &differ):
+		c.e.Break(&c.co, differ) // for ranks that are not in the segment now
+		return c.segmentFailure(op, differ)
 	}
-	return c.refuse(ErrTruncate, op, "%w", err)
+	return c.failure(err, op, ProcNull, noTag, 0)
 }
 
 // teamLink is the rank outside of its team: nodecoll's Keeper and Exchange.
@@ -256,7 +279,9 @@ type teamLink struct {
 	name engine.Comm // in whose name it wakes
 }
 
-func (l *teamLink) Attend(n int) (sleepy bool, err error) { return l.c.e.Attend(n) }
+func (l *teamLink) Attend(n int) (sleepy bool, err error) { return l.c.e.Attend(n, l.c.co.Ctx) }
+
+func (l *teamLink) InOperation() bool { return l.c.e.InOperation() }
 
 // Sleep receives the message that wakes. So the rank sleeps like one that waits for
 // a message: it serves others meanwhile, and whoever asks sees whom it waits for.
@@ -306,6 +331,7 @@ func (l *teamList) leave(n *nodeColl, why string) error {
 	delete(l.all, n)
 	l.ended += team.Calls()
 	l.mu.Unlock()
+	n.forget()
 	n.team, n.why = nil, why
 	return team.Close()
 }

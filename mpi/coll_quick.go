@@ -73,7 +73,7 @@ func quickAllreduce[T Elem](c *Comm, in, out []T, op *Op[T]) (done bool, err err
 	case op.predefined != nil:
 		err = nodecoll.Allreduce(t, "Allreduce", in, out, op.predefined.combine, !op.NonCommutative)
 	default:
-		err = nodecoll.Allreduce(t, "Allreduce", in, out, op.Combine, !op.NonCommutative)
+		err = usersAllreduce(c, t, in, out, op)
 	}
 	if err != nil {
 		err = c.nodeFailure("Allreduce", err)

@@ -2,31 +2,35 @@ package mpi
 
 // From operations on elements to reductions of bytes, which is what the engine
 // knows. A function of the user runs in the middle of a collective, with the
-// engine's lock held; one that panics must not leave it so. The collective goes on,
-// since other ranks wait for what this one has still to send, and ends with an
-// error that shows where the function was.
+// engine's lock held; one that panics must not leave it so. The panic becomes the
+// error of the call, with the stack, and all other ranks are told: no result that
+// the rank had a part in can be right any more.
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 
 	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/nodecoll"
 )
 
 // opReducer is an operation for the engine. It stays with its Collective, so that a
 // call allocates nothing for it.
 type opReducer[T any] struct {
-	op   Op[T]
-	call string
+	op        Op[T]
+	call      string
+	e         *engine.Engine
+	inout, in []T // of the function of the user that runs
 }
 
-func setReducer[T any](co *engine.Collective, op Op[T]) {
+func setReducer[T any](e *engine.Engine, co *engine.Collective, op Op[T]) {
 	r, ok := co.Reducer.(*opReducer[T])
 	if !ok {
 		r = new(opReducer[T])
 		co.Reducer = r
 	}
-	r.op, r.call = op, co.Call
+	r.op, r.call, r.e = op, co.Call, e
 }
 
 // Reduce sets inout to in ∘ inout.
@@ -40,19 +44,94 @@ func (r *opReducer[T]) Reduce(inout, in []byte) error {
 
 func (r *opReducer[T]) users(inout, in []T) (err error) {
 	defer func() {
+		r.inout, r.in = nil, nil
 		if p := recover(); p != nil {
-			err = &opError{r.call, fmt.Errorf("the operation %q panicked: %v\n\n%s", r.op.Name, p, debug.Stack())}
+			err = newOpError(r.call, r.op.Name, p)
 		}
 	}()
-	r.op.Combine(inout, in)
+	r.inout, r.in = inout, in
+	r.e.RunOperation(r, true)
 	return nil
 }
 
+// Operate is the function of the user.
+func (r *opReducer[T]) Operate() { r.op.Combine(r.inout, r.in) }
+
 // opError is the error of a function of the user, on its way through the engine.
 type opError struct {
-	call string
-	err  error
+	call  string
+	short string // for other ranks
+	err   error
 }
 
 func (e *opError) Error() string { return e.err.Error() }
 func (e *opError) Unwrap() error { return e.err }
+
+func newOpError(call, name string, p any) *opError {
+	e := &opError{call: call, short: fmt.Sprintf("the operation %q panicked: %.100s", name, fmt.Sprint(p))}
+	e.err = fmt.Errorf("the operation %q panicked: %v\n\n%s", name, p, debug.Stack())
+	if calls, ok := p.(error); ok && errors.Is(calls, engine.OperationCallsError{}) {
+		e.short = fmt.Sprintf("operation %q: %v", name, calls)
+		e.err = fmt.Errorf("operation %q: %w\n\n%s", name, calls, debug.Stack())
+	}
+	return e
+}
+
+// segmentOp runs functions of the user for collectives in shared memory. Nothing holds
+// the lock there; it is taken, so that a function that calls this package is found out
+// in the same way. The communicator keeps the last, so that a call allocates nothing.
+type segmentOp[T any] struct {
+	c         *Comm
+	op        Op[T]
+	inout, in []T
+	inside    bool
+	combine   func(inout, in []T) // apply
+}
+
+func segmentOpOf[T any](c *Comm, op *Op[T]) *segmentOp[T] {
+	s, ok := c.node.users.(*segmentOp[T])
+	if !ok {
+		s = &segmentOp[T]{c: c}
+		s.combine = s.apply
+		c.node.users = s
+	}
+	s.op = *op
+	return s
+}
+
+func (s *segmentOp[T]) apply(inout, in []T) {
+	s.inout, s.in, s.inside = inout, in, true
+	s.c.e.RunOperation(s, false)
+	s.inout, s.in, s.inside = nil, nil, false
+}
+
+// Operate is the function of the user.
+func (s *segmentOp[T]) Operate() { s.op.Combine(s.inout, s.in) }
+
+// caught makes an error of a panic of the function, and tells all ranks. It is deferred.
+func (s *segmentOp[T]) caught(call string, err *error) {
+	if !s.inside {
+		return // it is none of the function
+	}
+	p := recover()
+	s.inout, s.in, s.inside = nil, nil, false
+	e := newOpError(call, s.op.Name, p)
+	class, text := s.c.past.fault(e)
+	s.c.node.team.Fail(uint8(class), text)
+	s.c.e.Break(&s.c.co, e)
+	*err = e
+}
+
+// usersReduction is reduceInTeam with a function of the user.
+func usersReduction[T Elem](c *Comm, t *nodecoll.Team, k *collCall, op Op[T]) (err error) {
+	s := segmentOpOf(c, &op)
+	defer s.caught(k.name, &err)
+	return reduceInTeam(t, k, s.combine, !op.NonCommutative)
+}
+
+// usersAllreduce is the same for quickAllreduce.
+func usersAllreduce[T Elem](c *Comm, t *nodecoll.Team, in, out []T, op *Op[T]) (err error) {
+	s := segmentOpOf(c, op)
+	defer s.caught("Allreduce", &err)
+	return nodecoll.Allreduce(t, "Allreduce", in, out, s.combine, !op.NonCommutative)
+}

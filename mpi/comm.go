@@ -24,7 +24,9 @@ const (
 )
 
 // Comm is a communicator. It may be used by many goroutines; collective calls
-// must be made by all its ranks in the same order.
+// must be made by all its ranks in the same order. If ranks make different ones, those
+// that notice tell the others, and all collective calls on it return an error from then
+// on. It can still be used for messages, and freed.
 type Comm struct {
 	w     *World
 	e     *engine.Engine
@@ -41,6 +43,7 @@ type Comm struct {
 	node  *nodeColl    // collectives in shared memory; nil before the first
 	// prefer is what the collectives use instead of the job's choice; nil: nothing.
 	prefer *preference
+	past   *commHistory // what was called; nil before the first collective call
 	// recorder records arrivals at collectives; nil: before the first, or nobody does.
 	recorder *commRecorder
 }
@@ -48,10 +51,16 @@ type Comm struct {
 // ready fills in what follows from the other fields.
 func (c *Comm) ready() *Comm {
 	c.pt = engine.Comm{Ctx: c.ctx, Rank: int32(c.rank), Name: c.name}
-	c.co = engine.Comm{Ctx: c.ctx + 1, Rank: int32(c.rank), Name: c.name}
+	c.co = engine.Comm{Ctx: c.ctx + 1, Rank: int32(c.rank), Name: c.name, Ranks: c.collRanks(), Size: c.size}
 	c.recorder = nil    // that of a duplicate is another
 	if c.inter != nil { // its collectives number the ranks of both groups
-		c.co.Rank = int32(c.inter.both.rank)
+		c.co.Rank, c.co.Size = int32(c.inter.both.rank), c.inter.both.size
+	}
+	if c.past != nil && c.past.ctx != c.co.Ctx {
+		c.past = nil // nor the calls
+	}
+	if c.past != nil {
+		c.co.Past = c.past
 	}
 	return c
 }
@@ -374,6 +383,7 @@ func (c *Comm) Free() error {
 		}
 	}
 	c.freed = true
+	c.e.UnregisterComm(c.co.Ctx)
 	c.size = 0 // no rank is in range: the check of the rank, which every call makes, finds out
 	return c.w.teams.leave(c.node, "the communicator has been freed")
 }

@@ -31,7 +31,7 @@ const (
 	ErrArg         Class = 13 // some other argument
 	ErrUnknown     Class = 14
 	ErrTruncate    Class = 15 // message longer than the receive buffer
-	ErrOther       Class = 16
+	ErrOther       Class = 16 // among others: ranks are not in the same collective call
 	ErrIntern      Class = 17 // the library or its transport failed
 	ErrPending     Class = 18
 	ErrInStatus    Class = 19
@@ -136,6 +136,10 @@ func (c *Comm) refuse(class Class, op string, format string, args ...any) error 
 
 // failure adds to an error of the engine what was being done.
 func (c *Comm) failure(err error, op string, peer, tag, bytes int) error {
+	var broken *engine.BrokenError
+	if errors.As(err, &broken) {
+		return c.brokenFailure(op, broken)
+	}
 	e := &Error{Class: classOf(err), Op: op, Comm: c.name, Rank: c.rank, Peer: peer, Tag: tag,
 		Transport: c.e.Attr(c.worldOrAnyone(peer)).Name, Bytes: bytes, Err: err}
 	if errors.Is(err, p2p.ErrTruncated) {

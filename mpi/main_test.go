@@ -40,6 +40,8 @@ func TestMain(m *testing.M) {
 		mpi.Main(dieProgram)
 	case "die in segment":
 		mpi.Main(dieInSegment)
+	case "different collectives":
+		mpi.Main(differentProgram)
 	case "die computing":
 		mpi.Main(dieComputingProgram)
 	case "large":

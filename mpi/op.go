@@ -11,8 +11,10 @@ import (
 // Combine, which sets inout[i] to in[i] ∘ inout[i] for all i, as MPI's user
 // functions do: in comes from the lower ranks, which matters only if
 // NonCommutative is set. It must be associative, and must not call this package
-// (MPI-4.1 section 6.9.5). The predefined operations have no Combine; Apply works
-// for all.
+// (MPI-4.1 section 6.9.5). If it panics, or does call it, the reduction ends with an
+// error of class ErrOp on all ranks whose result depends on it, and every later
+// collective call on the communicator does on all ranks. The predefined operations have
+// no Combine; Apply works for all.
 type Op[T any] struct {
 	Name           string
 	Combine        func(inout, in []T)

@@ -80,6 +80,27 @@ func TestProcessDies(t *testing.T) {
 	}
 }
 
+// Ranks that are not in the same call on the world: all are told what they called.
+func TestProcessesInDifferentCollectives(t *testing.T) {
+	muster := launcher(t)
+	for _, ranks := range []int{2, 5} {
+		out, status, took := job(t, muster, ranks, []string{programVar + "=different collectives"})
+		for r := range ranks {
+			for _, what := range []string{"was told", "then"} {
+				if !strings.Contains(out, fmt.Sprintf("rank %d %s: mpi: ", r, what)) {
+					t.Errorf("rank %d of %d: no error (%s)", r, ranks, what)
+				}
+			}
+		}
+		if !strings.Contains(out, "in Barrier") || !strings.Contains(out, "in Allreduce of 8 bytes") || status == 0 || took > 10*time.Second {
+			t.Errorf("the job ended with status %d after %v", status, took)
+		}
+		if t.Failed() {
+			t.Logf("%d ranks:\n%s", ranks, out)
+		}
+	}
+}
+
 func processDies(t *testing.T, muster, program, call string) {
 	out, status, took := job(t, muster, 3, []string{programVar + "=" + program})
 	for _, rank := range []string{"0", "2"} {

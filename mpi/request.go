@@ -164,7 +164,8 @@ func (c *Comm) requestFailure(err error, op string, bytes int) error {
 	}
 	var part *engine.PartError
 	var combining *opError
-	if errors.As(err, &part) || errors.As(err, &combining) {
+	var differ *engine.MismatchError
+	if errors.As(err, &part) || errors.As(err, &combining) || errors.As(err, &differ) {
 		return c.collFailure(err)
 	}
 	peer, tag := ProcNull, noTag

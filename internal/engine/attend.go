@@ -24,8 +24,9 @@ func (e *Engine) ShowRunning() {
 // Attend polls once. n counts the calls of one wait: after as many as a waiter of
 // messages would spin, it gives way to others, and after as many as that one would
 // yield it says that the caller should sleep, by receiving a message that wakes it.
-// The error is why the rank can no longer communicate.
-func (e *Engine) Attend(n int) (sleepy bool, err error) {
+// The error is why the rank can no longer communicate, or why the collectives of the
+// context ctx have failed.
+func (e *Engine) Attend(n int, ctx uint32) (sleepy bool, err error) {
 	e.lock()
 	if e.driver == nil {
 		e.poll()
@@ -34,6 +35,9 @@ func (e *Engine) Attend(n int) (sleepy bool, err error) {
 		e.watch()
 	}
 	err = e.failed
+	if err == nil && e.broken != nil {
+		err = e.brokenError(ctx)
+	}
 	e.unlock()
 	if err != nil || n < e.spin {
 		return false, err

@@ -15,6 +15,10 @@ type Comm struct {
 	Ctx  uint32
 	Rank int32  // of the caller
 	Name string // for the board
+	// Of collectives:
+	Ranks []int32 // rank in the world of each rank; nil: they are equal
+	Size  int
+	Past  Past // what the rank has called; nil before the first call (broken.go)
 }
 
 // Status says what was received. Package mpi shows it to users as it is.

@@ -27,8 +27,7 @@ const Nobody = -2
 
 // Reducer combines elements: inout = in ∘ inout. It is called with the engine's
 // lock held and must not call the engine (MPI-4.1 section 6.9.5 forbids it to
-// users' functions). After an error the collective goes on, like after a message
-// of a wrong length, and ends with it.
+// users' functions). An error ends the collectives of the communicator on all ranks.
 type Reducer interface {
 	Reduce(inout, in []byte) error
 }
@@ -40,7 +39,10 @@ type Collective struct {
 	Comm    *Comm   // whose context and rank its messages bear
 	Ranks   []int32 // rank in the world of each rank of the graph; nil: they are equal
 	Tag     int32
-	Streams int32 // stream n of the graph, but for the first, has the tag Streams+n
+	Streams int32  // stream n of the graph, but for the first, has the tag Streams+n
+	Sign    uint32 // of its messages: those of another call have another
+	Number  uint64 // and What: the call, for other ranks (Past)
+	What    uint64
 	Reducer Reducer
 	Meter   Meter // hears of the next run, if not nil
 	Timed   bool  // and when what happens in it
@@ -123,6 +125,11 @@ func (e *Engine) StartCollective(co *Collective, in, out []byte) Op {
 func (e *Engine) begin(co *Collective, in, out []byte, stays bool) *p2p.Xfer {
 	x := e.m.New()
 	x.Source, x.Tag, x.Ctx = Nobody, p2p.AnyTag, co.Comm.Ctx
+	if e.broken != nil && e.broken[x.Ctx] != nil {
+		e.m.Refuse(x, &PartError{Call: co.Call, Err: e.broken[x.Ctx]})
+		co.free()
+		return x
+	}
 	co.whole, co.bad = x, nil
 	if co.crowd != nil {
 		co.crowd.reset(stays)
@@ -137,7 +144,7 @@ func (e *Engine) begin(co *Collective, in, out []byte, stays bool) *p2p.Xfer {
 	}
 	co.run.Start()
 	e.moved(co)
-	if len(e.m.Out.Done)|len(e.blocked) != 0 {
+	if len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.blocked) != 0 {
 		e.settle()
 	}
 	return x
@@ -169,14 +176,17 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 	var x *p2p.Xfer
 	tag := co.tag(op)
 	if op.Kind == sched.Send {
+		e.m.Sign = co.Sign
 		wr := e.m.SendOne(l, co.Comm.Ctx, co.Comm.Rank, tag, b)
 		if wr != nil && l.Open && len(l.Wait) == 0 {
 			if n, _ := l.QP.PostSend(wr[:]); n == 1 {
+				e.m.Sign = 0
 				return true, nil
 			}
 		}
 		switch sent, tried := e.sendNow(l, co.Comm, tag, b, wr); {
 		case sent:
+			e.m.Sign = 0
 			return true, nil
 		case tried:
 			x = e.adopt(l)
@@ -185,12 +195,13 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 			x.Link, x.Ctx, x.Source, x.Tag, x.Buf = l, co.Comm.Ctx, co.Comm.Rank, tag, b
 			e.m.Send(x)
 		}
+		e.m.Sign = 0
 	} else {
 		if e.failed != nil {
 			return true, co.failure(op, e.failed)
 		}
 		x = e.m.New()
-		x.Link, x.Ctx, x.Source, x.Tag, x.Buf = l, co.Comm.Ctx, op.Peer, tag, b
+		x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Sign = l, co.Comm.Ctx, op.Peer, tag, b, co.Sign
 		e.m.Recv(x)
 		if co.crowd != nil {
 			co.tell(x)
@@ -225,9 +236,10 @@ func (co *Collective) world(rank int32) int {
 }
 
 // Reduce is the run's reduction.
-func (co *Collective) Reduce(_ *sched.Run, inout, in []byte) {
-	if err := co.Reducer.Reduce(inout, in); err != nil && co.bad == nil {
-		co.bad = err
+func (co *Collective) Reduce(r *sched.Run, inout, in []byte) {
+	if err := co.Reducer.Reduce(inout, in); err != nil {
+		co.e.breakComm(co.Comm, err)
+		r.Fail(err)
 	}
 }
 
@@ -251,10 +263,17 @@ func (e *Engine) partEnded(co *Collective, x *p2p.Xfer) {
 // for what it has still to send, and only those that see the difference can tell.
 func (co *Collective) outcome(x *p2p.Xfer, op *sched.Op) error {
 	switch {
-	case x.Err == nil && (x.Send || x.Len == op.Dst.Len):
+	case x.Err == nil && !x.Differs && !x.Cancelled && (x.Send || x.Len == op.Dst.Len):
 		return nil
-	case x.Cancelled:
-		return co.run.Err() // by abandon
+	case x.Cancelled: // by abandon, or with its context
+		if err := co.run.Err(); err != nil {
+			return err
+		}
+		return co.e.brokenError(co.Comm.Ctx)
+	case x.Differs:
+		err := &MismatchError{Call: co.Call, Peer: int(op.Peer), Mine: co.Sign, Theirs: x.Theirs, Got: x.Total(), Want: op.Dst.Len}
+		co.e.breakComm(co.Comm, err)
+		return err
 	case x.Err == nil || errors.Is(x.Err, p2p.ErrTruncated):
 		if co.bad == nil {
 			co.bad = &PartError{Call: co.Call, Peer: int(op.Peer), Got: x.Total(), Want: op.Dst.Len}
@@ -321,11 +340,16 @@ func (e *Engine) over(co *Collective) {
 	e.active[co.place] = e.active[last]
 	e.active[last] = nil
 	e.active = e.active[:last]
+	co.free()
+	e.m.Refuse(x, err)
+}
+
+// free gives a collective that does not run any more to its pool.
+func (co *Collective) free() {
 	co.whole = nil
 	if co.pool != nil {
 		co.next, co.pool.free = co.pool.free, co
 	}
-	e.m.Refuse(x, err)
 }
 
 // partAwaited is the message that an operation that stands for a collective waits

@@ -80,8 +80,10 @@ type Engine struct {
 	vain      int         // looks without result since the last one with
 	scratch   []*p2p.Xfer // for WaitSome
 	active    []*Collective
-	held      int      // of these, that hold sends back until somebody arrives
-	tmps      [][]byte // scratch memory of collectives, free
+	broken    map[uint32]*BrokenError // contexts whose collectives have failed; nil: none
+	comms     map[uint32]*Comm        // communicators that have made collective calls
+	held      int                     // of these, that hold sends back until somebody arrives
+	tmps      [][]byte                // scratch memory of collectives, free
 	began     time.Time
 	waited    waitTime
 

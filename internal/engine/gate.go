@@ -24,7 +24,7 @@ func (e *Engine) OpenGate(opening uint64, wake func(rank int) error) error {
 
 // AwaitGate waits for the gate to open, as long as waiting without sleep makes
 // sense. If it has not opened then, it says so: a message will come.
-func (e *Engine) AwaitGate(opening uint64) bool {
+func (e *Engine) AwaitGate(opening uint64, ctx uint32) bool {
 	var long time.Time // since when the core is given away
 	for i := range e.spin + e.yields {
 		if e.board.Opened(opening) {
@@ -40,7 +40,7 @@ func (e *Engine) AwaitGate(opening uint64) bool {
 		if i&63 == 63 {
 			e.watch()
 		}
-		failed := e.failed != nil
+		failed := e.failed != nil || e.broken != nil && e.broken[ctx] != nil
 		e.unlock()
 		if failed {
 			break

@@ -43,6 +43,8 @@ type spinLock struct {
 	state  atomic.Uint32 // 1: somebody has it in the ordinary way
 	wanted atomic.Int32  // callers that wait for it
 
+	operating atomic.Bool // the holder runs a function of the user (operation.go)
+
 	// Of the holder:
 	last   uintptr // who took it last
 	streak int     // how many times in a row
@@ -58,6 +60,10 @@ func (s *spinLock) lockShared() {
 	if !s.state.CompareAndSwap(0, 1) {
 		s.wanted.Add(1)
 		for i := 0; !s.state.CompareAndSwap(0, 1); i++ {
+			if i&63 == 63 && s.operating.Load() && insideOperation() {
+				s.wanted.Add(-1)
+				panic(OperationCallsError{})
+			}
 			backOff(i)
 		}
 		s.wanted.Add(-1)

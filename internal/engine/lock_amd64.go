@@ -36,6 +36,9 @@ func (s *spinLock) unlock() {
 	s.state.Store(0)
 }
 
+// biased tells the holder whether it has the lock as its owner.
+func (s *spinLock) biased() bool { return s.held }
+
 // goroutine is the address of what the runtime knows of the calling goroutine:
 // good for telling living goroutines apart, and used for nothing else.
 func goroutine() uintptr

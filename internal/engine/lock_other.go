@@ -9,6 +9,8 @@ func (s *spinLock) lock() { s.lockShared() }
 
 func (s *spinLock) unlock() { s.state.Store(0) }
 
+func (s *spinLock) biased() bool { return false }
+
 func goroutine() uintptr { return 0 }
 
 func canBias() bool { return false }

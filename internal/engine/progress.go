@@ -157,6 +157,9 @@ func (e *Engine) work(d *lane, n int) int {
 	if e.held > 0 {
 		e.serveHeld()
 	}
+	if len(e.m.Out.Notes) > 0 {
+		e.takeNotes()
+	}
 	if len(e.m.Out.Done) > 0 {
 		e.deliver()
 	}
@@ -169,7 +172,7 @@ func (e *Engine) work(d *lane, n int) int {
 // quiet tells whether there is nothing to post, to deliver or to try again, and
 // nobody waits for somebody's arrival.
 func (e *Engine) quiet() bool {
-	return len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.blocked)|e.probers|e.held == 0
+	return len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.blocked)|e.probers|e.held == 0
 }
 
 // sendNow sends a message that needs no operation if it can: sent says that the
@@ -308,6 +311,10 @@ func (e *Engine) deliver() {
 				e.partEnded(whole, x)
 			case *Window:
 				whole.ended(x)
+			default:
+				if w == e.m.Drain() {
+					e.m.Free(x)
+				}
 			}
 			continue
 		}
@@ -333,6 +340,9 @@ func (e *Engine) signal(w *p2p.Waiter) {
 func (e *Engine) settle() {
 	if len(e.m.Out.WR) > 0 {
 		e.flush()
+	}
+	if len(e.m.Out.Notes) > 0 {
+		e.takeNotes()
 	}
 	if len(e.m.Out.Done) > 0 {
 		e.deliver()

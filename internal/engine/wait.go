@@ -206,6 +206,7 @@ func (e *Engine) wakeProbers() {
 func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, xs []*p2p.Xfer) {
 	e.driver = w
 	shown := false
+	var asks asking
 	var long time.Time // since when the core is given away
 	start := 0
 	if e.Crowded() {
@@ -253,6 +254,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 			}
 			e.park()
 			e.watch()
+			asks.after(e, long, xs)
 			idle = e.spin + e.yields // poll once, then park again
 		}
 	}

@@ -8,6 +8,7 @@
 //	slots   16 of 4 KB, for what is larger; a round may take up to 8
 //	done    the last round that the rank is through with
 //	asleep  whom the rank sleeps for
+//	calls   the latest calls of the rank, for errors
 //
 // A collective is one or more rounds, counted by all ranks alike. In a round some
 // ranks put data into their cell or slot of that round and raise its word; others

@@ -1,9 +1,9 @@
 package nodecoll
 
-// Ranks that are not in the same call. Each word carries the kind of collective and
-// its length, so a rank sees at once that another one does something else. If only
-// the lengths differ and both make the same rounds, the ranks are still in step: who sees it returns an error, and the team goes on. Otherwise some rank
-// would wait for ever: the fault is written into the segment for all to see, and
+// Ranks that are not in the same call, and operations that panic. Each word carries the
+// signature of its call and of all calls before it (coll.Sign), so a rank that waits for
+// another one sees at once that it does something else. Some rank would wait for ever,
+// or get a wrong result: the fault is written into the segment for all to see, and
 // every call from now on returns it.
 
 import (
@@ -16,9 +16,14 @@ import (
 // fault is the first fault that anybody found.
 type fault struct {
 	state      atomic.Uint32 // faultNone, faultClaimed, faultTold
-	_          uint32
+	class      uint32
 	rank, peer uint64
-	sign, seen uint64 // of rank and of peer
+	number     uint64
+	mine       uint64 // call of rank, 0 if it is not known which calls differ
+	theirs     uint64
+	sign       uint64 // of peer's word
+	length     uint64 // of text
+	text       [faultText]byte
 }
 
 const (
@@ -27,62 +32,83 @@ const (
 	faultTold
 )
 
+// faultText is the room for a fault in words.
+const faultText = 320
+
 func (f *fault) found() bool { return f.state.Load() == faultTold }
 
-// signOf is the upper half of a word: 4 bits of kind, 28 of length.
-func signOf(kind coll.Kind, bytes int) uint64 {
-	return uint64(kind)<<60 | uint64(min(bytes, maxSigned))<<32
-}
-
-const maxSigned = 1<<28 - 1
-
-func readSign(word uint64) (kind coll.Kind, bytes int) {
-	return coll.Kind(word >> 60), int(word >> 32 & maxSigned)
-}
-
-// Mismatch says that two ranks are not in the same call.
+// Mismatch says that two ranks have not made the same calls.
 type Mismatch struct {
-	Rank, Peer    int // of the team
-	Kind, Other   coll.Kind
-	Bytes, Theirs int  // of the data or of a block, in Rank's call and in Peer's
-	InStep        bool // the lengths differ, but the ranks can go on
+	Rank, Peer   int // of the team
+	Number       uint64
+	Mine, Theirs coll.Call // of Rank and of Peer, if Number is not 0
+	Sign         coll.Sign // of Peer's call
+	Class        uint8     // and Text: a fault of another sort, as the caller gave it
+	Text         string
 }
 
 func (m *Mismatch) Error() string {
-	if m.Kind == m.Other {
-		return fmt.Sprintf("rank %d has %d bytes where rank %d has %d in the same %s: the counts differ between ranks", m.Peer, m.Theirs, m.Rank, m.Bytes, m.Kind)
+	switch {
+	case m.Text != "":
+		return m.Text
+	case m.Number == 0:
+		return fmt.Sprintf("rank %d, in %s, has made other calls than rank %d", m.Peer, m.Sign.Kind().CallName(), m.Rank)
 	}
-	return fmt.Sprintf("rank %d is in %s of %d bytes while rank %d is in %s of %d: ranks must make the same collective calls in the same order",
-		m.Peer, m.Other, m.Theirs, m.Rank, m.Kind, m.Bytes)
+	return fmt.Sprintf("collective call %d on the communicator is %s on rank %d and %s on rank %d", m.Number, m.Theirs, m.Peer, m.Mine, m.Rank)
 }
 
-// compare looks at a word of the awaited round that is not the expected one.
-func (t *Team) compare(q int, got uint64) error {
-	kind, bytes := readSign(got)
-	c := &t.call
-	if kind == c.kind && bytes == min(c.bytes, maxSigned) {
-		return nil // it came between two looks
-	}
-	m := &Mismatch{Rank: t.rank, Peer: q, Kind: c.kind, Other: kind, Bytes: c.bytes, Theirs: bytes}
-	m.InStep = kind == c.kind && t.course(kind, bytes, c.elem) == t.course(kind, c.bytes, c.elem)
-	if m.InStep {
-		if c.differs == nil {
-			c.differs = m
-		}
-		return nil
-	}
-	return t.tell(m, c.sign, got)
+// differ is called when a rank has put a word of the awaited round in another call.
+func (t *Team) differ(q int, sign coll.Sign) error {
+	d := t.firstDifference(q)
+	return t.tell(&Mismatch{Rank: t.rank, Peer: q, Number: d.Number, Mine: d.Mine, Theirs: d.Theirs, Sign: sign})
 }
+
+// compare looks whether a rank that is waited for has made another call. It may have
+// gone another way, and never come to the round. came tells whether it has: then it has
+// been in the same call, and what was seen may belong to one long after it.
+func (t *Team) compare(q int, came func() bool) error {
+	if d := t.firstDifference(q); d.Number != 0 && !came() {
+		return t.differ(q, coll.SignOf(d.Theirs))
+	}
+	return nil
+}
+
+// firstDifference is the first call that a rank has made differently, as far as it is
+// known; else its number is 0.
+func (t *Team) firstDifference(q int) Difference {
+	theirs := &t.seg.sections[q].calls
+	last, _ := t.past.Latest()
+	for n := max(last, Kept) - Kept + 1; n <= last; n++ {
+		a, known := t.past.At(n)
+		b, made := theirs.at(n)
+		if known && made && a != b {
+			return Difference{n, a, b}
+		}
+	}
+	return Difference{}
+}
+
+// Fail ends the calls of all ranks with a fault that this rank found in a call.
+func (t *Team) Fail(class uint8, text string) {
+	_ = t.tell(&Mismatch{Rank: t.rank, Peer: t.rank, Class: class, Text: text})
+}
+
+// SetFault makes all later calls of all ranks return a fault. Other goroutines than the
+// one that makes calls may use it. It wakes nobody.
+func (t *Team) SetFault(class uint8, text string) {
+	t.write(&Mismatch{Rank: t.rank, Peer: t.rank, Class: class, Text: text})
+}
+
+// InOperation is the error of a call that an operation of the user has made.
+type InOperation struct{}
+
+func (InOperation) Error() string { return "an operation of a reduction has made the call" }
 
 // tell writes a fault down and wakes everybody who sleeps, each in the name of the
 // rank it waits for.
-func (t *Team) tell(m *Mismatch, sign, seen uint64) error {
-	f := &t.seg.head.fault
+func (t *Team) tell(m *Mismatch) error {
 	t.broken = m
-	if f.state.CompareAndSwap(faultNone, faultClaimed) {
-		f.rank, f.peer, f.sign, f.seen = uint64(m.Rank), uint64(m.Peer), sign, seen
-		f.state.Store(faultTold)
-	}
+	t.write(m)
 	for r := range t.seg.sections {
 		asleep := &t.seg.sections[r].asleep
 		// A name that is none of the team's is not sent on: nobody waits for it.
@@ -95,14 +121,24 @@ func (t *Team) tell(m *Mismatch, sign, seen uint64) error {
 	return m
 }
 
+// write writes a fault down, if it is the first.
+func (t *Team) write(m *Mismatch) {
+	f := &t.seg.head.fault
+	if !f.state.CompareAndSwap(faultNone, faultClaimed) {
+		return
+	}
+	f.rank, f.peer, f.number = uint64(m.Rank), uint64(m.Peer), m.Number
+	f.mine, f.theirs, f.sign = uint64(m.Mine), uint64(m.Theirs), uint64(m.Sign)
+	f.class, f.length = uint32(m.Class), uint64(copy(f.text[:], m.Text))
+	f.state.Store(faultTold)
+}
+
 // faulty is the fault that another rank found, or nil.
 func (t *Team) faulty() error {
 	f := &t.seg.head.fault
 	if !f.found() {
 		return nil
 	}
-	m := &Mismatch{Rank: int(f.rank), Peer: int(f.peer)}
-	m.Kind, m.Bytes = readSign(f.sign)
-	m.Other, m.Theirs = readSign(f.seen)
-	return m
+	return &Mismatch{Rank: int(f.rank), Peer: int(f.peer), Number: f.number, Mine: coll.Call(f.mine), Theirs: coll.Call(f.theirs),
+		Sign: coll.Sign(f.sign), Class: uint8(f.class), Text: string(f.text[:min(f.length, faultText)])}
 }

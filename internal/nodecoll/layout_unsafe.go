@@ -18,7 +18,7 @@ const (
 	// mostSlots is how many slots one round may take: see Team.next.
 	mostSlots = depth / 2
 
-	segmentMagic = 0x314c4c4f_4354534d // "MSTCOLL1": the digit changes with anything in this file
+	segmentMagic = 0x324c4c4f_4354534d // "MSTCOLL2": the digit changes with anything in this file
 	headerBytes  = int(unsafe.Sizeof(header{}))
 	sectionBytes = int(unsafe.Sizeof(section{}))
 )
@@ -36,7 +36,6 @@ type header struct {
 
 	// fault says that ranks are not in the same call, see fault.go.
 	fault fault
-	_     [lineBytes - 40]byte
 }
 
 type cell struct {
@@ -53,7 +52,10 @@ type section struct {
 	// asleep is 1 + the rank whose store the owner sleeps for, else 0.
 	asleep atomic.Uint32
 	_      [3*lineBytes - 4]byte
-	slots  [depth * slotBytes]byte
+	// calls are what the rank has called. Others look only when they have waited long.
+	calls record
+	_     [lineBytes - 8]byte
+	slots [depth * slotBytes]byte
 }
 
 // segment is what a rank sees of it. In one process all ranks share it.

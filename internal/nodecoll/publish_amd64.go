@@ -12,3 +12,11 @@ package nodecoll
 //
 //go:noinline
 func (w *word) publish(v uint64) { *w = word(v) }
+
+// add notes call n. Stores are made in program order, as by publish.
+//
+//go:noinline
+func (r *record) add(n, what uint64) {
+	r.log[n%Kept] = word(what)
+	r.number = word(n)
+}

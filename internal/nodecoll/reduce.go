@@ -15,7 +15,7 @@ func Reduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T),
 	if bytes == 0 {
 		return nil
 	}
-	if err := t.begin(op, coll.Reduce, bytes, sizeOf[T]()); err != nil {
+	if err := t.begin(op, coll.Reduce, root, bytes); err != nil {
 		return err
 	}
 	step := t.piece(coll.Reduce, sizeOf[T]()) / sizeOf[T]()
@@ -35,7 +35,7 @@ func Reduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T),
 			return err
 		}
 	}
-	return t.end()
+	return nil
 }
 
 // reduceAt is the root's part of a round.
@@ -67,9 +67,7 @@ func gatherInto[T any](t *Team, round uint64, own, to []T, combine func(inout, i
 		if err != nil {
 			return err
 		}
-		if t.call.differs == nil { // else what is there may be no operands
-			combine(to, from)
-		}
+		combine(to, from)
 	}
 	return nil
 }
@@ -95,9 +93,9 @@ func fold[T any](t *Team, round uint64, last int, own, to []T, combine func(inou
 			}
 		}
 		switch {
-		case q < last && t.call.differs == nil:
+		case q < last:
 			combine(to, from)
-		case q == last && !same(from, to):
+		case !same(from, to):
 			copy(to, from)
 		}
 	}
@@ -110,7 +108,7 @@ func Allreduce[T any](t *Team, op string, in, out []T, combine func(inout, in []
 	if bytes == 0 {
 		return nil
 	}
-	if err := t.begin(op, coll.Allreduce, bytes, sizeOf[T]()); err != nil {
+	if err := t.begin(op, coll.Allreduce, coll.NoRoot, bytes); err != nil {
 		return err
 	}
 	step := t.piece(coll.Allreduce, sizeOf[T]()) / sizeOf[T]()
@@ -128,7 +126,7 @@ func Allreduce[T any](t *Team, op string, in, out []T, combine func(inout, in []
 			return err
 		}
 	}
-	return t.end()
+	return nil
 }
 
 // allreduceDirect: everybody combines everything. With two ranks and a small
@@ -191,10 +189,9 @@ func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T)) e
 				return err
 			}
 		}
-		switch {
-		case q == t.size-1:
+		if q == t.size-1 {
 			copy(mine, from[lo:hi])
-		case t.call.differs == nil:
+		} else {
 			combine(mine, from[lo:hi])
 		}
 	}
@@ -225,7 +222,7 @@ func ReduceScatter[T any](t *Team, op string, in, out []T, combine func(inout, i
 	if bytes == 0 {
 		return nil
 	}
-	if err := t.begin(op, coll.ReduceScatter, bytes, sizeOf[T]()); err != nil {
+	if err := t.begin(op, coll.ReduceScatter, coll.NoRoot, bytes); err != nil {
 		return err
 	}
 	step := t.piece(coll.ReduceScatter, sizeOf[T]()) / sizeOf[T]()
@@ -236,7 +233,7 @@ func ReduceScatter[T any](t *Team, op string, in, out []T, combine func(inout, i
 			return err
 		}
 	}
-	return t.end()
+	return nil
 }
 
 // reduceScatterRound is one round: k elements of each block, from at on.
@@ -262,10 +259,9 @@ func reduceScatterRound[T any](t *Team, in, out []T, at, k int, combine func(ino
 			}
 		}
 		from = from[t.rank*k : (t.rank+1)*k]
-		switch {
-		case q == t.size-1:
+		if q == t.size-1 {
 			copy(out[at:at+k], from)
-		case t.call.differs == nil:
+		} else {
 			combine(out[at:at+k], from)
 		}
 	}
@@ -290,7 +286,7 @@ func prefix[T any](t *Team, op string, kind coll.Kind, last int, in, out []T, co
 	if bytes == 0 {
 		return nil
 	}
-	if err := t.begin(op, kind, bytes, sizeOf[T]()); err != nil {
+	if err := t.begin(op, kind, coll.NoRoot, bytes); err != nil {
 		return err
 	}
 	step := t.piece(kind, sizeOf[T]()) / sizeOf[T]()
@@ -307,5 +303,5 @@ func prefix[T any](t *Team, op string, kind coll.Kind, last int, in, out []T, co
 			return err
 		}
 	}
-	return t.end()
+	return nil
 }

@@ -69,6 +69,8 @@ func (s seat) Sleep(op string, peer int) error {
 	}
 }
 
+func (s seat) InOperation() bool { return false }
+
 func (s seat) Wake(op string, peer, name int) error {
 	s.woken.Add(1)
 	select {
@@ -94,7 +96,11 @@ func (s seat) form(crowded bool) (*Team, error) {
 	if s.rejects == s.rank+1 {
 		host = NewHost() // where rank 0's segment is not
 	}
-	return Form(Config{Rank: s.rank, Size: s.size, Keeper: s, Exchange: s, Host: host, Crowded: crowded})
+	t, err := Form(Config{Rank: s.rank, Size: s.size, Keeper: s, Exchange: s, Host: host, Crowded: crowded})
+	if t != nil {
+		t.ShareHistory()
+	}
+	return t, err
 }
 
 // run has every rank call fn, and fails if that does not end.

@@ -47,26 +47,3 @@ func slotsFor(n int) uint64 {
 
 // direct tells whether everybody reduces everything.
 func (t *Team) direct(bytes int) bool { return bytes <= cellBytes || bytes*t.size <= direct }
-
-// course is what must be equal on all ranks for them to stay in step: the number of
-// rounds, and the slots of the last one. All others carry a whole piece.
-type course struct {
-	rounds int
-	slots  uint64
-}
-
-func (t *Team) course(kind coll.Kind, bytes, elem int) course {
-	if kind == coll.Barrier || bytes == 0 {
-		return course{}
-	}
-	p := t.piece(kind, elem)
-	n := (bytes + p - 1) / p
-	last := bytes - (n-1)*p
-	switch {
-	case kind == coll.Allreduce && !t.direct(bytes):
-		n *= 2
-	case kind == coll.Scatter || kind == coll.Alltoall || kind == coll.ReduceScatter:
-		last *= t.size
-	}
-	return course{n, slotsFor(last)}
-}

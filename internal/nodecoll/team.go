@@ -28,6 +28,7 @@ package nodecoll
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/muster-mpi/muster/internal/coll"
 )
@@ -43,6 +44,8 @@ type Keeper interface {
 	Sleep(op string, peer int) error
 	// Wake ends the Sleep of a peer that waits for name, now or when it comes.
 	Wake(op string, peer, name int) error
+	// InOperation tells whether the caller was called by an operation of a reduction.
+	InOperation() bool
 }
 
 // Team is the ranks that share a segment, seen by one of them. Calls are
@@ -59,20 +62,19 @@ type Team struct {
 	crowded    bool   // ranks share cores
 	burst      int    // looks between two calls of Attend
 
-	keeper Keeper
-	call   call
-	broken error // no more calls are possible
-	close  func() error
+	past *History // of the communicator
+	// operating says that some operation of the user runs on this rank.
+	operating *atomic.Bool
+	keeper    Keeper
+	call      call
+	broken    error // no more calls are possible
+	close     func() error
 }
 
 // call is the collective under way.
 type call struct {
-	op      string
-	kind    coll.Kind
-	bytes   int // of the data, or of a block
-	elem    int
-	sign    uint64
-	differs error // a rank has another length, but as many rounds
+	op   string
+	sign uint64 // of this call and those before it, in the upper half
 }
 
 // How often a waiting rank looks before it attends to anything else. What a peer
@@ -99,6 +101,15 @@ func (t *Team) Calls() uint64 { return t.calls }
 
 var errClosed = errors.New("the shared segment of the communicator has been given back")
 
+// ShareHistory moves the History into the segment, where other ranks see what this one
+// has called, and HideHistory moves it back. Nobody may read it meanwhile.
+func (t *Team) ShareHistory() { t.past.share(&t.mine.calls) }
+func (t *Team) HideHistory() {
+	if t.past.shared != nil {
+		t.past.share(nil)
+	}
+}
+
 // Close gives the segment back. The others may still use theirs.
 func (t *Team) Close() error {
 	if t.close == nil {
@@ -106,17 +117,25 @@ func (t *Team) Close() error {
 	}
 	unmap := t.close
 	t.close, t.broken = nil, errClosed
+	t.HideHistory()
 	t.seg, t.mine = segment{}, nil
 	return unmap()
 }
 
-// begin begins a collective.
-func (t *Team) begin(op string, kind coll.Kind, bytes, elem int) error {
+// begin begins a collective. bytes are those of the data, or of a block.
+func (t *Team) begin(op string, kind coll.Kind, root, bytes int) error {
 	if t.broken != nil {
 		return t.broken
 	}
+	if t.seg.head.fault.found() {
+		t.broken = t.faulty()
+		return t.broken
+	}
+	if t.operating != nil && t.operating.Load() && t.keeper.InOperation() {
+		return InOperation{}
+	}
 	t.calls++
-	t.call = call{op: op, kind: kind, bytes: bytes, elem: elem, sign: signOf(kind, bytes)}
+	t.call = call{op, uint64(t.past.Add(coll.MakeCall(kind, coll.Blocking, root, bytes))) << 32}
 	return nil
 }
 
@@ -199,10 +218,14 @@ func (t *Team) awaitSlow(q int, w *word, round, want uint64) error {
 				return nil
 			}
 		}
-		if got := w.load(); uint32(got) == uint32(round) {
-			return t.compare(q, got)
+		if got := w.load(); uint32(got) == uint32(round) && got != want {
+			return t.differ(q, coll.Sign(got>>32))
 		}
 		drowsy, err := t.linger(n)
+		if err == nil && (drowsy || n&63 == 63) {
+			// Its round may never come.
+			err = t.compare(q, func() bool { return uint32(w.load()) == uint32(round) })
+		}
 		if err != nil {
 			return err
 		}
@@ -226,6 +249,9 @@ func (t *Team) awaitDone(q int, round uint64) (uint64, error) {
 			}
 		}
 		drowsy, err := t.linger(n)
+		if err == nil && drowsy {
+			err = t.compare(q, func() bool { return w.load() >= round })
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -238,6 +264,3 @@ func (t *Team) awaitDone(q int, round uint64) (uint64, error) {
 		}
 	}
 }
-
-// end ends a collective.
-func (t *Team) end() error { return t.call.differs }

@@ -22,7 +22,7 @@ func (m *Machine) Arrived(l *Link, pkt []byte) {
 	if n < 0 || e == nil || e.posted.head == nil || e.posted.head.stage != stagePosted || m.match.wildcards > 0 || len(l.held) > 0 || l.Err != nil ||
 		get64(pkt) != uint64(kindEager)|uint64(l.recvSeq)<<32 ||
 		get64(pkt[offContext:]) != uint64(e.ctx)|uint64(uint32(e.src))<<32 ||
-		get64(pkt[offTag:]) != uint64(uint32(e.tag)) || get64(pkt[offTotal:]) != uint64(n) {
+		get64(pkt[offTag:]) != uint64(uint32(e.tag))|uint64(e.posted.head.Sign)<<32 || get64(pkt[offTotal:]) != uint64(n) {
 		m.arriveOther(l, pkt)
 		return
 	}
@@ -158,6 +158,7 @@ func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 	g.Link, g.Ctx, g.Source, g.Tag = l, p.ctx, p.src, p.tag
 	g.Total, g.rts, g.proto = int(get64(pkt[offTotal:])), true, proto
 	g.peer, g.remote, g.rkey = get64(pkt[offExtra:]), get64(pkt[offAddr:]), get64(pkt[offKey:])
+	g.sign = get32(pkt[offSign:])
 	l.Stats.Received++
 	l.Stats.BytesRx += uint64(g.Total)
 	if proto == protoSpec {
@@ -170,13 +171,14 @@ func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 		return
 	}
 	l.Stats.Unexpected++
-	m.match.file(g)
+	m.file(g)
 }
 
 // matched lets a receive and an RTS meet.
 func (m *Machine) matched(x *Xfer, l *Link, g *Msg) {
 	x.Source, x.Tag, x.Link = g.Source, g.Tag, l
 	x.total, x.proto = g.Total, g.proto
+	x.compare(g.sign)
 	x.peer, x.remote, x.rkey = g.peer, g.remote, g.rkey
 	x.stage = stageMatched
 	m.advance(x, Event{Kind: EvMatched})

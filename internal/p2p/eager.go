@@ -44,7 +44,7 @@ func (m *Machine) emitEager(l *Link, ctx uint32, src, tag int32, buf []byte, id 
 	h := wr.Head[:]
 	put64(h[offKind:], uint64(kindEager)|uint64(first)<<32)
 	put64(h[offContext:], uint64(ctx)|uint64(uint32(src))<<32)
-	put64(h[offTag:], uint64(uint32(tag)))
+	put64(h[offTag:], uint64(uint32(tag))|uint64(m.Sign)<<32)
 	put64(h[offTotal:], uint64(len(buf)))
 	wr.HeadLen = headLen
 	if sync {
@@ -111,14 +111,20 @@ func (m *Machine) arriveEager(l *Link, pkt []byte) {
 		peer = get64(pkt[offExtra:])
 		data = pkt[headSync:]
 	}
+	if pkt[offFlags]&flagNote != 0 {
+		m.arriveNote(l, p, total, data)
+		return
+	}
+	sign := get32(pkt[offSign:])
 	l.Stats.Received++
 	l.Stats.BytesRx += uint64(total)
 	x := m.takePosted(p)
 	if x == nil {
-		m.keepEager(l, p, total, data, sync, peer)
+		m.keepEager(l, p, sign, total, data, sync, peer)
 		return
 	}
 	x.Source, x.Tag, x.Link = p.src, p.tag, l
+	x.compare(sign)
 	x.total = total
 	if sync {
 		m.emitACK(l, peer)
@@ -138,10 +144,10 @@ func (m *Machine) arriveEager(l *Link, pkt []byte) {
 const keepAhead = 64 << 10
 
 // keepEager holds a message until its receive comes.
-func (m *Machine) keepEager(l *Link, p pattern, total int, data []byte, sync bool, peer uint64) {
+func (m *Machine) keepEager(l *Link, p pattern, sign uint32, total int, data []byte, sync bool, peer uint64) {
 	g := m.getMsgFor(total)
 	g.Link, g.Ctx, g.Source, g.Tag, g.Total = l, p.ctx, p.src, p.tag, total
-	g.sync, g.peer = sync, peer
+	g.sync, g.peer, g.sign = sync, peer, sign
 	if want := max(len(data), min(total, keepAhead)); cap(g.data) < want {
 		if want <= keepAhead {
 			want = smallMsg << msgClass(want)
@@ -154,7 +160,7 @@ func (m *Machine) keepEager(l *Link, p pattern, total int, data []byte, sync boo
 	}
 	l.Stats.Unexpected++
 	m.kept.add(total)
-	m.match.file(g)
+	m.file(g)
 }
 
 // claimEager gives a kept message to a receive.
@@ -162,6 +168,7 @@ func (m *Machine) claimEager(x *Xfer, g *Msg) {
 	l := g.Link
 	x.Source, x.Tag, x.Link = g.Source, g.Tag, l
 	x.total = g.Total
+	x.compare(g.sign)
 	copy(x.Buf, g.data)
 	if l.Err == nil {
 		m.consume(l, g.Total)

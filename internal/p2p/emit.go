@@ -55,7 +55,7 @@ func (m *Machine) emitRTS(x *Xfer, proto uint8, first, second uint64) {
 	l.Stats.BytesSent += uint64(len(x.Buf))
 	x.stage = stageRTS
 	wr := m.packet(l)
-	m.control(wr, l, kindRTS, uint64(x.Ctx)|uint64(uint32(x.Source))<<32, uint64(uint32(x.Tag)), uint64(len(x.Buf)))
+	m.control(wr, l, kindRTS, uint64(x.Ctx)|uint64(uint32(x.Source))<<32, uint64(uint32(x.Tag))|uint64(m.Sign)<<32, uint64(len(x.Buf)))
 	wr.Head[offProto] = proto
 	put64(wr.Head[offExtra:], x.handle)
 	put64(wr.Head[offAddr:], first)

@@ -67,14 +67,18 @@ type Memory interface {
 // Out is what the machine wants done. The shell empties it after every call; the
 // slices are reused.
 type Out struct {
-	WR   []rdma.SendWR
-	Link []*Link // the link of each work request
-	Done []*Xfer // operations that ended and have an Owner
+	WR    []rdma.SendWR
+	Link  []*Link // the link of each work request
+	Done  []*Xfer // operations that ended and have an Owner
+	Notes []Note  // that have come
 }
 
 // Machine is the point-to-point state of one rank.
 type Machine struct {
-	Out   Out
+	Out Out
+	// Sign is the signature of the messages that are sent next, 0 for messages
+	// outside of collectives. A receive compares it with its own (Xfer.Sign).
+	Sign  uint32
 	cfg   Config
 	mem   Memory
 	purse purse
@@ -86,6 +90,8 @@ type Machine struct {
 
 	sources Sources // nil: no link asks
 	orphans []orphan
+	dropped map[uint32]error // contexts that are given up, and why; nil: none
+	drain   Waiter           // the owner of receives of what came in these
 	short   [1]rdma.SendWR
 	one     [1]rdma.SendWR
 	devices []*device
@@ -148,7 +154,7 @@ func (m *Machine) SendOne(l *Link, ctx uint32, src, tag int32, buf []byte) *[1]r
 	h := &wr[0].Head
 	put64(h[offKind:], uint64(kindEager)|uint64(l.sendSeq)<<32)
 	put64(h[offContext:], uint64(ctx)|uint64(uint32(src))<<32)
-	put64(h[offTag:], uint64(uint32(tag)))
+	put64(h[offTag:], uint64(uint32(tag))|uint64(m.Sign)<<32)
 	put64(h[offTotal:], uint64(n))
 	wr[0].Body = rdma.MemOf(buf)
 	l.sendSeq++
@@ -197,6 +203,10 @@ func (m *Machine) Recv(x *Xfer) {
 	}
 	if x.Link != nil && x.Link.Err != nil {
 		m.fail(x, x.Link.Err)
+		return
+	}
+	if m.dropped != nil && m.dropped[x.Ctx] != nil {
+		m.fail(x, m.dropped[x.Ctx])
 		return
 	}
 	x.stage = stagePosted

@@ -7,9 +7,9 @@ package p2p
 // for the kind.
 //
 //	        0     1      2      4      8        12      16    20      24     32
-//	EAGER   kind  flags  -      seq    context  source  tag   -       total  | [handle] data
-//	RTS     kind  flags  proto  seq    context  source  tag   -       total  | handle, address, key
-//	 (spec) kind  flags  proto  seq    context  source  tag   -       total  | handle, handle of receiver, -
+//	EAGER   kind  flags  -      seq    context  source  tag   sign    total  | [handle] data
+//	RTS     kind  flags  proto  seq    context  source  tag   sign    total  | handle, address, key
+//	 (spec) kind  flags  proto  seq    context  source  tag   sign    total  | handle, handle of receiver, -
 //	RTR     kind  flags  ahead  seq    context  source  tag   seen    length | handle, address, key
 //	SEG     kind  flags  -      seq    first    -       -     -       offset | data
 //	CTS     kind  flags  -      seq    handle           handle of receiver  length | address, key
@@ -52,7 +52,11 @@ var kindNames = [kindCount]string{"NONE", "EAGER", "SEG", "RTS", "CTS", "FIN", "
 // maxTotal bounds what a header may claim, so that lengths stay well inside an int.
 const maxTotal = 1 << 56
 
-const flagSync = 1 // EAGER: the sender waits for an ACK to the handle that follows
+// Flags of EAGER.
+const (
+	flagSync = 1 // the sender waits for an ACK to the handle that follows
+	flagNote = 2 // a note about its context, not for a receive (note.go)
+)
 
 const (
 	headLen    = 32 // EAGER, SEG, FIN, ACK, CREDIT, REVOKE, REVOKED, SLOTS
@@ -71,7 +75,8 @@ const (
 	offSource  = 12
 	offTag     = 16
 	offPeer    = 16
-	offSeen    = 20
+	offSign    = 20 // EAGER, RTS
+	offSeen    = 20 // RTR
 	offTotal   = 24
 	offExtra   = 32
 	offAddr    = 40 // RTS, RTR

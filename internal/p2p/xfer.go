@@ -56,11 +56,14 @@ type Xfer struct {
 	Ctx    uint32
 	Mode   Mode
 	Send   bool
+	Sign   uint32 // receive: the signature that the message should have
 
 	// What came of it, valid once Done.
 	Len       int // bytes received
 	Err       error
 	Cancelled bool
+	Differs   bool   // receive: the message had another signature
+	Theirs    uint32 // if it differs
 
 	// Owner is for the shell: whatever it wants to find again when the
 	// operation appears in Out.Done. Operations with a nil Owner are not listed.
@@ -164,6 +167,7 @@ type Msg struct {
 	Tag    int32
 	Ctx    uint32
 	Total  int
+	sign   uint32
 
 	data   []byte // eager: what has come, in a buffer of the message's own
 	sync   bool

@@ -60,6 +60,13 @@ func (r *Run) Ended(id int, err error) {
 	r.advance()
 }
 
+// Fail ends a run: nothing more is posted, and what is under way must still end.
+func (r *Run) Fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
 // Done tells whether nothing is under way and nothing will be begun.
 func (r *Run) Done() bool { return r.out == 0 && (r.left == 0 || r.err != nil) }
 

@@ -1,0 +1,112 @@
+package coll
+
+// Collective calls as ranks compare them. MPI requires all ranks to make the same
+// collective calls in the same order (MPI-4.1 section 6.14). Each message and each
+// word in shared memory carries a signature: the kind, the root, and a hash of all
+// calls up to this one. Two ranks that differ see it at the next thing that one of
+// them receives from the other. The latest calls are kept (nodecoll.History), so that
+// the error can name the first call that differs.
+
+import "fmt"
+
+// Form is how a call is made. Blocking and nonblocking calls do not match each other
+// (MPI-4.1 section 6.12).
+type Form uint8
+
+const (
+	Blocking Form = iota
+	Started       // nonblocking
+	Prepared      // persistent: the call that ends with Init
+)
+
+// NoRoot and AnyBytes stand for what is not the same on all ranks of a valid call.
+const (
+	NoRoot   = -1
+	AnyBytes = -1
+)
+
+// Call is a call as all ranks must make it, in one word: kind 4 bits, form 2, number
+// of the call 8, root + 1 20, bytes + 1 30. What does not fit is as large as possible.
+type Call uint64
+
+const (
+	rootBits, byteBits = 20, 30
+)
+
+// MakeCall describes a call. bytes are those of the data, or of a block where each
+// rank has one.
+func MakeCall(kind Kind, form Form, root, bytes int) Call {
+	return Call(kind) | Call(form)<<4 | Call(min(uint(root+1), 1<<rootBits-1))<<14 | Call(min(uint(bytes+1), 1<<byteBits-1))<<34
+}
+
+func (c Call) Kind() Kind { return Kind(c & 15) }
+func (c Call) Form() Form { return Form(c >> 4 & 3) }
+func (c Call) Root() int  { return int(c>>14&(1<<rootBits-1)) - 1 }
+func (c Call) Bytes() int { return int(c>>34) - 1 }
+
+var callNames = [16]string{"Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Reduce", "Allreduce",
+	"ReduceScatter", "Scan", "Exscan", "a neighborhood collective"}
+
+// CallName is a kind as users call it.
+func (k Kind) CallName() string {
+	if k >= kinds {
+		return fmt.Sprintf("collective kind %d", uint8(k))
+	}
+	return callNames[k]
+}
+
+func (c Call) String() string {
+	s := c.Kind().CallName()
+	switch c.Form() {
+	case Started:
+		s = "nonblocking " + s
+	case Prepared:
+		s = "persistent " + s
+	}
+	if b := c.Bytes(); b >= 0 && c.Kind() != Barrier {
+		s += fmt.Sprintf(" of %d bytes", b)
+	}
+	if r := c.Root(); r >= 0 {
+		s += fmt.Sprintf(" with root %d", r)
+	}
+	return s
+}
+
+// Sign is the signature of a call after all calls before it: kind + 1 in 4 bits, root
+// + 1 modulo 63 in 6, the hash in 22. It is never 0.
+type Sign uint32
+
+func (s Sign) Kind() Kind { return Kind(s>>28) - 1 }
+
+// SignOf is a signature that tells the kind and root of a call, and nothing of its past.
+func SignOf(c Call) Sign {
+	root := uint32(c >> 14 & (1<<rootBits - 1))
+	if root > 0 {
+		root = (root-1)%63 + 1
+	}
+	return Sign(uint32(c&15+1)<<28 | root<<22)
+}
+
+// Root is the root modulo 63 if there is one.
+func (s Sign) Root() (root int, ok bool) { r := int(s >> 22 & 63); return r - 1, r > 0 }
+
+// Describe says what a rank that sends a signature is in, as far as it tells.
+func (s Sign) Describe(ranks int) string {
+	name := s.Kind().CallName()
+	if root, ok := s.Root(); ok && ranks <= 63 {
+		name += fmt.Sprintf(" with root %d", root)
+	}
+	return name
+}
+
+// Next is the hash of a history with one more call, and the signature of that call.
+func (c Call) Next(history uint64) (uint64, Sign) {
+	x := (history ^ uint64(c)) * 0x9E3779B97F4A7C15
+	return x ^ x>>32, SignOf(c) | Sign(x>>42)
+}
+
+// With is a call with its number, of which 8 bits are kept.
+func (c Call) With(number uint64) Call { return c | Call(number&0xff)<<6 }
+
+// Numbered tells whether a call that was read from elsewhere has a number.
+func (c Call) Numbered(number uint64) bool { return uint64(c>>6)&0xff == number&0xff }

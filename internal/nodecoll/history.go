@@ -1,0 +1,115 @@
+package nodecoll
+
+// What a rank has called on a communicator, in its team or by messages.
+
+import (
+	"encoding/binary"
+
+	"github.com/muster-mpi/muster/internal/coll"
+)
+
+// Kept is how many calls a History remembers.
+const Kept = 8
+
+// History is the calls that a rank has made on a communicator. One goroutine at a time
+// adds to it; others may read it meanwhile.
+type History struct {
+	hash   uint64
+	last   uint64  // the number of the latest
+	shared *record // in the rank's section, while there is a team; else nil
+	own    record
+}
+
+// record is the latest calls, and how many were made.
+type record struct {
+	log    [Kept]word
+	number word
+}
+
+func (h *History) record() *record {
+	if h.shared != nil {
+		return h.shared
+	}
+	return &h.own
+}
+
+// share moves the record into a section, or back.
+func (h *History) share(r *record) {
+	from := h.record()
+	h.shared = r
+	to := h.record()
+	for i := range from.log {
+		to.log[i].publish(from.log[i].load())
+	}
+	to.number.publish(from.number.load())
+}
+
+// Add notes a call and gives its signature.
+func (h *History) Add(c coll.Call) (s coll.Sign) {
+	h.last++
+	h.hash, s = c.Next(h.hash)
+	h.record().add(h.last, uint64(c.With(h.last)))
+	return s
+}
+
+// Latest is the latest call, and its number.
+func (h *History) Latest() (number, what uint64) {
+	r := h.record()
+	n := r.number.load()
+	return n, r.log[n%Kept].load()
+}
+
+// At is call n, if it has been made and is still kept.
+func (h *History) At(n uint64) (c coll.Call, ok bool) { return h.record().at(n) }
+
+func (r *record) at(n uint64) (c coll.Call, ok bool) {
+	if n == 0 || n > r.number.load() {
+		return 0, false
+	}
+	c = coll.Call(r.log[n%Kept].load())
+	return c, n+Kept > r.number.load()+1 && c.Numbered(n) // or it is being overwritten
+}
+
+// Differs tells whether another rank's call of a number differs from this rank's, as
+// far as that is kept.
+func (h *History) Differs(number, what uint64) bool {
+	c, ok := h.At(number)
+	return ok && uint64(c) != what
+}
+
+// Difference is the first call that two ranks have made differently.
+type Difference struct {
+	Number       uint64
+	Mine, Theirs coll.Call
+}
+
+// HistoryBytes is the length of an encoded History.
+const HistoryBytes = 8 * (1 + Kept)
+
+// Append encodes a history for another rank.
+func (h *History) Append(b []byte) []byte {
+	r := h.record()
+	b = binary.LittleEndian.AppendUint64(b, r.number.load())
+	for i := range r.log {
+		b = binary.LittleEndian.AppendUint64(b, r.log[i].load())
+	}
+	return b
+}
+
+// Compare finds the first call that differs from that of another rank, among those
+// that both remember.
+func (h *History) Compare(theirs []byte) (d Difference, differ bool) {
+	if len(theirs) < HistoryBytes {
+		return d, false
+	}
+	number := binary.LittleEndian.Uint64(theirs)
+	last := min(number, h.record().number.load())
+	for n := max(last, Kept) - Kept + 1; n <= last; n++ {
+		mine, ok := h.At(n)
+		other := coll.Call(binary.LittleEndian.Uint64(theirs[8+8*(n%Kept):]))
+		if ok && n+Kept > number+1 && other.Numbered(n) && mine != other {
+			return Difference{n, mine, other}, true
+		}
+	}
+	return d, false
+}

@@ -1,0 +1,102 @@
+package p2p
+
+// Notes, and contexts that are given up. A note is a short message about a context. It
+// is for the shell, not for a receive: it is there as soon as it has come. The shell
+// uses notes to tell other ranks that the collectives of a communicator have failed.
+//
+// Nobody receives any more in a context that has failed. Its receives end with an
+// error, and what comes for it is taken and dropped, so that every send ends: a sender
+// that waits for an answer has its buffer still registered, and a peer may be about to
+// read it.
+
+// Note is a note that has come.
+type Note struct {
+	Link   *Link
+	Ctx    uint32
+	Source int32 // rank in the communicator
+	Tag    int32
+	Data   []byte
+}
+
+// MaxNote is the most that a note carries: it fits into one packet of every device.
+const MaxNote = 512
+
+// Notify sends a note. Data beyond what one packet carries is cut off.
+func (m *Machine) Notify(l *Link, ctx uint32, src, tag int32, data []byte) {
+	if l.Err != nil {
+		return
+	}
+	data = data[:min(len(data), l.segment, MaxNote)]
+	n := len(m.Out.WR)
+	m.emitEager(l, ctx, src, tag, data, 0, false)
+	m.Out.WR[n].Head[offFlags] = flagNote
+}
+
+func (m *Machine) arriveNote(l *Link, p pattern, total int, data []byte) {
+	if len(data) != total || total > MaxNote {
+		m.broken(l, "it sends a note of more than one packet")
+		return
+	}
+	l.Stats.Received++ // offers count messages (rndv_spec.go)
+	l.Stats.BytesRx += uint64(total)
+	m.consume(l, total)
+	m.Out.Notes = append(m.Out.Notes, Note{l, p.ctx, p.src, p.tag, append([]byte(nil), data...)})
+}
+
+// compare notes whether a message has the signature that its receive expects.
+func (x *Xfer) compare(sign uint32) {
+	if sign != x.Sign {
+		x.Differs, x.Theirs = true, sign
+	}
+}
+
+// Drain is the owner of receives that take what came in contexts that are given up.
+// The shell frees them when they appear in Out.Done.
+func (m *Machine) Drain() *Waiter { return &m.drain }
+
+// Drop gives a context up: receives that no message has met end with err,
+// now and later, and messages are taken and dropped.
+func (m *Machine) Drop(ctx uint32, err error) {
+	if m.dropped[ctx] != nil {
+		return
+	}
+	if m.dropped == nil {
+		m.dropped = make(map[uint32]error)
+	}
+	m.dropped[ctx] = err
+	for _, x := range m.slab {
+		if x.Send || x.Ctx != ctx {
+			continue
+		}
+		switch x.stage {
+		case stagePosted:
+			m.fail(x, err)
+		case stageReady, stageLeaving:
+			m.Cancel(x) // the sender may be writing
+		}
+	}
+	for g := m.match.arrived.head; g != nil; {
+		next := g.nodes[listArrived].next
+		if g.Ctx == ctx {
+			m.match.takeMsg(g)
+			m.discard(g)
+		}
+		g = next
+	}
+}
+
+// file keeps a message that has no receive yet.
+func (m *Machine) file(g *Msg) {
+	if m.dropped != nil && m.dropped[g.Ctx] != nil {
+		m.discard(g)
+		return
+	}
+	m.match.file(g)
+}
+
+// discard receives a message into nothing.
+func (m *Machine) discard(g *Msg) {
+	x := m.get()
+	x.Ctx, x.Sign, x.Owner = g.Ctx, g.sign, &m.drain
+	m.Claim(x, g)
+}

@@ -1,0 +1,209 @@
+package mpi
+
+// Communicators whose collectives have failed, because ranks have made different calls
+// or an operation has panicked (decision 039). Every later collective call on one
+// returns the same error. Who finds the fault tells the others (internal/engine,
+// broken.go): what it has called, for them to compare, and the fault in words.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/internal/engine"
+	"github.com/muster-mpi/muster/internal/nodecoll"
+	"github.com/muster-mpi/muster/internal/p2p"
+)
+
+// commHistory is what this rank has called on a communicator: the engine's Past.
+type commHistory struct {
+	nodecoll.History
+	ctx        uint32
+	rank, size int
+	team       *nodecoll.Team // guarded by the engine's lock; nil if there is none
+}
+
+// initHistory makes the communicator known to the engine before its first collective
+// call. The lock is held.
+func (c *Comm) initHistory() {
+	if c.past == nil {
+		c.past = &commHistory{ctx: c.co.Ctx, rank: int(c.co.Rank), size: c.co.Size}
+		c.co.Past = c.past
+		c.e.RegisterComm(&c.co)
+	}
+}
+
+// noteCall adds a call to the past and gives its signature. The lock is held.
+func (c *Comm) noteCall(call coll.Call) coll.Sign {
+	c.initHistory()
+	return c.past.Add(call)
+}
+
+func (c *Comm) noteCallUnlocked(call coll.Call) {
+	if c.past == nil {
+		c.e.Lock()
+		c.initHistory()
+		c.e.Unlock()
+	}
+	c.noteCall(call)
+}
+
+// useTeam lets faults be seen by calls in the segment of a team; nil: not any more.
+func (c *Comm) useTeam(t *nodecoll.Team) {
+	c.e.Lock()
+	if t != nil {
+		t.ShareHistory()
+	} else {
+		c.past.team.HideHistory()
+	}
+	c.past.team = t
+	c.e.Unlock()
+}
+
+// call describes a call by what must be the same on all ranks.
+func (k *collCall) call(c *Comm, form coll.Form) coll.Call {
+	root, bytes := coll.NoRoot, k.payload()
+	switch k.key.kind {
+	case coll.Bcast, coll.Gather, coll.Scatter, coll.Reduce:
+		root = k.key.root
+	case coll.Neighbours:
+		bytes = coll.AnyBytes
+	}
+	if k.key.irregular {
+		bytes = coll.AnyBytes
+	}
+	if c.inter != nil { // the groups have different arguments
+		root, bytes = coll.NoRoot, coll.AnyBytes
+	}
+	return coll.MakeCall(k.key.kind, form, root, bytes)
+}
+
+// Tell is what the other ranks are told of a fault: its class, this rank's calls, and
+// the fault in words. The lock is held.
+func (p *commHistory) Tell(err error) []byte {
+	class, text := p.fault(err)
+	if p.team != nil {
+		p.team.SetFault(uint8(class), text)
+	}
+	b := p.Append([]byte{byte(class)})
+	b = append(b, text...)
+	return b[:min(len(b), p2p.MaxNote)]
+}
+
+// Calls is this rank's calls, for another rank to compare.
+func (p *commHistory) Calls() []byte { return p.Append(nil) }
+
+// Disagrees tells whether the writer of a note has made other calls.
+func (p *commHistory) Disagrees(note []byte) bool {
+	if len(note) == 0 {
+		return false
+	}
+	_, differ := p.Compare(note[1:])
+	return differ
+}
+
+// fault describes a fault that this rank has found.
+func (p *commHistory) fault(err error) (Class, string) {
+	var (
+		users   *opError
+		differ  *engine.MismatchError
+		asked   *engine.AskedError
+		segment *nodecoll.Mismatch
+	)
+	switch {
+	case errors.As(err, &users):
+		return ErrOp, fmt.Sprintf("on rank %d %s", p.rank, users.short)
+	case errors.As(err, &differ):
+		return p.differs(differ)
+	case errors.As(err, &asked):
+		mine, _ := p.At(asked.Number)
+		return classOfCalls(mine, coll.Call(asked.What)), differentCalls(asked.Number, asked.Peer, coll.Call(asked.What), p.rank, mine)
+	case errors.As(err, &segment) && segment.Text != "":
+		return Class(segment.Class), segment.Text
+	case errors.As(err, &segment) && segment.Number != 0:
+		return classOfCalls(segment.Mine, segment.Theirs), differentCalls(segment.Number, segment.Peer, segment.Theirs, segment.Rank, segment.Mine)
+	}
+	return ErrOther, err.Error()
+}
+
+// differs describes what a message of another call tells.
+func (p *commHistory) differs(m *engine.MismatchError) (Class, string) {
+	mine, theirs := coll.Sign(m.Mine), coll.Sign(m.Theirs)
+	switch a, b := theirs.Describe(p.size), mine.Describe(p.size); {
+	case a != b:
+		return ErrOther, fmt.Sprintf("rank %d is in %s, rank %d in %s", m.Peer, a, p.rank, b)
+	case m.Got != m.Want:
+		return ErrTruncate, fmt.Sprintf("rank %d sent %d bytes where rank %d expects %d in the same %s: the counts differ between ranks", m.Peer, m.Got, p.rank, m.Want, mine.Kind().CallName())
+	default:
+		return ErrOther, fmt.Sprintf("the counts differ between rank %d and rank %d, both in %s, or they have made different collective calls before it", m.Peer, p.rank, a)
+	}
+}
+
+func classOfCalls(a, b coll.Call) Class {
+	if a.Kind() == b.Kind() && a.Root() == b.Root() && a.Form() == b.Form() {
+		return ErrTruncate
+	}
+	return ErrOther
+}
+
+func differentCalls(number uint64, a int, is coll.Call, b int, was coll.Call) string {
+	s := fmt.Sprintf("rank %d is in %s, rank %d in %s (collective call %d on the communicator)", a, is, b, was, number)
+	if classOfCalls(is, was) == ErrTruncate {
+		s += ": the counts differ between ranks"
+	}
+	return s
+}
+
+// The remedies.
+const (
+	sameCalls = "make the same collective calls on all ranks, in the same order, with the same root and counts (Dup, Split and windows make " +
+		"such calls too); no collective call is possible on this communicator any more"
+	mendOperation = "mend the operation; no collective call is possible on this communicator any more"
+)
+
+// broken makes the error of a fault.
+func (c *Comm) broken(op string, class Class, text string) error {
+	e := &Error{Class: class, Op: op, Comm: c.name, Rank: c.rank, Peer: ProcNull, Tag: noTag, Err: errors.New(text), Hint: sameCalls}
+	if class == ErrOp {
+		e.Hint = mendOperation
+	}
+	return e
+}
+
+// mismatchFailure is the error of a message of another call.
+func (c *Comm) mismatchFailure(op string, m *engine.MismatchError) error {
+	class, text := c.past.fault(m)
+	reply, peer := c.e.Reply(c.co.Ctx)
+	if d, differ := c.past.Compare(reply); differ {
+		class, text = classOfCalls(d.Theirs, d.Mine), differentCalls(d.Number, peer, d.Theirs, c.past.rank, d.Mine)
+	}
+	return c.broken(op, class, text)
+}
+
+// segmentFailure is the error of another call in the shared segment.
+func (c *Comm) segmentFailure(op string, m *nodecoll.Mismatch) error {
+	class, text := c.past.fault(m)
+	return c.broken(op, class, text)
+}
+
+// brokenFailure is the error of a call on a communicator whose collectives have failed.
+func (c *Comm) brokenFailure(op string, b *engine.BrokenError) error {
+	var differ *engine.MismatchError
+	switch {
+	case errors.As(b.Err, &differ): // this rank has found it
+		return c.mismatchFailure(op, differ)
+	case b.Err != nil:
+		class, text := c.past.fault(b.Err)
+		return c.broken(op, class, text)
+	}
+	if len(b.Note) < 1+nodecoll.HistoryBytes {
+		return c.broken(op, ErrOther, b.Error())
+	}
+	text := string(b.Note[1+nodecoll.HistoryBytes:])
+	if c.past != nil && Class(b.Note[0]) != ErrOp {
+		if d, differ := c.past.Compare(b.Note[1:]); differ {
+			text += fmt.Sprintf("; collective call %d is %s on the rank that found it, and %s on this rank", d.Number, d.Theirs, d.Mine)
+		}
+	}
+	return c.broken(op, Class(b.Note[0]), text)
+}
