@@ -18,7 +18,6 @@ type Link struct {
 	sendSeq uint32
 	recvSeq uint32
 
-	device   *device
 	choice   []choice // by size, from the protocols' costs
 	eagerMax int      // cached from choice for standard mode, -1 for none
 	segment  int      // data bytes in one packet
@@ -49,6 +48,7 @@ type Link struct {
 	out     *ringOut // and we at the peer
 	recent  *recent  // nil until the peer has offered something
 	Stats   LinkStats
+	device  *device // last: nothing of it is needed for a short message
 }
 
 // LinkStats counts what a link did.

@@ -95,11 +95,12 @@ type Machine struct {
 	short   [1]rdma.SendWR
 	one     [1]rdma.SendWR
 	devices []*device
-	starved []*Xfer // matched receives that wait for a registration, see register.go
 
 	// observe, if set, sees every event before its operation does: for tests
 	// and traces. It is not asked on the way of a short message.
 	observe func(x *Xfer, ev Event)
+
+	starved []*Xfer // matched receives that wait for a registration, see register.go
 }
 
 // The reasons for which an operation can end badly. Package mpi adds with whom

@@ -9,9 +9,9 @@ import "github.com/muster-mpi/muster/rdma"
 type completionFIFO struct {
 	ring     []rdma.Completion // a power of two
 	put, get uint32
-	reserved int // accepted and not yet handed out, but for pushes
-	depth    int
-	pushes   int // OpPush, the same
+	reserved int32 // accepted and not yet handed out, but for pushes
+	depth    int32
+	pushes   int32 // OpPush, the same
 }
 
 // maxPush is how many OpPush may wait for their completion (Attr.MaxPush). Each
@@ -23,7 +23,7 @@ func newCompletionFIFO(depth int) completionFIFO {
 	for n < depth+maxPush {
 		n *= 2
 	}
-	return completionFIFO{ring: make([]rdma.Completion, n), depth: depth}
+	return completionFIFO{ring: make([]rdma.Completion, n), depth: int32(depth)}
 }
 
 // reserve takes a place, and reports whether there was one.
