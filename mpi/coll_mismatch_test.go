@@ -137,14 +137,10 @@ func differentProgram(world *mpi.Comm) error {
 // told then and afterwards.
 func inBrokenComm(t *testing.T, c *mpi.Comm, segment bool, says []string, call func(d *mpi.Comm) error) {
 	t.Helper()
-	d, err := c.Dup()
-	noError(t, err, "Dup")
-	if segment && haveSegment(t, d) {
-		shareMemory(t, d)
-	}
+	d := duplicate(t, c, segment)
 	barrier(t, c) // a fault also ends earlier calls that other ranks are still in
 	begin := time.Now()
-	err = call(d)
+	err := call(d)
 	if err == nil { // this rank could not see it; it has to at the next call that needs all ranks
 		sum := []int64{1}
 		if err = mpi.Allreduce(d, sum, sum, mpi.Sum[int64]()); err == nil {
@@ -175,6 +171,37 @@ func inBrokenComm(t *testing.T, c *mpi.Comm, segment bool, says []string, call f
 	}
 }
 
+// duplicate is a duplicate of c, with a segment if it can have one.
+func duplicate(t *testing.T, c *mpi.Comm, segment bool) *mpi.Comm {
+	t.Helper()
+	d, err := c.Dup()
+	noError(t, err, "Dup")
+	if segment && haveSegment(t, d) {
+		shareMemory(t, d)
+	}
+	return d
+}
+
+// combiner is the lowest rank but 0 whose operation a call runs, or else 0: an algorithm
+// may leave out some ranks, above all where their number is no power of two.
+func combiner(t *testing.T, c *mpi.Comm, segment bool, n int, call reduction) int {
+	t.Helper()
+	d := duplicate(t, c, segment)
+	combines := make([]int64, c.Size())
+	op := mpi.Op[int64]{Name: "good", Combine: func(inout, in []int64) {
+		combines[c.Rank()] = 1
+		for i := range inout {
+			inout[i] += in[i]
+		}
+	}}
+	noError(t, call(d, ones(n), make([]int64, n), op), "a reduction")
+	noError(t, d.Free(), "Free")
+	noError(t, mpi.Allreduce(c, combines, combines, mpi.Max[int64]()), "Allreduce")
+	return max(0, slices.Index(combines[1:], 1)+1)
+}
+
+type reduction = func(c *mpi.Comm, in, out []int64, op mpi.Op[int64]) error
+
 func wantClassOf(t *testing.T, err error, classes ...mpi.Class) {
 	t.Helper()
 	if !slices.ContainsFunc(classes, func(c mpi.Class) bool { return errors.Is(err, c) }) {
@@ -189,7 +216,7 @@ func TestOperationThatPanicsOnOneRank(t *testing.T) {
 		for _, segment := range []bool{false, true} {
 			for _, k := range []struct { // in the same order on all ranks
 				name string
-				call func(c *mpi.Comm, in, out []int64, op mpi.Op[int64]) error
+				call reduction
 			}{
 				{"Allreduce", mpi.Allreduce[int64]},
 				{"Iallreduce", func(c *mpi.Comm, in, out []int64, op mpi.Op[int64]) error {
@@ -206,21 +233,22 @@ func TestOperationThatPanicsOnOneRank(t *testing.T) {
 				name, call := k.name, k.call
 				t.Run(fmt.Sprintf("%s/%d/segment=%v", name, n, segment), func(t *testing.T) {
 					mpitest.Sizes(t, []int{2, 3, 4}, func(t *testing.T, c *mpi.Comm) {
+						culprit := combiner(t, c, segment, n, call)
 						op := mpi.Op[int64]{Name: "bad", Combine: func(inout, in []int64) {
-							if c.Rank() == 1 {
+							if c.Rank() == culprit {
 								panic("op boom")
 							}
 							for i := range inout {
 								inout[i] += in[i]
 							}
 						}}
-						inBrokenComm(t, c, segment, []string{"rank 1", "panicked", "op boom"}, func(d *mpi.Comm) error {
+						inBrokenComm(t, c, segment, []string{fmt.Sprint("rank ", culprit), "panicked", "op boom"}, func(d *mpi.Comm) error {
 							out := make([]int64, n)
 							err := call(d, ones(n), out, op)
 							if want := int64(c.Size()); err == nil && name != "Scan" && (out[0] != want || out[n-1] != want) {
 								t.Errorf("rank %d: no error, and %d and %d, want %d", c.Rank(), out[0], out[n-1], want)
 							}
-							if c.Rank() == 1 && !errors.Is(err, mpi.ErrOp) {
+							if c.Rank() == culprit && !errors.Is(err, mpi.ErrOp) {
 								t.Errorf("the rank whose operation panicked got %v", err)
 							}
 							return err
