@@ -40,9 +40,6 @@ func barrierCall(name string) collCall {
 func (c *Comm) barrier(op string) error {
 	if c == c.w.comm && c.onSharedCores() {
 		// The gate counts who comes, and somebody may have come in vain before.
-		if err := c.e.Failed(); err != nil {
-			return c.failure(err, op, ProcNull, noTag, 0)
-		}
 		if err := c.e.Broken(c.co.Ctx); err != nil {
 			return c.failure(err, op, ProcNull, noTag, 0)
 		}

@@ -18,16 +18,16 @@ import (
 // commHistory is what this rank has called on a communicator: the engine's Past.
 type commHistory struct {
 	nodecoll.History
-	ctx        uint32
-	rank, size int
-	team       *nodecoll.Team // guarded by the engine's lock; nil if there is none
+	ctx  uint32
+	rank int
+	team *nodecoll.Team // guarded by the engine's lock; nil if there is none
 }
 
 // initHistory makes the communicator known to the engine before its first collective
 // call. The lock is held.
 func (c *Comm) initHistory() {
 	if c.past == nil {
-		c.past = &commHistory{ctx: c.co.Ctx, rank: int(c.co.Rank), size: c.co.Size}
+		c.past = &commHistory{ctx: c.co.Ctx, rank: int(c.co.Rank)}
 		c.co.Past = c.past
 		c.e.RegisterComm(&c.co)
 	}
@@ -90,6 +90,20 @@ func (p *commHistory) Tell(err error) []byte {
 	return b[:min(len(b), p2p.MaxNote)]
 }
 
+// Broken makes calls in the segment see what another rank has told.
+func (p *commHistory) Broken(note []byte) {
+	if p.team != nil && len(note) > nodecoll.HistoryBytes {
+		p.team.SetFault(note[0], string(note[1+nodecoll.HistoryBytes:]))
+	}
+}
+
+// operating says whether an operation of the user runs. The lock is held.
+func (p *commHistory) operating(yes bool) {
+	if p.team != nil {
+		p.team.Operating(yes)
+	}
+}
+
 // Calls is this rank's calls, for another rank to compare.
 func (p *commHistory) Calls() []byte { return p.Append(nil) }
 
@@ -129,7 +143,7 @@ func (p *commHistory) fault(err error) (Class, string) {
 // differs describes what a message of another call tells.
 func (p *commHistory) differs(m *engine.MismatchError) (Class, string) {
 	mine, theirs := coll.Sign(m.Mine), coll.Sign(m.Theirs)
-	switch a, b := theirs.Describe(p.size), mine.Describe(p.size); {
+	switch a, b := theirs.Describe(), mine.Describe(); {
 	case a != b:
 		return ErrOther, fmt.Sprintf("rank %d is in %s, rank %d in %s", m.Peer, a, p.rank, b)
 	case m.Got != m.Want:

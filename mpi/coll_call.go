@@ -215,7 +215,7 @@ func runReduction[T Elem](c *Comm, k *collCall, op Op[T]) error {
 	co, err := c.collective(k)
 	if err == nil {
 		c.number(co, k, coll.Blocking, blockingTag)
-		setReducer(c.e, co, op)
+		setReducer(c, co, op)
 		err = c.e.RunCollective(co, k.in, k.out)
 	}
 	c.e.Unlock()
@@ -237,7 +237,7 @@ func startedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) Req
 		c.e.Unlock()
 		return c.refused(c.collFailure(err))
 	}
-	setReducer(c.e, co, op)
+	setReducer(c, co, op)
 	return c.startHeld(co, k, a)
 }
 
@@ -245,7 +245,7 @@ func startedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) Req
 func preparedReduction[T Elem](c *Comm, k *collCall, op Op[T], refused error) *Persistent {
 	p := c.prepared(k, refused)
 	if p.err == nil {
-		setReducer(c.e, p.coll.co, op)
+		setReducer(c, p.coll.co, op)
 	}
 	return p
 }

@@ -20,17 +20,17 @@ import (
 type opReducer[T any] struct {
 	op        Op[T]
 	call      string
-	e         *engine.Engine
+	c         *Comm
 	inout, in []T // of the function of the user that runs
 }
 
-func setReducer[T any](e *engine.Engine, co *engine.Collective, op Op[T]) {
+func setReducer[T any](c *Comm, co *engine.Collective, op Op[T]) {
 	r, ok := co.Reducer.(*opReducer[T])
 	if !ok {
 		r = new(opReducer[T])
 		co.Reducer = r
 	}
-	r.op, r.call, r.e = op, co.Call, e
+	r.op, r.call, r.c = op, co.Call, c
 }
 
 // Reduce sets inout to in ∘ inout.
@@ -50,12 +50,16 @@ func (r *opReducer[T]) users(inout, in []T) (err error) {
 		}
 	}()
 	r.inout, r.in = inout, in
-	r.e.RunOperation(r, true)
+	r.c.e.RunOperation(r, true)
 	return nil
 }
 
 // Operate is the function of the user.
-func (r *opReducer[T]) Operate() { r.op.Combine(r.inout, r.in) }
+func (r *opReducer[T]) Operate() {
+	r.c.past.operating(true)
+	defer r.c.past.operating(false)
+	r.op.Combine(r.inout, r.in)
+}
 
 // opError is the error of a function of the user, on its way through the engine.
 type opError struct {
@@ -106,7 +110,11 @@ func (s *segmentOp[T]) apply(inout, in []T) {
 }
 
 // Operate is the function of the user.
-func (s *segmentOp[T]) Operate() { s.op.Combine(s.inout, s.in) }
+func (s *segmentOp[T]) Operate() {
+	s.c.past.operating(true)
+	defer s.c.past.operating(false)
+	s.op.Combine(s.inout, s.in)
+}
 
 // caught makes an error of a panic of the function, and tells all ranks. It is deferred.
 func (s *segmentOp[T]) caught(call string, err *error) {

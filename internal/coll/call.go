@@ -26,23 +26,23 @@ const (
 )
 
 // Call is a call as all ranks must make it, in one word: kind 4 bits, form 2, number
-// of the call 8, root + 1 20, bytes + 1 30. What does not fit is as large as possible.
+// of the call 8, root + 1 17, bytes + 1 33, of which what is beyond is lost.
 type Call uint64
 
 const (
-	rootBits, byteBits = 20, 30
+	rootMask = 1<<17 - 1
 )
 
 // MakeCall describes a call. bytes are those of the data, or of a block where each
 // rank has one.
 func MakeCall(kind Kind, form Form, root, bytes int) Call {
-	return Call(kind) | Call(form)<<4 | Call(min(uint(root+1), 1<<rootBits-1))<<14 | Call(min(uint(bytes+1), 1<<byteBits-1))<<34
+	return Call(kind) | Call(form)<<4 | Call(root+1)<<14 | Call(bytes+1)<<31
 }
 
 func (c Call) Kind() Kind { return Kind(c & 15) }
 func (c Call) Form() Form { return Form(c >> 4 & 3) }
-func (c Call) Root() int  { return int(c>>14&(1<<rootBits-1)) - 1 }
-func (c Call) Bytes() int { return int(c>>34) - 1 }
+func (c Call) Root() int  { return int(c>>14&rootMask) - 1 }
+func (c Call) Bytes() int { return int(c>>31) - 1 }
 
 var callNames = [16]string{"Barrier", "Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Reduce", "Allreduce",
 	"ReduceScatter", "Scan", "Exscan", "a neighborhood collective"}
@@ -73,36 +73,39 @@ func (c Call) String() string {
 }
 
 // Sign is the signature of a call after all calls before it: kind + 1 in 4 bits, root
-// + 1 modulo 63 in 6, the hash in 22. It is never 0.
+// + 1 in 6 with 63 for all that are larger, the hash in 22. It is never 0.
 type Sign uint32
 
 func (s Sign) Kind() Kind { return Kind(s>>28) - 1 }
 
 // SignOf is a signature that tells the kind and root of a call, and nothing of its past.
 func SignOf(c Call) Sign {
-	root := uint32(c >> 14 & (1<<rootBits - 1))
-	if root > 0 {
-		root = (root-1)%63 + 1
-	}
-	return Sign(uint32(c&15+1)<<28 | root<<22)
+	return Sign(c&15+1)<<28 | Sign(min(c>>14&rootMask, 63))<<22
 }
 
-// Root is the root modulo 63 if there is one.
-func (s Sign) Root() (root int, ok bool) { r := int(s >> 22 & 63); return r - 1, r > 0 }
+// Root is the root if there is one and it is small.
+func (s Sign) Root() (root int, ok bool) { r := int(s >> 22 & 63); return r - 1, r > 0 && r < 63 }
 
 // Describe says what a rank that sends a signature is in, as far as it tells.
-func (s Sign) Describe(ranks int) string {
+func (s Sign) Describe() string {
 	name := s.Kind().CallName()
-	if root, ok := s.Root(); ok && ranks <= 63 {
+	if root, ok := s.Root(); ok {
 		name += fmt.Sprintf(" with root %d", root)
 	}
 	return name
 }
 
-// Next is the hash of a history with one more call, and the signature of that call.
-func (c Call) Next(history uint64) (uint64, Sign) {
+// After is the signature of a call after a history, of which the hash is given. It is
+// on the way of every collective, so it takes only what is at hand.
+func (c Call) After(history uint64) Sign {
+	bytes := uint64(c >> 31)
+	return SignOf(c) | Sign(history^bytes^bytes>>20^uint64(c>>4&3)<<20)&(1<<22-1)
+}
+
+// Hash is the hash of a history with one more call.
+func (c Call) Hash(history uint64) uint64 {
 	x := (history ^ uint64(c)) * 0x9E3779B97F4A7C15
-	return x ^ x>>32, SignOf(c) | Sign(x>>42)
+	return x ^ x>>32
 }
 
 // With is a call with its number, of which 8 bits are kept.

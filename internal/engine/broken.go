@@ -40,6 +40,9 @@ type Past interface {
 	Differs(number, what uint64) bool
 	// Disagrees tells whether the rank that wrote a note by Tell has made other calls.
 	Disagrees(note []byte) bool
+	// Broken is called when another rank has told of an error by a note. The lock is
+	// held.
+	Broken(note []byte)
 	// Calls is this rank's calls, for another rank.
 	Calls() []byte
 	// Tell is what the other ranks are told of an error, at most p2p.MaxNote bytes.
@@ -106,11 +109,16 @@ func (e *Engine) UnregisterComm(ctx uint32) {
 	e.unlock()
 }
 
-// Broken is why the collectives of a context have failed, or nil.
+// Broken is why the rank can no longer communicate, or why the collectives of a context
+// have failed, or nil.
 func (e *Engine) Broken(ctx uint32) error {
 	e.lock()
-	defer e.unlock()
-	return e.brokenError(ctx)
+	err := e.failed
+	if err == nil && e.broken != nil {
+		err = e.brokenError(ctx)
+	}
+	e.unlock()
+	return err
 }
 
 func (e *Engine) brokenError(ctx uint32) error {
@@ -165,10 +173,13 @@ func (e *Engine) takeNotes() {
 		switch n.Tag {
 		case noteBroken:
 			e.noteBroken(n.Ctx, &BrokenError{Note: n.Data})
-			if c := e.comms[n.Ctx]; c != nil && n.Link != nil && c.Past.Disagrees(n.Data) {
-				// The finder knows little of our call: a message has no room for more.
-				e.m.Notify(n.Link, n.Ctx, c.Rank, noteReply, c.Past.Calls())
-				e.flush()
+			if c := e.comms[n.Ctx]; c != nil && n.Link != nil {
+				c.Past.Broken(n.Data)
+				if c.Past.Disagrees(n.Data) {
+					// The finder knows little of our call: a message has no room for more.
+					e.m.Notify(n.Link, n.Ctx, c.Rank, noteReply, c.Past.Calls())
+					e.flush()
+				}
 			}
 			e.endCollectives(n.Ctx)
 		case noteReply:

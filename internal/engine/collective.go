@@ -271,7 +271,7 @@ func (co *Collective) outcome(x *p2p.Xfer, op *sched.Op) error {
 		}
 		return co.e.brokenError(co.Comm.Ctx)
 	case x.Differs:
-		err := &MismatchError{Call: co.Call, Peer: int(op.Peer), Mine: co.Sign, Theirs: x.Theirs, Got: x.Total(), Want: op.Dst.Len}
+		err := &MismatchError{Call: co.Call, Peer: int(op.Peer), Mine: co.Sign, Theirs: x.Sign, Got: x.Total(), Want: op.Dst.Len}
 		co.e.breakComm(co.Comm, err)
 		return err
 	case x.Err == nil || errors.Is(x.Err, p2p.ErrTruncated):

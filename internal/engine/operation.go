@@ -36,9 +36,6 @@ func (e *Engine) RunOperation(op Operation, held bool) {
 	op.Operate()
 }
 
-// Operating is set while an operation runs.
-func (e *Engine) Operating() *atomic.Bool { return &e.mu.operating }
-
 // InOperation tells whether the caller was called by an operation.
 func (e *Engine) InOperation() bool { return insideOperation() }
 

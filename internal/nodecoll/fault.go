@@ -64,10 +64,9 @@ func (t *Team) differ(q int, sign coll.Sign) error {
 }
 
 // compare looks whether a rank that is waited for has made another call. It may have
-// gone another way, and never come to the round. came tells whether it has: then it has
-// been in the same call, and what was seen may belong to one long after it.
-func (t *Team) compare(q int, came func() bool) error {
-	if d := t.firstDifference(q); d.Number != 0 && !came() {
+// gone another way, and never come to the round.
+func (t *Team) compare(q int) error {
+	if d := t.firstDifference(q); d.Number != 0 {
 		return t.differ(q, coll.SignOf(d.Theirs))
 	}
 	return nil
@@ -93,10 +92,11 @@ func (t *Team) Fail(class uint8, text string) {
 	_ = t.tell(&Mismatch{Rank: t.rank, Peer: t.rank, Class: class, Text: text})
 }
 
-// SetFault makes all later calls of all ranks return a fault. Other goroutines than the
-// one that makes calls may use it. It wakes nobody.
+// SetFault makes all later calls of this rank return a fault, unless there is one
+// already. Other goroutines than the one that makes calls may use it. It wakes nobody.
 func (t *Team) SetFault(class uint8, text string) {
 	t.write(&Mismatch{Rank: t.rank, Peer: t.rank, Class: class, Text: text})
+	t.look.Store(true)
 }
 
 // InOperation is the error of a call that an operation of the user has made.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 )
 
 // Exchange carries the messages of Form between ranks of the team.
@@ -31,8 +30,6 @@ type Config struct {
 	Crowded bool
 	// History is where calls are noted.
 	History *History
-	// Operating is set while an operation of the user runs on this rank; nil: never.
-	Operating *atomic.Bool
 	// NoMemfd makes the segment a file in Dir, for ranks that see each other's
 	// files but not each other's processes.
 	NoMemfd bool
@@ -161,7 +158,7 @@ func conclude(cfg *Config, verdict []byte, m mapping) (*Team, error) {
 		cfg.History = new(History)
 	}
 	t := &Team{rank: cfg.Rank, size: cfg.Size, seg: m.seg, mine: &m.seg.sections[cfg.Rank],
-		keeper: cfg.Keeper, past: cfg.History, operating: cfg.Operating, fenced: verdict[0] == canFence, burst: firstLooks, close: m.release}
+		keeper: cfg.Keeper, past: cfg.History, fenced: verdict[0] == canFence, burst: firstLooks, close: m.release}
 	if len(verdict) > 1 && verdict[1] == crowded {
 		t.crowded, t.burst = true, 1
 	}

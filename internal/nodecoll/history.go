@@ -45,11 +45,16 @@ func (h *History) share(r *record) {
 }
 
 // Add notes a call and gives its signature.
-func (h *History) Add(c coll.Call) (s coll.Sign) {
-	h.last++
-	h.hash, s = c.Next(h.hash)
-	h.record().add(h.last, uint64(c.With(h.last)))
+func (h *History) Add(c coll.Call) coll.Sign {
+	s := c.After(h.hash)
+	h.note(c)
 	return s
+}
+
+func (h *History) note(c coll.Call) {
+	h.last++
+	h.hash = c.Hash(h.hash)
+	h.record().add(h.last, uint64(c.With(h.last)))
 }
 
 // Latest is the latest call, and its number.

@@ -9,7 +9,7 @@ import "github.com/muster-mpi/muster/internal/coll"
 // looks at the line of each other one, which for the cores of one node is faster
 // than several steps of fewer looks.
 func (t *Team) Barrier(op string) error {
-	if err := t.begin(op, coll.Barrier, coll.NoRoot, 0); err != nil {
+	if err := t.begin(op, coll.MakeCall(coll.Barrier, coll.Blocking, coll.NoRoot, 0)); err != nil {
 		return err
 	}
 	n := t.next(0)
@@ -34,7 +34,7 @@ func (t *Team) Barrier(op string) error {
 // Bcast gives everybody root's data: the root writes, all others copy out at the
 // same time (T2 4.3.1).
 func (t *Team) Bcast(op string, data []byte, root int) error {
-	if err := t.begin(op, coll.Bcast, root, len(data)); err != nil {
+	if err := t.begin(op, coll.MakeCall(coll.Bcast, coll.Blocking, root, len(data))); err != nil {
 		return err
 	}
 	step := t.piece(coll.Bcast, 1)
@@ -65,7 +65,7 @@ func (t *Team) Bcast(op string, data []byte, root int) error {
 // Gather collects a block of each rank in root's out: all write at the same time,
 // the root copies out (T2 4.3.1).
 func (t *Team) Gather(op string, in, out []byte, block, root int) error {
-	if err := t.begin(op, coll.Gather, root, block); err != nil {
+	if err := t.begin(op, coll.MakeCall(coll.Gather, coll.Blocking, root, block)); err != nil {
 		return err
 	}
 	step := t.piece(coll.Gather, 1)
@@ -98,7 +98,7 @@ func (t *Team) Gather(op string, in, out []byte, block, root int) error {
 
 // Allgather collects a block of each rank in everybody's out.
 func (t *Team) Allgather(op string, in, out []byte, block int) error {
-	if err := t.begin(op, coll.Allgather, coll.NoRoot, block); err != nil {
+	if err := t.begin(op, coll.MakeCall(coll.Allgather, coll.Blocking, coll.NoRoot, block)); err != nil {
 		return err
 	}
 	own := out[t.rank*block:][:block]
@@ -144,7 +144,7 @@ func (t *Team) take(q int, round uint64, part []byte) error {
 // Scatter gives each rank its block of root's in. In place, which only the root can
 // say by a nil out, its own block stays where it is.
 func (t *Team) Scatter(op string, in, out []byte, block, root int) error {
-	if err := t.begin(op, coll.Scatter, root, block); err != nil {
+	if err := t.begin(op, coll.MakeCall(coll.Scatter, coll.Blocking, root, block)); err != nil {
 		return err
 	}
 	step := t.piece(coll.Scatter, 1)
@@ -173,7 +173,7 @@ func (t *Team) Scatter(op string, in, out []byte, block, root int) error {
 // Alltoall gives the q-th block of in to rank q, and gets its block for this rank
 // as the q-th of out.
 func (t *Team) Alltoall(op string, in, out []byte, block int) error {
-	if err := t.begin(op, coll.Alltoall, coll.NoRoot, block); err != nil {
+	if err := t.begin(op, coll.MakeCall(coll.Alltoall, coll.Blocking, coll.NoRoot, block)); err != nil {
 		return err
 	}
 	if in == nil {

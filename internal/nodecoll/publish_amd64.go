@@ -13,9 +13,8 @@ package nodecoll
 //go:noinline
 func (w *word) publish(v uint64) { *w = word(v) }
 
-// add notes call n. Stores are made in program order, as by publish.
-//
-//go:noinline
+// add notes call n. The compiler keeps the order of stores, and so does the processor;
+// when they are seen does not matter.
 func (r *record) add(n, what uint64) {
 	r.log[n%Kept] = word(what)
 	r.number = word(n)

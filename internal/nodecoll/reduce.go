@@ -15,7 +15,7 @@ func Reduce[T any](t *Team, op string, in, out []T, combine func(inout, in []T),
 	if bytes == 0 {
 		return nil
 	}
-	if err := t.begin(op, coll.Reduce, root, bytes); err != nil {
+	if err := t.begin(op, coll.MakeCall(coll.Reduce, coll.Blocking, root, bytes)); err != nil {
 		return err
 	}
 	step := t.piece(coll.Reduce, sizeOf[T]()) / sizeOf[T]()
@@ -108,7 +108,7 @@ func Allreduce[T any](t *Team, op string, in, out []T, combine func(inout, in []
 	if bytes == 0 {
 		return nil
 	}
-	if err := t.begin(op, coll.Allreduce, coll.NoRoot, bytes); err != nil {
+	if err := t.begin(op, coll.MakeCall(coll.Allreduce, coll.Blocking, coll.NoRoot, bytes)); err != nil {
 		return err
 	}
 	step := t.piece(coll.Allreduce, sizeOf[T]()) / sizeOf[T]()
@@ -222,7 +222,7 @@ func ReduceScatter[T any](t *Team, op string, in, out []T, combine func(inout, i
 	if bytes == 0 {
 		return nil
 	}
-	if err := t.begin(op, coll.ReduceScatter, coll.NoRoot, bytes); err != nil {
+	if err := t.begin(op, coll.MakeCall(coll.ReduceScatter, coll.Blocking, coll.NoRoot, bytes)); err != nil {
 		return err
 	}
 	step := t.piece(coll.ReduceScatter, sizeOf[T]()) / sizeOf[T]()
@@ -286,7 +286,7 @@ func prefix[T any](t *Team, op string, kind coll.Kind, last int, in, out []T, co
 	if bytes == 0 {
 		return nil
 	}
-	if err := t.begin(op, kind, coll.NoRoot, bytes); err != nil {
+	if err := t.begin(op, coll.MakeCall(kind, coll.Blocking, coll.NoRoot, bytes)); err != nil {
 		return err
 	}
 	step := t.piece(kind, sizeOf[T]()) / sizeOf[T]()

@@ -24,6 +24,9 @@ func (t *Team) raise(w *word, v uint64) error {
 	} else {
 		w.publish(v)
 	}
+	if t.call.what != 0 {
+		t.note()
+	}
 	if t.seg.head.sleepers.Load() != 0 {
 		return t.wake()
 	}

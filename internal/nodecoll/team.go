@@ -54,27 +54,27 @@ type Team struct {
 	rank, size int
 	mine       *section
 	seg        segment
-	calls      uint64 // collectives that were begun
-	round      uint64 // the last that was taken
-	safe       uint64 // all ranks are through with the rounds up to here
-	told       uint64 // what the own done word says; those of the others will
-	fenced     bool   // publishing must order the store before later loads
-	crowded    bool   // ranks share cores
-	burst      int    // looks between two calls of Attend
+	calls      uint64      // collectives that were begun
+	round      uint64      // the last that was taken
+	safe       uint64      // all ranks are through with the rounds up to here
+	told       uint64      // what the own done word says; those of the others will
+	fenced     bool        // publishing must order the store before later loads
+	crowded    bool        // ranks share cores
+	burst      int         // looks between two calls of Attend
+	look       atomic.Bool // begin must look whether there is a fault, or an operation runs
 
-	past *History // of the communicator
-	// operating says that some operation of the user runs on this rank.
-	operating *atomic.Bool
-	keeper    Keeper
-	call      call
-	broken    error // no more calls are possible
-	close     func() error
+	past   *History // of the communicator
+	keeper Keeper
+	call   call
+	broken error // no more calls are possible
+	close  func() error
 }
 
 // call is the collective under way.
 type call struct {
 	op   string
-	sign uint64 // of this call and those before it, in the upper half
+	sign uint64    // of this call and those before it, in the upper half
+	what coll.Call // until it is in the History
 }
 
 // How often a waiting rank looks before it attends to anything else. What a peer
@@ -122,22 +122,41 @@ func (t *Team) Close() error {
 	return unmap()
 }
 
-// begin begins a collective. bytes are those of the data, or of a block.
-func (t *Team) begin(op string, kind coll.Kind, root, bytes int) error {
-	if t.broken != nil {
-		return t.broken
-	}
-	if t.seg.head.fault.found() {
-		t.broken = t.faulty()
-		return t.broken
-	}
-	if t.operating != nil && t.operating.Load() && t.keeper.InOperation() {
-		return InOperation{}
+// begin begins a collective.
+func (t *Team) begin(op string, c coll.Call) error {
+	if t.broken != nil || t.look.Load() {
+		if err := t.mayBegin(); err != nil {
+			return err
+		}
 	}
 	t.calls++
-	t.call = call{op, uint64(t.past.Add(coll.MakeCall(kind, coll.Blocking, root, bytes))) << 32}
+	t.call = call{op, uint64(c.After(t.past.hash)) << 32, c}
 	return nil
 }
+
+// note adds the call under way to the History, if that was not done. It comes after the
+// first word, which others wait for, and before the rank itself waits for long.
+func (t *Team) note() {
+	if c := t.call.what; c != 0 {
+		t.call.what = 0
+		t.past.note(c)
+	}
+}
+
+// mayBegin says why a collective cannot begin.
+func (t *Team) mayBegin() error {
+	if t.broken == nil {
+		t.broken = t.faulty()
+	}
+	if t.broken == nil && t.keeper.InOperation() {
+		return InOperation{}
+	}
+	return t.broken
+}
+
+// Operating says whether an operation of the user runs on this rank: then a collective
+// may be one that it calls. Other goroutines than the one that makes calls may use it.
+func (t *Team) Operating(yes bool) { t.look.Store(yes || t.seg.head.fault.found()) }
 
 // next begins a round that puts n bytes.
 func (t *Team) next(n int) uint64 {
@@ -212,6 +231,9 @@ func (t *Team) await(q int, round uint64) error {
 }
 
 func (t *Team) awaitSlow(q int, w *word, round, want uint64) error {
+	if t.call.what != 0 {
+		t.note()
+	}
 	for n, looks := 0, t.burst; ; n, looks = n+1, min(t.burst, moreLooks) {
 		for range looks {
 			if w.load() == want {
@@ -223,8 +245,7 @@ func (t *Team) awaitSlow(q int, w *word, round, want uint64) error {
 		}
 		drowsy, err := t.linger(n)
 		if err == nil && (drowsy || n&63 == 63) {
-			// Its round may never come.
-			err = t.compare(q, func() bool { return uint32(w.load()) == uint32(round) })
+			err = t.compare(q) // its round may never come
 		}
 		if err != nil {
 			return err
@@ -241,6 +262,7 @@ func (t *Team) awaitSlow(q int, w *word, round, want uint64) error {
 
 // awaitDone waits until a rank is through with a round, and says how far it is.
 func (t *Team) awaitDone(q int, round uint64) (uint64, error) {
+	t.note()
 	w := &t.seg.sections[q].done
 	for n, looks := 0, t.burst; ; n, looks = n+1, min(t.burst, moreLooks) {
 		for range looks {
@@ -250,7 +272,7 @@ func (t *Team) awaitDone(q int, round uint64) (uint64, error) {
 		}
 		drowsy, err := t.linger(n)
 		if err == nil && drowsy {
-			err = t.compare(q, func() bool { return w.load() >= round })
+			err = t.compare(q)
 		}
 		if err != nil {
 			return 0, err

@@ -46,7 +46,7 @@ func (m *Machine) arriveNote(l *Link, p pattern, total int, data []byte) {
 // compare notes whether a message has the signature that its receive expects.
 func (x *Xfer) compare(sign uint32) {
 	if sign != x.Sign {
-		x.Differs, x.Theirs = true, sign
+		x.Differs, x.Sign = true, sign
 	}
 }
 

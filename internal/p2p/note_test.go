@@ -32,8 +32,8 @@ func TestSignatures(t *testing.T) {
 				j.drain()
 				j.got(r, 0, 5, size, "a receive with a signature")
 				j.sent(s, "its send")
-				if r.Differs != (sign != 7) || r.Differs && r.Theirs != sign {
-					t.Fatalf("signature %d for 7: differs %v, %d", sign, r.Differs, r.Theirs)
+				if r.Differs != (sign != 7) || r.Differs && r.Sign != sign {
+					t.Fatalf("signature %d for 7: differs %v, %d", sign, r.Differs, r.Sign)
 				}
 			}
 		}

@@ -56,14 +56,12 @@ type Xfer struct {
 	Ctx    uint32
 	Mode   Mode
 	Send   bool
-	Sign   uint32 // receive: the signature that the message should have
 
 	// What came of it, valid once Done.
 	Len       int // bytes received
 	Err       error
 	Cancelled bool
-	Differs   bool   // receive: the message had another signature
-	Theirs    uint32 // if it differs
+	Differs   bool // receive: the message had another signature
 
 	// Owner is for the shell: whatever it wants to find again when the
 	// operation appears in Out.Done. Operations with a nil Owner are not listed.
@@ -71,10 +69,12 @@ type Xfer struct {
 
 	stage      stage
 	proto      uint8
-	cancelling bool  // receives: ends as soon as no RTR stands in the way
-	revoking   bool  // receives: REVOKE is out for its RTR
-	Part       int32 // for the shell: which part of its Owner's work this is
-	handle     uint64
+	cancelling bool // receives: ends as soon as no RTR stands in the way
+	revoking   bool // receives: REVOKE is out for its RTR
+	// Sign is the signature that the message of a receive should have; if it Differs,
+	// that which it has.
+	Sign   uint32
+	handle uint64
 
 	order      uint64 // receives: place in the order of posting
 	entry      *entry
@@ -84,6 +84,7 @@ type Xfer struct {
 	hasMR  bool
 	lease  lease        // what the registration is counted as
 	pushed bool         // send: an OpPush is under way for it
+	Part   int32        // for the shell: which part of its Owner's work this is
 	via    *Stage       // puts and gets: what the bytes are copied through
 	cut    *cutTransfer // what is left to post of a transfer that was cut
 	peer   uint64       // the other side's handle
