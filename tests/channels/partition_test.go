@@ -67,7 +67,7 @@ func TestPartition(t *testing.T) {
 
 func (j *job) partitioned(t *testing.T, channel string, heals bool) {
 	env := []string{"MUSTER_CHANNEL=" + channel, "MUSTER_PEER_TIMEOUT=" + peerTimeout.String()}
-	cmd := j.command(t, 1, env, "answer", "-messages", "2000", "-longest", "50000", "-think", "300us")
+	cmd := j.command(t, 1, env, "answer", "-messages", "1000", "-longest", "50000", "-think", "300us")
 	var out errorWatch
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {

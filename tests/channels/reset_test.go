@@ -36,8 +36,14 @@ func TestATCPResetLosesNothing(t *testing.T) {
 		t.Run(channel, func(t *testing.T) {
 			arrived, failed, idle := 0, 0, 0
 			var slowest time.Duration
+			lasts := map[string]time.Duration{}
 			for run := range *resets {
-				o := j.reset(t, channel, run)
+				// Both send all the time, or one at a time does and the other only receives.
+				traffic := []string{"answer", "exchange"}[run/2%2]
+				if lasts[traffic] == 0 {
+					lasts[traffic] = j.undisturbed(t, channel, traffic)
+				}
+				o := j.reset(t, channel, traffic, run, lasts[traffic])
 				switch {
 				case o.packets == 0:
 					idle++
@@ -59,26 +65,46 @@ func TestATCPResetLosesNothing(t *testing.T) {
 	}
 }
 
-// reset runs a job and resets its connections once, at a random moment.
-func (j *job) reset(t *testing.T, channel string, run int) (o outcome) {
+// begin starts a job and returns when both ranks run.
+func (j *job) begin(t *testing.T, channel, traffic string, out *bytes.Buffer) (cmd *exec.Cmd, ended chan error) {
 	t.Helper()
-	// Both send all the time, or one at a time does and the other only receives.
-	traffic := []string{"answer", "exchange"}[run/2%2]
-	cmd := j.command(t, 1, []string{"MUSTER_CHANNEL=" + channel}, traffic, "-messages", "8000", "-longest", "50000")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd = j.command(t, 1, []string{"MUSTER_CHANNEL=" + channel}, traffic, "-messages", "8000", "-longest", "50000")
+	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
+	ended = make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	victim, other := j.hosts.Hosts()[run%2], j.hosts.Hosts()[1-run%2]
-	for deadline := time.Now().Add(20 * time.Second); len(j.processes(t, victim)) == 0 || len(j.processes(t, other)) == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("run %d: the ranks do not run:\n%s", run, out.String())
+	for _, host := range j.hosts.Hosts() {
+		for deadline := time.Now().Add(20 * time.Second); len(j.processes(t, host)) == 0; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the ranks do not run:\n%s", out.String())
+			}
 		}
 	}
-	time.Sleep(time.Duration(100+rand.IntN(700)) * time.Millisecond)
+	return cmd, ended
+}
+
+// undisturbed is how long the ranks of a job run whose connections nobody resets.
+func (j *job) undisturbed(t *testing.T, channel, traffic string) time.Duration {
+	t.Helper()
+	var out bytes.Buffer
+	_, ended := j.begin(t, channel, traffic, &out)
+	at := time.Now()
+	if err := <-ended; err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	return time.Since(at)
+}
+
+// reset runs a job and resets its connections once, at a random moment. The job lasts so
+// long when it is not disturbed.
+func (j *job) reset(t *testing.T, channel, traffic string, run int, lasts time.Duration) (o outcome) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd, ended := j.begin(t, channel, traffic, &out)
+	victim, other := j.hosts.Hosts()[run%2], j.hosts.Hosts()[1-run%2]
+	time.Sleep(time.Duration((0.2 + 0.6*rand.Float64()) * float64(lasts)))
 	rule := []string{"INPUT", "-p", "tcp", "-s", j.hosts.Addr(other, 0), "-j", "REJECT", "--reject-with", "tcp-reset"}
 	iptables := func(change string) []byte {
 		args := append([]string{"netns", "exec", victim, "iptables", "-w", change}, rule...)
