@@ -21,9 +21,9 @@ import (
 //     nobody may look at it before (RFC 5040 section 5.5).
 //   - A Write of a peer: nothing. Where its true end is, no segment tells, and memory behind
 //     it may be in use. So genuine checks the tag first, which covers all headers and
-//     the CRC. The seal is behind the octets, and SO_PEEK_OFF (socket(7)) shows it without
+//     the CRC. The seal is behind the bytes, and SO_PEEK_OFF (socket(7)) shows it without
 //     them. If the CRC is wrong then, the true datagram was changed on its way, and its own
-//     place has wrong octets, of which nobody is told, until it comes again.
+//     place has wrong bytes, of which nobody is told, until it comes again.
 //
 // A device that encrypts has no use for this.
 
@@ -116,7 +116,7 @@ func (d *Device) receiveInPlace() bool {
 	return true
 }
 
-// genuine tells whether the datagram that was looked at, so many octets long, comes from a
+// genuine tells whether the datagram that was looked at, so many bytes long, comes from a
 // process of the job.
 func (d *Device) genuine(whole int) bool {
 	k, at := d.keys, &d.inPlace

@@ -171,15 +171,15 @@ func (k *keyring) check(d []byte) ([]byte, error) {
 	return d[:n], nil
 }
 
-// sumsUp checks the CRC of a plain datagram of which the octets of the user, longer than
+// sumsUp checks the CRC of a plain datagram of which the bytes of the user, longer than
 // what the tag covers, are apart. It leaves what the tag covers for tagged.
-func (k *keyring) sumsUp(front, octets, seal []byte) bool {
+func (k *keyring) sumsUp(front, body, seal []byte) bool {
 	n := copy(k.coming[:coveredLen], front)
-	copy(k.coming[n:coveredLen], octets)
+	copy(k.coming[n:coveredLen], body)
 	copy(k.coming[coveredLen:], seal[:crcLen])
 	crc := crc32.Checksum(k.coming[:coveredLen], k.crc)
 	if front[1]&flagPartial == 0 {
-		crc = crc32.Update(crc32.Update(crc, k.crc, front[n:]), k.crc, octets[coveredLen-n:])
+		crc = crc32.Update(crc32.Update(crc, k.crc, front[n:]), k.crc, body[coveredLen-n:])
 	}
 	return binary.LittleEndian.Uint32(seal) == crc
 }
