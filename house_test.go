@@ -84,7 +84,7 @@ func (h *house) walk(tree fs.FS) {
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() {
+		if !d.Type().IsRegular() || p == ".git" { // .git is a file in a linked worktree
 			return nil
 		}
 		text, err := fs.ReadFile(tree, p)

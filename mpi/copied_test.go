@@ -2,8 +2,8 @@ package mpi_test
 
 import (
 	"fmt"
-	"syscall"
 
+	"github.com/muster-mpi/muster/internal/cputime"
 	"github.com/muster-mpi/muster/mpi"
 )
 
@@ -21,7 +21,7 @@ func largeProgram(world *mpi.Comm) error {
 		if err := mpi.Barrier(world); err != nil {
 			return err
 		}
-		begin := processorTime()
+		begin, _ := cputime.Used()
 		for at := 0; at < len(buf); at += piece {
 			var err error
 			if world.Rank() == 0 {
@@ -33,7 +33,8 @@ func largeProgram(world *mpi.Comm) error {
 				return err
 			}
 		}
-		took[i] = processorTime() - begin
+		now, _ := cputime.Used()
+		took[i] = (now - begin).Seconds()
 	}
 	sum := make([]float64, 2)
 	if err := mpi.Reduce(world, took[:], sum, mpi.Sum[float64](), 0); err != nil {
@@ -43,11 +44,4 @@ func largeProgram(world *mpi.Comm) error {
 		fmt.Printf("processor seconds: %.3f in small messages, %.3f in a large one\n", sum[0], sum[1])
 	}
 	return nil
-}
-
-// processorTime is what this process has used, in seconds.
-func processorTime() float64 {
-	var u syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
