@@ -235,7 +235,7 @@ func (q *queue) siftConnections(list []rdma.Completion) (kept int) {
 			m.fenced(byConnection, c.Status == rdma.StatusOK)
 			d.run(m)
 			continue
-		case c.Status != rdma.StatusOK && conn.replays:
+		case c.Status == rdma.StatusFlushed && conn.replays:
 			d.copies.end(c.ID) // it is sent again by datagram
 			continue
 		case c.Status != rdma.StatusOK && m.conn == conn:
