@@ -5,7 +5,7 @@
 // out. A device calls it from a test of its own:
 //
 //	func TestConformance(t *testing.T) {
-//		rdmatest.Run(t, rdmatest.Fixture{Name: "shm", Open: openPeers})
+//		rdmatest.Run(t, rdmatest.Fixture{Name: "shm", Open: openPeers, Unconnected: "memory is shared, nothing connects"})
 //	}
 //
 // A check that a device cannot pass is listed in Fixture.Exclude with the
