@@ -26,16 +26,18 @@ func TestACableCarriesItsRateInBothDirectionsAtOnce(t *testing.T) {
 	a, b := l.Hosts()[0], l.Hosts()[1]
 	startEcho(t, l, a, ":7000")
 	best := 0.0
-	for range 5 { // on a busy machine a transfer may be late, but none is ever early
+	// On a busy machine a transfer may be late, but none is ever early. A cable
+	// that the two directions shared would carry at most half of the rate.
+	for range 20 {
 		got := pourRate(t, l, b, l.Addr(a, 0)+":7000", size)
 		if got > 1.05*rate {
 			t.Errorf("%.1f Mbit/s went over a cable of 20", got/1e6)
 		}
-		if best = max(best, got); best > 0.8*rate {
+		if best = max(best, got); best > 0.7*rate {
 			break
 		}
 	}
-	if best < 0.7*rate {
+	if best < 0.55*rate {
 		t.Errorf("at best %.1f Mbit/s went over a cable of 20", best/1e6)
 	}
 	t.Logf("%.1f Mbit/s", best/1e6)
