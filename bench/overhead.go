@@ -17,7 +17,7 @@ package bench
 //
 // What is sought is one or two percent, and two jobs of the same program differ by
 // ten. So all settings run in one job, each in a world of its own, and the worlds
-// take turns batch by batch; a change is the median of those between neighbours.
+// take turns batch by batch; a change is the median of those between neighbors.
 
 import (
 	"slices"

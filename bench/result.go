@@ -24,7 +24,7 @@ type Result struct {
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
 	// Connections and Way are of verbs benchmarks: how many there were, and how the
-	// octets travelled.
+	// bytes travelled.
 	Connections int    `json:"connections,omitempty"`
 	Way         string `json:"way,omitempty"`
 	// Ratio is communication to computation, where that is varied.

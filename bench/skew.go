@@ -54,7 +54,7 @@ func (p Pattern) away(call, rank, ranks int, message time.Duration) time.Duratio
 // function of SplitMix64 on their numbers.
 func chance(call, rank int) float64 {
 	x := uint64(call)<<32 + uint64(rank) + 1
-	for range 2 { // neighbours in number must not be neighbours in chance
+	for range 2 { // neighbors in number must not be neighbors in chance
 		x += 0x9e3779b97f4a7c15
 		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 		x = (x ^ x>>27) * 0x94d049bb133111eb

@@ -1,7 +1,7 @@
 package bench
 
 // A spectrum of reuse (T1 5.5.1): of a thousand buffers the i-th is used i times. They lie
-// back to back, so that neighbours share pages and what one registers helps the next, or
+// back to back, so that neighbors share pages and what one registers helps the next, or
 // each begins a page of its own, which is the worst case. Every round uses the buffers that
 // are to be used at least that often, so a buffer's uses are spread over the run. The
 // number of iterations is that of buffers.

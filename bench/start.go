@@ -10,7 +10,7 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-const neighbourTag = 4
+const neighborTag = 4
 
 // firstMessage: every rank sends one message to the next of the ring and gets one
 // from the rank before. The time counts from Params.Since to the moment when the
@@ -24,7 +24,7 @@ func firstMessage(c *mpi.Comm, p *Params, emit func(Result)) error {
 	n, me := c.Size(), c.Rank()
 	next, previous := (me+1)%n, (me+n-1)%n
 	in, out := []int64{-1}, []int64{int64(me)}
-	requests := []mpi.Request{mpi.Irecv(c, in, previous, neighbourTag), mpi.Isend(c, out, next, neighbourTag)}
+	requests := []mpi.Request{mpi.Irecv(c, in, previous, neighborTag), mpi.Isend(c, out, next, neighborTag)}
 	if err := mpi.WaitAllInto(requests, nil); err != nil {
 		return err
 	}

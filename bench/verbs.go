@@ -57,8 +57,8 @@ type VerbsParams struct {
 	Quantile float64
 }
 
-// VerbsPlace is where a device is to be opened, and for whom.
-type VerbsPlace struct {
+// VerbsEndpoint is where a device is to be opened, and for whom.
+type VerbsEndpoint struct {
 	Address string // an IP address of this host that the other one reaches
 	Side    int    // 0: the leader, 1: the follower
 	Key     []byte // a secret of the two, new for each turn
@@ -66,13 +66,13 @@ type VerbsPlace struct {
 
 // OpenVerbs opens a device by the name that users give it. What this build or this host
 // does not have is an rdma.ErrUnsupported.
-type OpenVerbs func(name string, at VerbsPlace) (rdma.Device, rdma.Transport, error)
+type OpenVerbs func(name string, at VerbsEndpoint) (rdma.Device, rdma.Transport, error)
 
 // figure is what a turn has measured.
 type figure struct {
 	metric, unit string
 	value        float64
-	way          string // how the octets travelled
+	way          string // how the bytes travelled
 }
 
 func same(size int) int { return size }
@@ -98,11 +98,11 @@ as Write-Records.`,
 			Sizes: []int{8 << 10, 32 << 10}, Devices: []string{BareTCP, "rc", "rc-nocrc", "rd"}, Time: 300 * time.Millisecond,
 			ask: same, answer: same, lead: leadBothWays, follow: followBothWays},
 		{Name: "verbs-write", Title: "Verbs RDMA Write Test", Doc: "RDMA Write: time until it is complete, and bandwidth with a window of them", Column: "Time (us)",
-			Long:  "An RDMA Write from posting to completion, and the bandwidth of a window of Writes. The bare sockets send as many octets and get one back for each.",
+			Long:  "An RDMA Write from posting to completion, and the bandwidth of a window of Writes. The bare sockets send as many bytes and get one back for each.",
 			Sizes: []int{64, 8 << 10, 1 << 20}, Devices: remote, Time: 200 * time.Millisecond,
 			ask: same, answer: one, lead: leadRemote(rdma.OpWrite), follow: followRemote},
 		{Name: "verbs-read", Title: "Verbs RDMA Read Test", Doc: "RDMA Read: time until it is complete, and bandwidth with a window of them", Column: "Time (us)",
-			Long:  "An RDMA Read from posting to completion, and the bandwidth of a window of Reads. The bare sockets send one octet and get as many back.",
+			Long:  "An RDMA Read from posting to completion, and the bandwidth of a window of Reads. The bare sockets send one byte and get as many back.",
 			Sizes: []int{64, 8 << 10, 1 << 20}, Devices: remote, Time: 200 * time.Millisecond,
 			ask: one, answer: same, lead: leadRemote(rdma.OpRead), follow: followRemote},
 		{Name: "verbs-connections", Title: "Verbs Multiple Connections Test", Doc: "1 to 256 connections between two processes: normalized latency and aggregate throughput", Column: "Latency (us)",

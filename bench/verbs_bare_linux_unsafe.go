@@ -31,7 +31,7 @@ type bareWire struct {
 
 	inSize int
 	in     []byte
-	got    []int // octets that have come on a connection and were not taken
+	got    []int // bytes that have come on a connection and were not taken
 }
 
 const (

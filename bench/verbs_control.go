@@ -22,7 +22,7 @@ import (
 
 // VerbsSession is one end of a verbs benchmark.
 type VerbsSession struct {
-	at     VerbsPlace
+	at     VerbsEndpoint
 	open   OpenVerbs
 	conn   net.Conn
 	out    *json.Encoder
@@ -73,7 +73,7 @@ const notePatience = 60 * time.Second
 
 // NewVerbsSession is one end of a connection over which the two processes agree. Both
 // ends must be given the same devices by open.
-func NewVerbsSession(conn net.Conn, at VerbsPlace, open OpenVerbs) *VerbsSession {
+func NewVerbsSession(conn net.Conn, at VerbsEndpoint, open OpenVerbs) *VerbsSession {
 	s := &VerbsSession{at: at, open: open, conn: conn, out: json.NewEncoder(conn), notes: make(chan note, 4)}
 	s.patience.halted = &s.halted
 	go s.read()

@@ -35,8 +35,8 @@ type deviceWire struct {
 	have  int // messages that have come and were not taken
 	done  int // Writes and Reads likewise
 	first byte
-	// octets of Write-Records that have come
-	octets int
+	// bytes of Write-Records that have come
+	bytes int
 }
 
 const connectPatience = 60 * time.Second
@@ -201,7 +201,7 @@ func (w *deviceWire) progress() (bool, error) {
 			}
 		case rdma.OpRecord:
 			w.have++
-			w.octets += c.Data.Len()
+			w.bytes += c.Data.Len()
 		case rdma.OpWrite, rdma.OpRead, rdma.OpWriteRecord:
 			w.done++
 		}
@@ -223,7 +223,7 @@ func (w *deviceWire) take(_, most int) (int, error) {
 func (w *deviceWire) stamp() byte         { return w.first }
 func (w *deviceWire) device() rdma.Device { return w.dev }
 func (w *deviceWire) memory() []byte      { return w.mem }
-func (w *deviceWire) placed() int         { return w.octets }
+func (w *deviceWire) placed() int         { return w.bytes }
 
 func (w *deviceWire) start(op rdma.Op, b []byte) error {
 	w.wr[0] = rdma.SendWR{Op: op, Peer: w.peers[0], Body: rdma.MemOf(b), Remote: w.there.Base, RKey: w.there.RKey}

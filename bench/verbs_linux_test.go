@@ -23,7 +23,7 @@ import (
 func openTestDevice() bench.OpenVerbs {
 	hosts := map[string]*shm.Host{} // one for each turn, which is known by its key
 	mu := make(chan bool, 1)
-	return func(name string, at bench.VerbsPlace) (rdma.Device, rdma.Transport, error) {
+	return func(name string, at bench.VerbsEndpoint) (rdma.Device, rdma.Transport, error) {
 		switch name {
 		case "rc", "rc-nocrc":
 			d, err := iwarp.Open(iwarp.Config{Address: at.Address, Key: at.Key, NoCRC: name == "rc-nocrc"})
@@ -58,10 +58,10 @@ func lead(t *testing.T, name string, p bench.VerbsParams) ([]bench.VerbsRow, err
 	open := openTestDevice()
 	followed := make(chan error, 1)
 	go func() {
-		followed <- bench.NewVerbsSession(there, bench.VerbsPlace{Address: "127.0.0.1", Side: 1}, open).Follow()
+		followed <- bench.NewVerbsSession(there, bench.VerbsEndpoint{Address: "127.0.0.1", Side: 1}, open).Follow()
 	}()
 	var rows []bench.VerbsRow
-	err = b.Lead(bench.NewVerbsSession(here, bench.VerbsPlace{Address: "127.0.0.1"}, open), p, func(r bench.VerbsRow) { rows = append(rows, r) })
+	err = b.Lead(bench.NewVerbsSession(here, bench.VerbsEndpoint{Address: "127.0.0.1"}, open), p, func(r bench.VerbsRow) { rows = append(rows, r) })
 	here.Close()
 	if followed := <-followed; followed != nil && err == nil {
 		t.Errorf("the follower ends with: %v", followed)

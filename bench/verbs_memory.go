@@ -129,7 +129,7 @@ func answerPeers(s *VerbsSession, w wire, first, n int) error {
 	return nil
 }
 
-// weight is of this process, in octets.
+// weight is of this process, in bytes.
 type weight struct {
 	user, kernel, sockstat float64
 	sockets                int
@@ -162,7 +162,7 @@ func weigh(d *deviceWire) (w weight, err error) {
 }
 
 // ownSockets counts the sockets of this process, those that an epoll watches, and the
-// octets in their buffers.
+// bytes in their buffers.
 func ownSockets() (sockets, watched, buffers int, err error) {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -192,7 +192,7 @@ func ownSockets() (sockets, watched, buffers int, err error) {
 	return sockets, watched, buffers, nil
 }
 
-// kernelObjects are the octets of what the kernel makes for a socket, and for watching
+// kernelObjects are the bytes of what the kernel makes for a socket, and for watching
 // one. Not ok: it does not tell.
 func kernelObjects(protocol string) (socket, watch int, ok bool) {
 	text, err := os.ReadFile("/proc/slabinfo")
@@ -218,7 +218,7 @@ func kernelObjects(protocol string) (socket, watch int, ok bool) {
 	return socket, watch, socket > 0
 }
 
-// sockstat is what the buffers of all sockets of a protocol have, in octets.
+// sockstat is what the buffers of all sockets of a protocol have, in bytes.
 func sockstat(protocol string) (float64, error) {
 	f, err := os.Open("/proc/net/sockstat")
 	if err != nil {

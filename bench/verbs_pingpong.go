@@ -103,7 +103,7 @@ func followPingPong(s *VerbsSession, w wire, t *verbsTurn) error {
 // resendAfter is when a datagram, or its answer, is taken for lost.
 const resendAfter = 100 * time.Millisecond
 
-// leadLossyPingPong sends a message again if no answer comes. The first octet tells which
+// leadLossyPingPong sends a message again if no answer comes. The first byte tells which
 // message an answer is for.
 func leadLossyPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	if t.Connections > 1 {

@@ -79,7 +79,7 @@ func leadProgress(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 
 func pages(mem []byte) int { return (len(mem) + progressPage - 1) / progressPage }
 
-// page is the first and the last octet of a page of a message.
+// page is the first and the last byte of a page of a message.
 func page(mem []byte, k int) (first, last *byte) {
 	return &mem[k*progressPage], &mem[min((k+1)*progressPage, len(mem))-1]
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// leadStream measures megabytes a second, of 10^6 octets as in the OSU benchmarks. It sends windows and waits for the answer to each. All of the time counts.
+// leadStream measures megabytes a second, of 10^6 bytes as in the OSU benchmarks. It sends windows and waits for the answer to each. All of the time counts.
 func leadStream(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	way := w.way(t.Size)
 	if way == "" {
@@ -55,7 +55,7 @@ func resent(w wire) []figure {
 
 // windowsFor runs windows for the time of the turn, after some that do not count. All of
 // the time counts, if it was not asked for a quantile.
-func windowsFor(t *verbsTurn, octets int, window func() error) (float64, error) {
+func windowsFor(t *verbsTurn, bytes int, window func() error) (float64, error) {
 	for begin := time.Now(); time.Since(begin) <= t.Time/5; {
 		if err := window(); err != nil {
 			return 0, err
@@ -72,9 +72,9 @@ func windowsFor(t *verbsTurn, octets int, window func() error) (float64, error) 
 		last = now
 	}
 	if t.Quantile > 0 {
-		return float64(octets) / quantile(times, t.Quantile) / 1e6, nil
+		return float64(bytes) / quantile(times, t.Quantile) / 1e6, nil
 	}
-	return float64(len(times)*octets) / time.Since(begin).Seconds() / 1e6, nil
+	return float64(len(times)*bytes) / time.Since(begin).Seconds() / 1e6, nil
 }
 
 func sendWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte) error {
@@ -162,7 +162,7 @@ func leadFlood(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 // floodEnds is how long a flood may take to run dry.
 const floodEnds = 20 * time.Millisecond
 
-// followFlood counts octets and the time between the first and the last.
+// followFlood counts bytes and the time between the first and the last.
 func followFlood(s *VerbsSession, w wire, t *verbsTurn) error {
 	var came int
 	var first, last time.Time
@@ -182,11 +182,11 @@ func followFlood(s *VerbsSession, w wire, t *verbsTurn) error {
 		}
 		came += n
 	}
-	octets := came * t.Size
+	bytes := came * t.Size
 	if r, ok := w.(remoteWire); ok && w.way(t.Size) == "write-record" {
-		octets = r.placed() // of some only parts have come
+		bytes = r.placed() // of some only parts have come
 	}
-	_, err := s.stepped(float64(octets), last.Sub(first).Seconds())
+	_, err := s.stepped(float64(bytes), last.Sub(first).Seconds())
 	return err
 }
 

@@ -24,7 +24,7 @@ type VerbsRow struct {
 // VerbsCell is that figure of one device.
 type VerbsCell struct {
 	Device  string
-	Way     string    // how the octets travelled
+	Way     string    // how the bytes travelled
 	Values  []float64 // one a round
 	Ratios  []float64 // to the device that is compared with, in the same round
 	Missing string    // why there are none

@@ -34,7 +34,7 @@ type wire interface {
 	// take takes messages that have come, at most so many, and looks for more if there is
 	// none. A wire with a socket for each connection looks at that of k.
 	take(k, most int) (int, error)
-	// stamp is the first octet of the message that came last.
+	// stamp is the first byte of the message that came last.
 	stamp() byte
 	close() error
 }
@@ -45,9 +45,9 @@ type remoteWire interface {
 	device() rdma.Device
 	// memory is what the peer reaches here.
 	memory() []byte
-	// placed is how many octets of Write-Records have come here.
+	// placed is how many bytes of Write-Records have come here.
 	placed() int
-	// start begins a Write or Read of so many octets.
+	// start begins a Write or Read of so many bytes.
 	start(op rdma.Op, b []byte) error
 	// finish takes the completions that have come, at most so many.
 	finish(most int) (int, error)

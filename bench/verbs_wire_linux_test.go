@@ -16,7 +16,7 @@ import (
 
 // testSession is an end without another process.
 func testSession(side int, open OpenVerbs) *VerbsSession {
-	s := &VerbsSession{at: VerbsPlace{Address: "127.0.0.1", Side: side}, open: open}
+	s := &VerbsSession{at: VerbsEndpoint{Address: "127.0.0.1", Side: side}, open: open}
 	s.patience.halted = &s.halted
 	return s
 }
@@ -24,7 +24,7 @@ func testSession(side int, open OpenVerbs) *VerbsSession {
 // TestWiresAllocateNothing: a measured loop that makes garbage measures the collector, too.
 func TestWiresAllocateNothing(t *testing.T) {
 	host := shm.NewHost()
-	open := func(name string, at VerbsPlace) (rdma.Device, rdma.Transport, error) {
+	open := func(name string, at VerbsEndpoint) (rdma.Device, rdma.Transport, error) {
 		switch name {
 		case "rc":
 			d, err := iwarp.Open(iwarp.Config{NoThread: true})

@@ -77,7 +77,7 @@ func (t *tally) count() (n uint64, kept bool) {
 // callKinds is how many kinds of call there are, of each form: calls that wait, those
 // that do not, and then every persistent collective is a form of its own.
 const (
-	callKinds    = int(coll.Neighbours) + 1
+	callKinds    = int(coll.Neighbors) + 1
 	startedForm  = 1
 	preparedForm = 2
 )

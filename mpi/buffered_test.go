@@ -15,7 +15,7 @@ import (
 // Bsend returns whatever the receiver does, and its buffer may be changed.
 func TestBsendNeedsNoReceiver(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		sizes := []int{0, 8, 5000, 100000, 1 << 20}
 		for _, size := range sizes {
 			buf := pattern(size, 6)
@@ -72,7 +72,7 @@ func TestBsendLimit(t *testing.T) {
 // All ranks send and receive at once, at sizes that would block with Send.
 func TestSendrecv(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		for _, size := range thresholds {
 			in := make([]byte, size)
 			st, err := mpi.Sendrecv(c, pattern(size, c.Rank()), next, 1, in, prev, 1)

@@ -113,7 +113,7 @@ func alltoallwCall[T Elem](c *Comm, name string, in []T, sends []*Layout[T], out
 	return k, w, nil
 }
 
-// blockViews lays layouts, one for each of n ranks or neighbours, over a slice and
+// blockViews lays layouts, one for each of n ranks or neighbors, over a slice and
 // makes room for their packed form.
 func blockViews[T Elem](c *Comm, name, what string, n int, buf []T, layouts []*Layout[T]) (views []dtype.View, lens []int, packed []byte, err error) {
 	if len(layouts) != n {

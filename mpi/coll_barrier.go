@@ -59,7 +59,7 @@ func (c *Comm) barrier(op string) error {
 // onSharedCores tells whether the job has one host and more ranks than cores there.
 // Ranks of one host agree about that; those of several may not.
 func (c *Comm) onSharedCores() bool {
-	return c.w.client.LocalSize() == c.w.comm.size && c.e.Crowded()
+	return c.w.client.LocalSize() == c.w.comm.size && c.e.Oversubscribed()
 }
 
 // gateBarrier is the barrier of the world when all its ranks share a machine and a

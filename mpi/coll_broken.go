@@ -66,7 +66,7 @@ func (k *collCall) call(c *Comm, form coll.Form) coll.Call {
 	switch k.key.kind {
 	case coll.Bcast, coll.Gather, coll.Scatter, coll.Reduce:
 		root = k.key.root
-	case coll.Neighbours:
+	case coll.Neighbors:
 		bytes = coll.AnyBytes
 	}
 	if k.key.irregular {

@@ -67,7 +67,7 @@ type collCall struct {
 	sendCounts, sendDispls []int
 	recvCounts, recvDispls []int
 	in, out                []byte
-	near                   *neighbourhood // of neighbourhood collectives
+	near                   *neighborhood // of neighborhood collectives
 }
 
 // payload is the bytes of the data, or of a block where each rank has one.

@@ -63,7 +63,7 @@ func ExplainCollective(c *Comm, collective string, bytes, ranks int) (*Collectiv
 	m := &c.plans.choice.model
 	x := &CollectiveExplained{CollectiveChoice: named(choice.Ranked), Why: choice.Why, Nodes: 1,
 		Startup: m.Startup, PerByte: m.PerByte, Copy: m.Copy, Reduce: m.Reduce,
-		Segment: wantedLimits(c.forced(), c.e.Crowded())[kind], NoSegment: c.noTeam()}
+		Segment: wantedLimits(c.forced(), c.e.Oversubscribed())[kind], NoSegment: c.noTeam()}
 	if s.Nodes != nil {
 		x.Nodes = len(s.Nodes.Ranks)
 	}

@@ -93,7 +93,7 @@ func TestManyCollectivesTogether(t *testing.T) {
 // WaitAll and WaitAny take sends, receives and collectives together.
 func TestCollectivesWithOtherRequests(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		for round := range 20 {
 			cases := casesApart(c, 3+100*round, round, round%c.Size())
 			k, l := cases[round%len(cases)], cases[(7*round+3)%len(cases)]

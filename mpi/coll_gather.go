@@ -128,7 +128,7 @@ func (c *Comm) checkBlocks(name, what string, n int, counts, displs []int) error
 	return c.checkParts(name, what, "rank", c.size, n, counts, displs)
 }
 
-// checkParts is checkBlocks for the blocks of so many peers: ranks or neighbours.
+// checkParts is checkBlocks for the blocks of so many peers: ranks or neighbors.
 func (c *Comm) checkParts(name, what, peer string, peers, n int, counts, displs []int) error {
 	if len(counts) != peers {
 		return c.refuse(ErrCount, name, "there are %d counts for %s and %d %ss", len(counts), what, peers, peer)

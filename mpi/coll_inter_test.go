@@ -74,7 +74,7 @@ func TestCollectivesBetweenGroups(t *testing.T) {
 }
 
 func (g *twoGroups) barriers() {
-	neighbourForms(g.t, "Barrier", func(string) {},
+	neighborForms(g.t, "Barrier", func(string) {},
 		func() error { return mpi.Barrier(g.inter) },
 		func() mpi.Request { return mpi.Ibarrier(g.inter) },
 		func() *mpi.Persistent { return mpi.BarrierInit(g.inter) })
@@ -99,7 +99,7 @@ func (g *twoGroups) bcast(root int) {
 		}
 	}
 	fill()
-	neighbourForms(g.t, "Bcast", func(form string) { g.want(form, buf, want); fill() },
+	neighborForms(g.t, "Bcast", func(form string) { g.want(form, buf, want); fill() },
 		func() error { return mpi.Bcast(g.inter, buf, arg) },
 		func() mpi.Request { return mpi.Ibcast(g.inter, buf, arg) },
 		func() *mpi.Persistent { return mpi.BcastInit(g.inter, buf, arg) })
@@ -128,11 +128,11 @@ func (g *twoGroups) gather(root int) {
 		}
 		out, vout = make([]int, len(want)), make([]int, len(vwant))
 	}
-	neighbourForms(g.t, "Gather", func(form string) { g.want(form, out, want) },
+	neighborForms(g.t, "Gather", func(form string) { g.want(form, out, want) },
 		func() error { return mpi.Gather(g.inter, in, out, arg) },
 		func() mpi.Request { return mpi.Igather(g.inter, in, out, arg) },
 		func() *mpi.Persistent { return mpi.GatherInit(g.inter, in, out, arg) })
-	neighbourForms(g.t, "Gatherv", func(form string) { g.want(form, vout, vwant) },
+	neighborForms(g.t, "Gatherv", func(form string) { g.want(form, vout, vwant) },
 		func() error { return mpi.Gatherv(g.inter, vin, vout, counts, nil, arg) },
 		func() mpi.Request { return mpi.Igatherv(g.inter, vin, vout, counts, nil, arg) },
 		func() *mpi.Persistent { return mpi.GathervInit(g.inter, vin, vout, counts, nil, arg) })
@@ -153,11 +153,11 @@ func (g *twoGroups) scatter(root int) {
 		want, vwant = g.block(root, me, g.length(g.theirs[0])), g.block(root, me, shares(root, me))
 		out, vout = make([]int, len(want)), make([]int, len(vwant))
 	}
-	neighbourForms(g.t, "Scatter", func(form string) { g.want(form, out, want) },
+	neighborForms(g.t, "Scatter", func(form string) { g.want(form, out, want) },
 		func() error { return mpi.Scatter(g.inter, in, out, arg) },
 		func() mpi.Request { return mpi.Iscatter(g.inter, in, out, arg) },
 		func() *mpi.Persistent { return mpi.ScatterInit(g.inter, in, out, arg) })
-	neighbourForms(g.t, "Scatterv", func(form string) { g.want(form, vout, vwant) },
+	neighborForms(g.t, "Scatterv", func(form string) { g.want(form, vout, vwant) },
 		func() error { return mpi.Scatterv(g.inter, vin, counts, displs, vout, arg) },
 		func() mpi.Request { return mpi.Iscatterv(g.inter, vin, counts, displs, vout, arg) },
 		func() *mpi.Persistent { return mpi.ScattervInit(g.inter, vin, counts, displs, vout, arg) })
@@ -173,11 +173,11 @@ func (g *twoGroups) allgather() {
 		counts = append(counts, shares(w, 0))
 	}
 	out, vout := make([]int, len(want)), make([]int, len(vwant))
-	neighbourForms(g.t, "Allgather", func(form string) { g.want(form, out, want) },
+	neighborForms(g.t, "Allgather", func(form string) { g.want(form, out, want) },
 		func() error { return mpi.Allgather(g.inter, in, out) },
 		func() mpi.Request { return mpi.Iallgather(g.inter, in, out) },
 		func() *mpi.Persistent { return mpi.AllgatherInit(g.inter, in, out) })
-	neighbourForms(g.t, "Allgatherv", func(form string) { g.want(form, vout, vwant) },
+	neighborForms(g.t, "Allgatherv", func(form string) { g.want(form, vout, vwant) },
 		func() error { return mpi.Allgatherv(g.inter, vin, vout, counts, nil) },
 		func() mpi.Request { return mpi.Iallgatherv(g.inter, vin, vout, counts, nil) },
 		func() *mpi.Persistent { return mpi.AllgathervInit(g.inter, vin, vout, counts, nil) })
@@ -195,15 +195,15 @@ func (g *twoGroups) alltoall() {
 		sends, recvs = append(sends, shares(me, w)), append(recvs, shares(w, me))
 	}
 	out, vout := make([]int, len(want)), make([]int, len(vwant))
-	neighbourForms(g.t, "Alltoall", func(form string) { g.want(form, out, want) },
+	neighborForms(g.t, "Alltoall", func(form string) { g.want(form, out, want) },
 		func() error { return mpi.Alltoall(g.inter, in, out) },
 		func() mpi.Request { return mpi.Ialltoall(g.inter, in, out) },
 		func() *mpi.Persistent { return mpi.AlltoallInit(g.inter, in, out) })
-	neighbourForms(g.t, "Alltoallv", func(form string) { g.want(form, vout, vwant) },
+	neighborForms(g.t, "Alltoallv", func(form string) { g.want(form, vout, vwant) },
 		func() error { return mpi.Alltoallv(g.inter, vin, sends, nil, vout, recvs, nil) },
 		func() mpi.Request { return mpi.Ialltoallv(g.inter, vin, sends, nil, vout, recvs, nil) },
 		func() *mpi.Persistent { return mpi.AlltoallvInit(g.inter, vin, sends, nil, vout, recvs, nil) })
-	neighbourForms(g.t, "Alltoallw", func(form string) { g.want(form, vout, vwant) },
+	neighborForms(g.t, "Alltoallw", func(form string) { g.want(form, vout, vwant) },
 		func() error { return mpi.Alltoallw(g.inter, vin, slay, vout, rlay) },
 		func() mpi.Request { return mpi.Ialltoallw(g.inter, vin, slay, vout, rlay) },
 		func() *mpi.Persistent { return mpi.AlltoallwInit(g.inter, vin, slay, vout, rlay) })
@@ -239,7 +239,7 @@ func (g *twoGroups) reduce(root int) {
 		op   mpi.Op[int]
 		want []int
 	}{{mpi.Sum[int](), want}, {leftmost(), first}} {
-		neighbourForms(g.t, "Reduce", func(form string) { g.want(form+" "+k.op.Name, out, k.want) },
+		neighborForms(g.t, "Reduce", func(form string) { g.want(form+" "+k.op.Name, out, k.want) },
 			func() error { return mpi.Reduce(g.inter, in, out, k.op, arg) },
 			func() mpi.Request { return mpi.Ireduce(g.inter, in, out, k.op, arg) },
 			func() *mpi.Persistent { return mpi.ReduceInit(g.inter, in, out, k.op, arg) })
@@ -252,7 +252,7 @@ func (g *twoGroups) allreduce() {
 		op   mpi.Op[int]
 		want []int
 	}{{mpi.Sum[int](), g.sum(4)}, {leftmost(), g.block(g.theirs[0], 0, 4)}} {
-		neighbourForms(g.t, "Allreduce", func(form string) { g.want(form+" "+k.op.Name, out, k.want) },
+		neighborForms(g.t, "Allreduce", func(form string) { g.want(form+" "+k.op.Name, out, k.want) },
 			func() error { return mpi.Allreduce(g.inter, in, out, k.op) },
 			func() mpi.Request { return mpi.Iallreduce(g.inter, in, out, k.op) },
 			func() *mpi.Persistent { return mpi.AllreduceInit(g.inter, in, out, k.op) })
@@ -267,7 +267,7 @@ func (g *twoGroups) reduceScatter() {
 	in := g.block(g.world.Rank(), 0, n)
 	me, each := g.inter.Rank(), n/len(g.mine)
 	out := make([]int, each)
-	neighbourForms(g.t, "ReduceScatterBlock", func(form string) { g.want(form, out, g.sum(n)[me*each:(me+1)*each]) },
+	neighborForms(g.t, "ReduceScatterBlock", func(form string) { g.want(form, out, g.sum(n)[me*each:(me+1)*each]) },
 		func() error { return mpi.ReduceScatterBlock(g.inter, in, out, mpi.Sum[int]()) },
 		func() mpi.Request { return mpi.IreduceScatterBlock(g.inter, in, out, mpi.Sum[int]()) },
 		func() *mpi.Persistent { return mpi.ReduceScatterBlockInit(g.inter, in, out, mpi.Sum[int]()) })
@@ -284,7 +284,7 @@ func (g *twoGroups) reduceScatter() {
 	}
 	vout := make([]int, counts[me])
 	want := g.sum(n)[start : start+counts[me]]
-	neighbourForms(g.t, "ReduceScatter", func(form string) { g.want(form, vout, want) },
+	neighborForms(g.t, "ReduceScatter", func(form string) { g.want(form, vout, want) },
 		func() error { return mpi.ReduceScatter(g.inter, in, vout, counts, mpi.Sum[int]()) },
 		func() mpi.Request { return mpi.IreduceScatter(g.inter, in, vout, counts, mpi.Sum[int]()) },
 		func() *mpi.Persistent { return mpi.ReduceScatterInit(g.inter, in, vout, counts, mpi.Sum[int]()) })

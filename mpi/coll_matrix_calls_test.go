@@ -46,7 +46,7 @@ type matrixCall struct {
 	kind               coll.Kind
 	count, root        int
 	irregular, ordered bool
-	place              string // which ranks are in place; of neighbours, whether all get the same block
+	place              string // which ranks are in place; of neighbors, whether all get the same block
 	seed               uint64
 }
 
@@ -84,7 +84,7 @@ func matrixCalls(kind coll.Kind, ranks int) (calls []matrixCall) {
 		long, irregular, ordered = 50021, []bool{false}, []bool{false, true}
 	case coll.ReduceScatter:
 		ordered = []bool{false, true}
-	case coll.Neighbours:
+	case coll.Neighbors:
 		places = []string{"nobody", "shared"}
 	}
 	if kind.Rooted() {
@@ -212,8 +212,8 @@ func (k matrixCall) prepared(t *testing.T, c *mpi.Comm) *matrixRun {
 		return k.allgather(c)
 	case coll.Alltoall:
 		return k.alltoall(c)
-	case coll.Neighbours:
-		return k.neighbours(t, c)
+	case coll.Neighbors:
+		return k.neighbors(t, c)
 	}
 	return k.reduction(c)
 }

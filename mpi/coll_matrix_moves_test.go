@@ -149,14 +149,14 @@ func (k matrixCall) alltoall(c *mpi.Comm) *matrixRun {
 // matrixEdge is an edge of a graph and the length of the block that goes along it.
 type matrixEdge struct{ from, to, length int }
 
-// neighbours draws up to four edges a rank; ranks may be their own neighbours, and
+// neighbors draws up to four edges a rank; ranks may be their own neighbors, and
 // may be so several times.
-func (k matrixCall) neighbours(t *testing.T, c *mpi.Comm) *matrixRun {
+func (k matrixCall) neighbors(t *testing.T, c *mpi.Comm) *matrixRun {
 	me, size, rng := c.Rank(), c.Size(), k.common()
 	shared := k.place == "shared"
-	gives := k.lengths(size, rng) // if all neighbours of a rank get the same
+	gives := k.lengths(size, rng) // if all neighbors of a rank get the same
 	edges := make([]matrixEdge, rng.IntN(4*size+1))
-	var sources, dests []mpi.Neighbour
+	var sources, dests []mpi.Neighbor
 	var recvLens, sendLens []int
 	for i := range edges {
 		e := matrixEdge{rng.IntN(size), rng.IntN(size), k.length(rng)}
@@ -165,10 +165,10 @@ func (k matrixCall) neighbours(t *testing.T, c *mpi.Comm) *matrixRun {
 		}
 		edges[i] = e
 		if e.from == me {
-			dests, sendLens = append(dests, mpi.Neighbour{Rank: e.to}), append(sendLens, e.length)
+			dests, sendLens = append(dests, mpi.Neighbor{Rank: e.to}), append(sendLens, e.length)
 		}
 		if e.to == me {
-			sources, recvLens = append(sources, mpi.Neighbour{Rank: e.from}), append(recvLens, e.length)
+			sources, recvLens = append(sources, mpi.Neighbor{Rank: e.from}), append(recvLens, e.length)
 		}
 	}
 	g, err := c.DistGraphCreateAdjacent(sources, dests, nil)
@@ -203,11 +203,11 @@ func (k matrixCall) neighbours(t *testing.T, c *mpi.Comm) *matrixRun {
 		k.load(recv.of(want, n), edges[i].from, to)
 		n++
 	}
-	k.neighbourForms(r, g, shared, &send, &recv)
+	k.neighborForms(r, g, shared, &send, &recv)
 	return r
 }
 
-func (k matrixCall) neighbourForms(r *matrixRun, g *mpi.DistGraph, shared bool, send, recv *oddBlocks) {
+func (k matrixCall) neighborForms(r *matrixRun, g *mpi.DistGraph, shared bool, send, recv *oddBlocks) {
 	switch {
 	case shared && k.irregular:
 		r.blocking = func() error { return mpi.NeighborAllgatherv(g, r.in, r.out, recv.lens, recv.at) }

@@ -59,12 +59,12 @@ func TestCollectiveMatrix(t *testing.T) {
 		ranks = append(ranks, n)
 	}
 	var total matrixCount
-	for kind := range coll.Neighbours + 1 {
+	for kind := range coll.Neighbors + 1 {
 		for _, a := range append(coll.Of(kind), nil) {
 			name := "segment"
 			if a != nil {
 				name = a.Name
-			} else if kind == coll.Neighbours {
+			} else if kind == coll.Neighbors {
 				continue // has no form there
 			}
 			t.Run(kind.String()+"/"+name, func(t *testing.T) {

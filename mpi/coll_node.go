@@ -36,7 +36,7 @@ const nodeAfter = 4
 
 // kindLimits is the largest call of each kind, in bytes of the data or of a block,
 // that goes through the segment; negative: none.
-type kindLimits [coll.Neighbours + 1]int
+type kindLimits [coll.Neighbors + 1]int
 
 // nodeLimits are for ranks that have a core each: beyond them, copying in and out
 // costs more than messages, which both sides move in one copy. In T2 4.3.2 shared
@@ -53,7 +53,7 @@ var nodeLimits = kindLimits{
 	coll.ReduceScatter: 16 << 10,
 	coll.Scan:          16 << 10,
 	coll.Exscan:        16 << 10,
-	coll.Neighbours:    -1,
+	coll.Neighbors:     -1,
 }
 
 // crowdedLimits are for ranks that share cores. A message there costs a switch to
@@ -70,7 +70,7 @@ var crowdedLimits = kindLimits{
 	coll.ReduceScatter: 64 << 10,
 	coll.Scan:          64 << 10,
 	coll.Exscan:        64 << 10,
-	coll.Neighbours:    -1,
+	coll.Neighbors:     -1,
 }
 
 // inSegment is the name of this way in Config.Collective: a kind that is given it
@@ -233,12 +233,12 @@ func (c *Comm) formTeam(op string) error {
 	c.e.Unlock()
 	link := &teamLink{c: c, op: op}
 	team, err := nodecoll.Form(nodecoll.Config{Rank: c.rank, Size: c.size, Keeper: link, Exchange: link,
-		Host: c.w.nodes, History: &c.past.History, Crowded: c.e.Crowded(), NoMemfd: c.w.cfg.NoMemfd})
+		Host: c.w.nodes, History: &c.past.History, Oversubscribed: c.e.Oversubscribed(), NoMemfd: c.w.cfg.NoMemfd})
 	var without *nodecoll.Unavailable
 	switch {
 	case err == nil:
 		// Only now all ranks are sure to know the same about cores, from rank 0.
-		n.team, n.limits = team, wantedLimits(c.forced(), team.Crowded())
+		n.team, n.limits = team, wantedLimits(c.forced(), team.Oversubscribed())
 		n.forget = func() { c.useTeam(nil) }
 		c.useTeam(team)
 		c.w.teams.add(n)

@@ -190,8 +190,8 @@ func TestNodeForced(t *testing.T) {
 			noError(t, mpi.Allreduce(c, v, v, mpi.Sum[int64]()), "Allreduce of 1 MB")
 		})
 	}
-	if _, err := mpi.Local(2, &mpi.Config{Collective: "neighbours=segment"}); err == nil || !strings.Contains(err.Error(), "shared memory") {
-		t.Errorf("neighbourhood collectives in the segment: %v", err)
+	if _, err := mpi.Local(2, &mpi.Config{Collective: "neighbors=segment"}); err == nil || !strings.Contains(err.Error(), "shared memory") {
+		t.Errorf("neighborhood collectives in the segment: %v", err)
 	}
 }
 

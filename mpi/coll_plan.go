@@ -21,7 +21,7 @@ type planKey struct {
 	ordered   bool // the reduction does not commute
 	inPlace   bool
 	irregular bool // lengths differ from rank to rank
-	shared    bool // all neighbours are sent the same block
+	shared    bool // all neighbors are sent the same block
 	root      int
 	elem      int   // bytes of an element
 	bytes     int   // of the data; of the own block, or of each block that is sent
@@ -48,13 +48,13 @@ const (
 
 // collPlans is what a communicator keeps for its collectives.
 type collPlans struct {
-	last     [coll.Neighbours + 1]*plan // the one used last, by kind
+	last     [coll.Neighbors + 1]*plan // the one used last, by kind
 	all      []*plan
 	ops      int // of all
 	clock    uint64
 	started  int32 // calls so far, for their tags
 	prepared int32
-	uneven   [coll.Neighbours + 1]*coll.Uneven // how ranks come to calls whose lengths differ
+	uneven   [coll.Neighbors + 1]*coll.Uneven // how ranks come to calls whose lengths differ
 	choice   chooser
 	build    sched.Builder
 }
@@ -180,8 +180,8 @@ func (c *Comm) shape(k *collCall) coll.Shape {
 		s.Send = coll.Blocks{}
 	case coll.Scatter, coll.ReduceScatter:
 		s.Recv = coll.Blocks{}
-	case coll.Neighbours:
-		k.neighbourBlocks(&s)
+	case coll.Neighbors:
+		k.neighborBlocks(&s)
 	}
 	return s
 }

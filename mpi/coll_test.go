@@ -235,7 +235,7 @@ func TestAlltoall(t *testing.T) {
 // those of a part of the communicator that run at the same time.
 func TestCollectivesAmongMessages(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		r := mpi.Irecv(c, make([]int64, 1), mpi.AnySource, mpi.AnyTag)
 		half, err := c.Split(c.Rank()%2, 0)
 		noError(t, err, "Split with a receive from anybody posted")

@@ -28,7 +28,7 @@ func TestDupKeepsMessagesApart(t *testing.T) {
 		if got := d.Compare(d); got != mpi.Identical {
 			t.Errorf("Compare with itself gives %d, want Identical", got)
 		}
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		s1 := mpi.Isend(c, []int{1}, next, 7)
 		s2 := mpi.Isend(d, []int{2}, next, 7)
 		barrier(t, d)
@@ -96,7 +96,7 @@ func TestSplit(t *testing.T) {
 			if fmt.Sprint(all) != fmt.Sprint(want) {
 				t.Fatalf("%s: the part has the ranks %v, want %v", k.name, all, want)
 			}
-			next, prev := neighbours(s)
+			next, prev := neighbors(s)
 			in := []int{-1}
 			st, err := mpi.Sendrecv(s, []int{c.Rank()}, next, 1, in, mpi.AnySource, 1)
 			noError(t, err, "Sendrecv on the part: "+k.name)
@@ -228,7 +228,7 @@ func TestConcurrentDup(t *testing.T) {
 		if len(all) != 30 {
 			t.Fatalf("only %d communicators were made", len(all))
 		}
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		var sends []mpi.Request
 		for i, d := range all {
 			sends = append(sends, mpi.Isend(d, []int{i}, next, 1))

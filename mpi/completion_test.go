@@ -98,7 +98,7 @@ func TestEveryWayToComplete(t *testing.T) {
 		}},
 	}
 	mpitest.Sizes(t, []int{1, 2, 3}, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		for _, way := range ways {
 			bufs, reqs := make([][]byte, n), make([]mpi.Request, 2*n)
 			size := func(i int) int { return []int{8, 0, 3000, 100000}[i%4] }

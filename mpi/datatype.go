@@ -82,7 +82,7 @@ func (l *Layout[T]) Times(n int) (*Layout[T], error) {
 }
 
 // Resized is the same elements with another extent, in elements: it says how far
-// apart Times puts them. A column of a matrix resized to 1 makes neighbouring
+// apart Times puts them. A column of a matrix resized to 1 makes neighboring
 // columns of Times.
 func (l *Layout[T]) Resized(extent int) (*Layout[T], error) {
 	return made[T]("Resized")(dtype.Resized(l.d, l.d.LowerBound(), int64(extent)*int64(sizeOf[T]())))

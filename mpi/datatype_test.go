@@ -73,7 +73,7 @@ func TestLayoutsCarryTheirElements(t *testing.T) {
 		},
 	}
 	mpitest.Sizes(t, []int{1, 2, 3}, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		grid := make([]int32, 48)
 		for i := range grid {
 			grid[i] = int32(1000*c.Rank() + i)

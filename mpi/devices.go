@@ -49,7 +49,7 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 			return lanes, false, fmt.Errorf("mpi: open shared memory for rank %d: %w", client.Rank(), err)
 		}
 		lanes = append(lanes, engine.LaneConfig{Device: dev, Local: true})
-		crowded = dev.Attr().Crowded
+		crowded = dev.Attr().Oversubscribed
 	} else {
 		crowded = client.LocalSize() > shm.OnlineCores() // also if this rank is bound to one of them
 	}
@@ -143,7 +143,7 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 		}
 		return dev, nil
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Encrypt: cfg.Encrypt, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict, Patience: cfg.peerTimeout()}
+	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Encrypt: cfg.Encrypt, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict, PeerTimeout: cfg.peerTimeout()}
 	if cfg.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
@@ -186,7 +186,7 @@ func openUnreliable(cfg *Config, client pmi.Client, key []byte, candidates []rai
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		c := udrel.Config{Device: below, Patience: cfg.peerTimeout()}
+		c := udrel.Config{Device: below, PeerTimeout: cfg.peerTimeout()}
 		if !at.IsLoopback() {
 			c.Packet = frameUD
 		}

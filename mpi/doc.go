@@ -31,8 +31,8 @@
 // the same slice is given twice. The forms with blocks of any length take counts
 // and places in elements; places that are nil put one block after the other.
 //
-// Ranks can be given neighbours: on a grid ([Comm.CartCreate]) or in a graph
-// ([Comm.GraphCreate], [Comm.DistGraphCreate]). Neighbours exchange in one call,
+// Ranks can be given neighbors: on a grid ([Comm.CartCreate]) or in a graph
+// ([Comm.GraphCreate], [Comm.DistGraphCreate]). Neighbors exchange in one call,
 // such as [NeighborAlltoall], and [Near] puts them onto the same node. Two groups
 // that work on different things are joined by [Comm.IntercommCreate].
 //

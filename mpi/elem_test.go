@@ -22,10 +22,10 @@ type particle struct {
 
 type celsius float64
 
-// around sends a slice around the ring and wants the neighbour's back.
+// around sends a slice around the ring and wants the neighbor's back.
 func around[T comparable](t *testing.T, c *mpi.Comm, name string, value func(rank int) T) {
 	t.Helper()
-	next, prev := neighbours(c)
+	next, prev := neighbors(c)
 	out, in := make([]T, 3), make([]T, 5)
 	for i := range out {
 		out[i] = value(c.Rank() + i)

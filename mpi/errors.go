@@ -26,7 +26,7 @@ const (
 	ErrRoot        Class = 8  // root out of range
 	ErrGroup       Class = 9  // group cannot be used
 	ErrOp          Class = 10 // reduction operation cannot be used
-	ErrTopology    Class = 11 // the ranks have no such neighbours
+	ErrTopology    Class = 11 // the ranks have no such neighbors
 	ErrDims        Class = 12 // dimensions of a grid that cannot be
 	ErrArg         Class = 13 // some other argument
 	ErrUnknown     Class = 14

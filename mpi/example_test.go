@@ -50,7 +50,7 @@ func ExampleSend() {
 	// Output: [3.5 4.5] from rank 0
 }
 
-// Neighbours exchange their numbers; the requests make sure that no rank waits
+// Neighbors exchange their numbers; the requests make sure that no rank waits
 // for another that waits for it.
 func ExampleIsend() {
 	onRanks(4, func(world *mpi.Comm) error {

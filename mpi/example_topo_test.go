@@ -72,7 +72,7 @@ func ExampleComm_DistGraphCreate() {
 			return err
 		}
 		if graph.Rank() == 2 {
-			sources, dests := graph.Neighbourhood()
+			sources, dests := graph.Neighborhood()
 			fmt.Println("rank 2 receives from", sources, "and sends to", dests)
 		}
 		return nil
@@ -81,7 +81,7 @@ func ExampleComm_DistGraphCreate() {
 }
 
 // A line of ranks, each with a part of a rod between two ghost cells, which get the
-// border cells of the neighbours. At the ends nothing arrives.
+// border cells of the neighbors. At the ends nothing arrives.
 func ExampleNeighborAlltoall() {
 	onRanks(3, func(world *mpi.Comm) error {
 		line, err := world.CartCreate([]int{world.Size()}, nil, mpi.Near)
@@ -90,7 +90,7 @@ func ExampleNeighborAlltoall() {
 		}
 		left, right := 10*line.Rank()+1, 10*line.Rank()+2
 		ghosts := []int{0, 0}
-		// The block for the left neighbour first, then the one for the right.
+		// The block for the left neighbor first, then the one for the right.
 		if err := mpi.NeighborAlltoall(line, []int{left, right}, ghosts); err != nil {
 			return err
 		}

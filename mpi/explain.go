@@ -70,7 +70,7 @@ type Background struct {
 // BackgroundProgress gives the counts of this rank, and whether Config.Progress asks
 // for such a thread.
 func BackgroundProgress(c *Comm) (b Background, on bool) {
-	return Background(c.e.Deputy()), c.w.cfg.Progress == progressAsync
+	return Background(c.e.ProgressStats()), c.w.cfg.Progress == progressAsync
 }
 
 // Traffic counts what this rank has sent to another and received from it.

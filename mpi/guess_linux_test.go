@@ -70,7 +70,7 @@ func guessAtMemory(t *testing.T, c *Comm) {
 		return
 	}
 	for i := uint64(1); i < 200; i++ {
-		w.far.Know(0, engine.Place{Far: rdma.MR{Base: 4096, Len: 1 << 20, RKey: i * 0x9E3779B97F4A7C15}})
+		w.far.SetMemory(0, engine.WindowMemory{Far: rdma.MR{Base: 4096, Len: 1 << 20, RKey: i * 0x9E3779B97F4A7C15}})
 		if err := w.Put([]byte{1}, 0, 0); err != nil {
 			return
 		}

@@ -15,7 +15,7 @@ import (
 
 func TestAllocatedMemoryCarriesMessages(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		for _, size := range []int{1, 8, 5000, 65537, 1 << 20, 3<<20 - 300_000} {
 			out, err := mpi.Alloc[byte](c, size)
 			noError(t, err, "Alloc for sending")

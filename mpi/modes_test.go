@@ -46,7 +46,7 @@ var blocking = []struct {
 
 func TestModesReceivePosted(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		for _, size := range thresholds {
 			out := pattern(size, c.Rank())
 			exchange := func(name string, send func() error) {
@@ -78,7 +78,7 @@ func TestModesReceivePosted(t *testing.T) {
 
 func TestModesReceiveLate(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		for _, size := range thresholds {
 			out := pattern(size, c.Rank())
 			for _, m := range nonBlocking {
@@ -106,7 +106,7 @@ func TestModesReceiveLate(t *testing.T) {
 // A persistent request is started many times, with new contents each time.
 func TestPersistentManyTimes(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		for _, size := range []int{8, 5000, 200000} {
 			out, in := make([]byte, size), make([]byte, size)
 			ps := []*mpi.Persistent{mpi.RecvInit(c, in, prev, 1), mpi.SendInit(c, out, next, 1)}
@@ -154,6 +154,6 @@ func TestSynchronousWaits(t *testing.T) {
 	})
 }
 
-func neighbours(c *mpi.Comm) (next, prev int) {
+func neighbors(c *mpi.Comm) (next, prev int) {
 	return (c.Rank() + 1) % c.Size(), (c.Rank() + c.Size() - 1) % c.Size()
 }

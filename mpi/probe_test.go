@@ -16,7 +16,7 @@ import (
 // What Probe tells is what Recv gets, for every protocol and kind of wildcard.
 func TestProbeTellsWhatRecvGets(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		for round, size := range thresholds {
 			tag := 11 + round
 			s := mpi.Isend(c, pattern(size, 4), next, tag)
@@ -44,7 +44,7 @@ func TestProbeTellsWhatRecvGets(t *testing.T) {
 // A message that Mprobe has set aside is seen by no other receive or probe.
 func TestMprobeSetsAside(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		for _, size := range thresholds {
 			reqs := []mpi.Request{
 				mpi.Isend(c, pattern(size, 1), next, 2),

@@ -276,7 +276,7 @@ const railPatience = 5 * time.Minute
 
 // openRails makes one device of several interfaces. What TCP has taken would be missed by
 // nobody when a cable is cut, so rails are made of datagrams. A cut cable may be
-// mended: see dgram.Config.Patience.
+// mended: see dgram.Config.PeerTimeout.
 func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Candidate) (_ rdma.Device, err error) {
 	c := rail.Config{Name: uint32(client.Rank()), Timeout: cfg.peerTimeout()}
 	defer func() {
@@ -291,7 +291,7 @@ func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Can
 			continue
 		}
 		dev, err := dgram.Open(dgram.Config{
-			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), Patience: max(railPatience, 10*cfg.peerTimeout()),
+			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: max(railPatience, 10*cfg.peerTimeout()),
 			NoCRC:    r.Loopback, // there is no cable to corrupt anything
 			NoThread: true,       // the rails have one
 		})

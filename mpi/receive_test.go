@@ -163,7 +163,7 @@ func TestReceivesMatchInOrderOfPosting(t *testing.T) {
 // Messages with different tags can be received in any order.
 func TestTagsSelect(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		const n = 200
 		for i := range n {
 			noError(t, mpi.Send(c, []int{i}, next, i), "Send")

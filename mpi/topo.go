@@ -9,30 +9,30 @@ package mpi
 
 import "slices"
 
-// Topology is a communicator whose ranks have neighbours: a [Cart], a [Graph] or
-// a [DistGraph]. It is what the neighbourhood collectives work on, such as
-// [NeighborAlltoall], in which ranks exchange with their neighbours only.
+// Topology is a communicator whose ranks have neighbors: a [Cart], a [Graph] or
+// a [DistGraph]. It is what the neighborhood collectives work on, such as
+// [NeighborAlltoall], in which ranks exchange with their neighbors only.
 type Topology interface {
-	// Neighbourhood gives the ranks that this rank receives from and those that
+	// Neighborhood gives the ranks that this rank receives from and those that
 	// it sends to, in the order in which their blocks lie in the buffers of
-	// neighbourhood collectives. At the edge of a grid there are ProcNulls.
-	Neighbourhood() (sources, dests []int)
-	neighbours() *neighbourhood
+	// neighborhood collectives. At the edge of a grid there are ProcNulls.
+	Neighborhood() (sources, dests []int)
+	neighbors() *neighborhood
 }
 
-// neighbourhood is what neighbourhood collectives need.
-type neighbourhood struct {
+// neighborhood is what neighborhood collectives need.
+type neighborhood struct {
 	c              *Comm
 	sources, dests []int
 	// paired says how blocks that the same rank sends meet receives: the n-th that
 	// goes to a rank is the n-th there in the order paired of its sources; nil: in
 	// their own order.
 	paired []int
-	// refused says why there can be no neighbourhood collectives.
+	// refused says why there can be no neighborhood collectives.
 	refused error
 }
 
-func (n *neighbourhood) lists() (sources, dests []int) {
+func (n *neighborhood) lists() (sources, dests []int) {
 	return slices.Clone(n.sources), slices.Clone(n.dests)
 }
 

@@ -9,9 +9,9 @@ import (
 )
 
 // Cart is a communicator whose ranks lie on a grid. Each rank has coordinates,
-// and two neighbours in each dimension: one in the negative direction and one in
+// and two neighbors in each dimension: one in the negative direction and one in
 // the positive. In a dimension that is periodic the grid is closed to a ring; in
-// others the ranks at the edge have [ProcNull] for a neighbour, with which every
+// others the ranks at the edge have [ProcNull] for a neighbor, with which every
 // message is sent and received at once and without effect, so that programs need
 // no special case there.
 type Cart struct {
@@ -19,7 +19,7 @@ type Cart struct {
 	dims    []int
 	periods []bool
 	coords  []int
-	near    neighbourhood
+	near    neighborhood
 }
 
 // CartCreate puts the ranks of c onto a grid of dims[0] × dims[1] × … places.
@@ -27,7 +27,7 @@ type Cart struct {
 // have fewer places than c has ranks; ranks without a place get nil.
 //
 // With a nil reorder, the ranks take the places in their order. [Near] puts
-// neighbours onto the same node where it can. All ranks of c call it, with the
+// neighbors onto the same node where it can. All ranks of c call it, with the
 // same arguments.
 func (c *Comm) CartCreate(dims []int, periods []bool, reorder Reorder) (*Cart, error) {
 	order, err := c.gridOrder("CartCreate", dims, periods, reorder)
@@ -88,9 +88,9 @@ func newCart(c *Comm, dims []int, periods []bool) *Cart {
 	copy(g.periods, periods)
 	g.coords = gridCoords(dims, c.rank)
 	g.near.c = c
-	// Neighbours are in the order of dimensions, in each the negative direction
+	// Neighbors are in the order of dimensions, in each the negative direction
 	// first (MPI-4.1 section 8.6). What is sent in the negative direction comes
-	// from the positive one. If both neighbours are the same rank, in a ring of two
+	// from the positive one. If both neighbors are the same rank, in a ring of two
 	// or one, only the order tells the two messages apart, so receives are paired
 	// with the positive direction first.
 	for i := range dims {
@@ -217,8 +217,8 @@ func (g *Cart) Dup() (*Cart, error) {
 	return newCart(c, g.dims, g.periods), nil
 }
 
-// Neighbourhood gives the neighbours one step away, dimension by dimension, in
+// Neighborhood gives the neighbors one step away, dimension by dimension, in
 // each the negative direction first. It makes a Cart a [Topology].
-func (g *Cart) Neighbourhood() (sources, dests []int) { return g.near.lists() }
+func (g *Cart) Neighborhood() (sources, dests []int) { return g.near.lists() }
 
-func (g *Cart) neighbours() *neighbourhood { return &g.near }
+func (g *Cart) neighbors() *neighborhood { return &g.near }

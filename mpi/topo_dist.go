@@ -1,23 +1,23 @@
 package mpi
 
 // Distributed graph topologies (MPI-4.1 section 8.5.4): each rank knows its own
-// neighbours only. DistGraphCreateAdjacent is told them; DistGraphCreate first
+// neighbors only. DistGraphCreateAdjacent is told them; DistGraphCreate first
 // takes every edge to its two ends. If the ranks are reordered, each rank then
-// hands the neighbours of its old place to the rank that has taken it.
+// hands the neighbors of its old place to the rank that has taken it.
 
 import "slices"
 
-// Neighbour is a rank at the other end of an edge. The Weight says how much
+// Neighbor is a rank at the other end of an edge. The Weight says how much
 // travels along the edge compared with others, for a [Reorder]; 0 counts as 1.
-type Neighbour struct{ Rank, Weight int }
+type Neighbor struct{ Rank, Weight int }
 
 // DistGraph is a communicator with the edges of a graph between its ranks, of
 // which each rank knows its own. Edges have a direction: a rank has sources, which
 // it receives from, and destinations, which it sends to.
 type DistGraph struct {
 	*Comm
-	in, out []Neighbour
-	near    neighbourhood
+	in, out []Neighbor
+	near    neighborhood
 }
 
 // DistGraphCreateAdjacent makes a graph from the edges of each rank: sources are
@@ -27,14 +27,14 @@ type DistGraph struct {
 //
 // With a nil reorder, ranks keep their numbers. Else the edges are those between
 // places, the caller gives those of the place with the number of its rank, and
-// reorder says which rank takes which place: [Near] puts neighbours onto the same
+// reorder says which rank takes which place: [Near] puts neighbors onto the same
 // node where it can. [DistGraph.Sources] and [DistGraph.Dests] then tell the
-// neighbours of the place that the rank was given.
-func (c *Comm) DistGraphCreateAdjacent(sources, dests []Neighbour, reorder Reorder) (*DistGraph, error) {
+// neighbors of the place that the rank was given.
+func (c *Comm) DistGraphCreateAdjacent(sources, dests []Neighbor, reorder Reorder) (*DistGraph, error) {
 	const op = "DistGraphCreateAdjacent"
-	err := c.checkNeighbours(op, "source", sources)
+	err := c.checkNeighbors(op, "source", sources)
 	if err == nil {
-		err = c.checkNeighbours(op, "destination", dests)
+		err = c.checkNeighbors(op, "destination", dests)
 	}
 	if err := c.together(op, err); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (c *Comm) DistGraphCreateAdjacent(sources, dests []Neighbour, reorder Reord
 	return c.distGraph(op, slices.Clone(sources), slices.Clone(dests), reorder)
 }
 
-func (c *Comm) checkNeighbours(op, what string, list []Neighbour) error {
+func (c *Comm) checkNeighbors(op, what string, list []Neighbor) error {
 	for i, n := range list {
 		if n.Rank < 0 || n.Rank >= c.size {
 			return c.refuse(ErrRank, op, "%s %d is rank %d; %s has ranks 0 to %d", what, i, n.Rank, c.name, c.size-1)
@@ -55,7 +55,7 @@ func (c *Comm) checkNeighbours(op, what string, list []Neighbour) error {
 }
 
 // DistGraphCreate makes a graph from edges that each may be given by any rank,
-// once: the lists of all ranks together are the graph. Neighbours are in the order
+// once: the lists of all ranks together are the graph. Neighbors are in the order
 // of the ranks that gave the edges, and of their lists. All ranks of c call it.
 // For reorder, see [Comm.DistGraphCreateAdjacent].
 func (c *Comm) DistGraphCreate(edges []Edge, reorder Reorder) (*DistGraph, error) {
@@ -79,19 +79,19 @@ func (c *Comm) DistGraphCreate(edges []Edge, reorder Reorder) (*DistGraph, error
 }
 
 // takeEdgesHome tells both ends of every edge of it.
-func (c *Comm) takeEdgesHome(op string, edges []Edge) (sources, dests []Neighbour, err error) {
-	lists := make(map[int]*[2][]Neighbour) // by rank: its sources and its destinations
-	home := func(rank int) *[2][]Neighbour {
+func (c *Comm) takeEdgesHome(op string, edges []Edge) (sources, dests []Neighbor, err error) {
+	lists := make(map[int]*[2][]Neighbor) // by rank: its sources and its destinations
+	home := func(rank int) *[2][]Neighbor {
 		if lists[rank] == nil {
-			lists[rank] = new([2][]Neighbour)
+			lists[rank] = new([2][]Neighbor)
 		}
 		return lists[rank]
 	}
 	for _, e := range edges {
 		h := home(e.To)
-		h[0] = append(h[0], Neighbour{e.From, e.Weight})
+		h[0] = append(h[0], Neighbor{e.From, e.Weight})
 		h = home(e.From)
-		h[1] = append(h[1], Neighbour{e.To, e.Weight})
+		h[1] = append(h[1], Neighbor{e.To, e.Weight})
 	}
 	// A context of its own, so that nothing else can be taken for these messages.
 	x, err := c.Dup()
@@ -109,7 +109,7 @@ func (c *Comm) takeEdgesHome(op string, edges []Edge) (sources, dests []Neighbou
 	var sends []Request
 	for r := range c.size { // in order, so that a failing job fails alike each time
 		if l := lists[r]; l != nil {
-			sends = append(sends, Isend(x, packNeighbours(l[0], l[1]), r, 0))
+			sends = append(sends, Isend(x, packNeighbors(l[0], l[1]), r, 0))
 		}
 	}
 	type told struct {
@@ -129,7 +129,7 @@ func (c *Comm) takeEdgesHome(op string, edges []Edge) (sources, dests []Neighbou
 	}
 	slices.SortFunc(all, func(a, b told) int { return a.by - b.by })
 	for _, t := range all {
-		in, out := unpackNeighbours(t.list)
+		in, out := unpackNeighbors(t.list)
 		sources, dests = append(sources, in...), append(dests, out...)
 	}
 	return sources, dests, nil
@@ -137,7 +137,7 @@ func (c *Comm) takeEdgesHome(op string, edges []Edge) (sources, dests []Neighbou
 
 // distGraph makes the communicator, reordered if wanted. The arguments have been
 // checked and are kept.
-func (c *Comm) distGraph(op string, sources, dests []Neighbour, reorder Reorder) (*DistGraph, error) {
+func (c *Comm) distGraph(op string, sources, dests []Neighbor, reorder Reorder) (*DistGraph, error) {
 	var edges []Edge
 	if reorder != nil {
 		var err error
@@ -159,7 +159,7 @@ func (c *Comm) distGraph(op string, sources, dests []Neighbour, reorder Reorder)
 		// The caller knows the edges of place c.rank; another has taken that place,
 		// and the caller's place was described by the rank of its number. Nobody can
 		// have sent anything else from there on the new communicator.
-		send := Isend(g, packNeighbours(sources, dests), c.rank, 0)
+		send := Isend(g, packNeighbors(sources, dests), c.rank, 0)
 		list, _, err := receiveList(g, placeOf(order, g.rank), 0)
 		if err != nil {
 			return nil, err
@@ -167,19 +167,19 @@ func (c *Comm) distGraph(op string, sources, dests []Neighbour, reorder Reorder)
 		if _, err := send.Wait(); err != nil {
 			return nil, err
 		}
-		sources, dests = unpackNeighbours(list)
+		sources, dests = unpackNeighbors(list)
 	}
 	return newDistGraph(g, sources, dests), nil
 }
 
 // edgesAtZero collects all edges at rank 0, which asks the Reorder.
-func (c *Comm) edgesAtZero(dests []Neighbour) ([]Edge, error) {
+func (c *Comm) edgesAtZero(dests []Neighbor) ([]Edge, error) {
 	x, err := c.Dup()
 	if err != nil {
 		return nil, err
 	}
 	if c.rank != 0 {
-		return nil, Send(x, packNeighbours(nil, dests), 0, 0)
+		return nil, Send(x, packNeighbors(nil, dests), 0, 0)
 	}
 	var edges []Edge
 	for r := range c.size {
@@ -188,7 +188,7 @@ func (c *Comm) edgesAtZero(dests []Neighbour) ([]Edge, error) {
 			if err != nil {
 				return nil, err
 			}
-			_, dests = unpackNeighbours(list)
+			_, dests = unpackNeighbors(list)
 		}
 		for _, n := range dests {
 			edges = append(edges, Edge{From: r, To: n.Rank, Weight: n.Weight})
@@ -197,12 +197,12 @@ func (c *Comm) edgesAtZero(dests []Neighbour) ([]Edge, error) {
 	return edges, nil
 }
 
-// packNeighbours puts two lists into a message: how many the first has, then rank
+// packNeighbors puts two lists into a message: how many the first has, then rank
 // and weight of all.
-func packNeighbours(sources, dests []Neighbour) []int64 {
+func packNeighbors(sources, dests []Neighbor) []int64 {
 	out := make([]int64, 1, 1+2*(len(sources)+len(dests)))
 	out[0] = int64(len(sources))
-	for _, l := range [][]Neighbour{sources, dests} {
+	for _, l := range [][]Neighbor{sources, dests} {
 		for _, n := range l {
 			out = append(out, int64(n.Rank), int64(n.Weight))
 		}
@@ -210,10 +210,10 @@ func packNeighbours(sources, dests []Neighbour) []int64 {
 	return out
 }
 
-func unpackNeighbours(list []int64) (sources, dests []Neighbour) {
-	all := make([]Neighbour, len(list)/2)
+func unpackNeighbors(list []int64) (sources, dests []Neighbor) {
+	all := make([]Neighbor, len(list)/2)
 	for i := range all {
-		all[i] = Neighbour{int(list[1+2*i]), int(list[2+2*i])}
+		all[i] = Neighbor{int(list[1+2*i]), int(list[2+2*i])}
 	}
 	return slices.Clip(all[:list[0]]), all[list[0]:]
 }
@@ -229,13 +229,13 @@ func receiveList(c *Comm, src, tag int) (list []int64, from int, err error) {
 	return list, st.Source, err
 }
 
-func newDistGraph(c *Comm, sources, dests []Neighbour) *DistGraph {
+func newDistGraph(c *Comm, sources, dests []Neighbor) *DistGraph {
 	g := &DistGraph{Comm: c, in: sources, out: dests}
-	g.near = neighbourhood{c: c, sources: ranksOf(sources), dests: ranksOf(dests)}
+	g.near = neighborhood{c: c, sources: ranksOf(sources), dests: ranksOf(dests)}
 	return g
 }
 
-func ranksOf(list []Neighbour) []int {
+func ranksOf(list []Neighbor) []int {
 	out := make([]int, len(list))
 	for i, n := range list {
 		out[i] = n.Rank
@@ -244,10 +244,10 @@ func ranksOf(list []Neighbour) []int {
 }
 
 // Sources are the ranks that the calling rank receives from.
-func (g *DistGraph) Sources() []Neighbour { return slices.Clone(g.in) }
+func (g *DistGraph) Sources() []Neighbor { return slices.Clone(g.in) }
 
 // Dests are the ranks that the calling rank sends to.
-func (g *DistGraph) Dests() []Neighbour { return slices.Clone(g.out) }
+func (g *DistGraph) Dests() []Neighbor { return slices.Clone(g.out) }
 
 // Dup makes the same graph with a context of its own; see [Comm.Dup].
 func (g *DistGraph) Dup() (*DistGraph, error) {
@@ -258,8 +258,8 @@ func (g *DistGraph) Dup() (*DistGraph, error) {
 	return newDistGraph(c, g.in, g.out), nil
 }
 
-// Neighbourhood gives the ranks of Sources and Dests. It makes a DistGraph a
+// Neighborhood gives the ranks of Sources and Dests. It makes a DistGraph a
 // [Topology].
-func (g *DistGraph) Neighbourhood() (sources, dests []int) { return g.near.lists() }
+func (g *DistGraph) Neighborhood() (sources, dests []int) { return g.near.lists() }
 
-func (g *DistGraph) neighbours() *neighbourhood { return &g.near }
+func (g *DistGraph) neighbors() *neighborhood { return &g.near }

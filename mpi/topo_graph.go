@@ -13,15 +13,15 @@ import (
 type Graph struct {
 	*Comm
 	edges [][]int
-	near  neighbourhood
+	near  neighborhood
 }
 
-// GraphCreate makes a graph: edges[p] are the neighbours of place p. A place may
-// be its own neighbour, and the neighbour of another several times. There may be
+// GraphCreate makes a graph: edges[p] are the neighbors of place p. A place may
+// be its own neighbor, and the neighbor of another several times. There may be
 // fewer places than c has ranks; ranks without a place get nil.
 //
 // With a nil reorder, the ranks take the places in their order. [Near] puts
-// neighbours onto the same node where it can. All ranks of c call it, with the
+// neighbors onto the same node where it can. All ranks of c call it, with the
 // same arguments.
 func (c *Comm) GraphCreate(edges [][]int, reorder Reorder) (*Graph, error) {
 	order, err := c.graphOrder("GraphCreate", edges, reorder)
@@ -56,7 +56,7 @@ func (c *Comm) graphOrder(op string, edges [][]int, reorder Reorder) ([]int, err
 	for p, to := range edges {
 		for _, q := range to {
 			if q < 0 || q >= len(edges) {
-				return nil, c.refuse(ErrRank, op, "place %d has the neighbour %d; there are places 0 to %d", p, q, len(edges)-1)
+				return nil, c.refuse(ErrRank, op, "place %d has the neighbor %d; there are places 0 to %d", p, q, len(edges)-1)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func newGraph(c *Comm, edges [][]int) *Graph {
 		g.edges[p] = slices.Clone(to)
 	}
 	mine := g.edges[c.rank]
-	g.near = neighbourhood{c: c, sources: mine, dests: mine}
+	g.near = neighborhood{c: c, sources: mine, dests: mine}
 	if p, q := oneWay(edges); p >= 0 {
 		// MPI-4.1 section 8.6 wants symmetric graphs. All ranks find the same fault,
 		// so none waits for another.
@@ -107,18 +107,18 @@ func oneWay(edges [][]int) (p, q int) {
 	return -1, -1
 }
 
-// NeighboursOf are the neighbours of a rank.
-func (g *Graph) NeighboursOf(rank int) ([]int, error) {
-	if err := g.checkPeer("NeighboursOf", rank, 0); err != nil {
+// NeighborsOf are the neighbors of a rank.
+func (g *Graph) NeighborsOf(rank int) ([]int, error) {
+	if err := g.checkPeer("NeighborsOf", rank, 0); err != nil {
 		return nil, err
 	}
 	if rank == ProcNull {
-		return nil, g.refuse(ErrRank, "NeighboursOf", "ProcNull has no neighbours")
+		return nil, g.refuse(ErrRank, "NeighborsOf", "ProcNull has no neighbors")
 	}
 	return slices.Clone(g.edges[rank]), nil
 }
 
-// Edges is the graph: the neighbours of each rank.
+// Edges is the graph: the neighbors of each rank.
 func (g *Graph) Edges() [][]int {
 	out := make([][]int, len(g.edges))
 	for p, to := range g.edges {
@@ -136,8 +136,8 @@ func (g *Graph) Dup() (*Graph, error) {
 	return newGraph(c, g.edges), nil
 }
 
-// Neighbourhood gives the neighbours of the calling rank, which it sends to and
+// Neighborhood gives the neighbors of the calling rank, which it sends to and
 // receives from. It makes a Graph a [Topology].
-func (g *Graph) Neighbourhood() (sources, dests []int) { return g.near.lists() }
+func (g *Graph) Neighborhood() (sources, dests []int) { return g.near.lists() }
 
-func (g *Graph) neighbours() *neighbourhood { return &g.near }
+func (g *Graph) neighbors() *neighborhood { return &g.near }

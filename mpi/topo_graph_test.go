@@ -66,23 +66,23 @@ func TestGraph(t *testing.T) {
 		}
 		if g != nil {
 			for r := range edges {
-				got, err := g.NeighboursOf(r)
-				noError(t, err, "NeighboursOf")
+				got, err := g.NeighborsOf(r)
+				noError(t, err, "NeighborsOf")
 				if !slices.Equal(got, edges[r]) {
-					t.Errorf("rank %d has the neighbours %v, want %v", r, got, edges[r])
+					t.Errorf("rank %d has the neighbors %v, want %v", r, got, edges[r])
 				}
 			}
-			sources, dests := g.Neighbourhood()
+			sources, dests := g.Neighborhood()
 			if !slices.Equal(sources, edges[g.Rank()]) || !slices.Equal(dests, sources) {
-				t.Errorf("the neighbourhood is %v and %v, want %v", sources, dests, edges[g.Rank()])
+				t.Errorf("the neighborhood is %v and %v, want %v", sources, dests, edges[g.Rank()])
 			}
 			d, err := g.Dup()
 			noError(t, err, "Dup")
 			if fmt.Sprint(d.Edges()) != fmt.Sprint(edges) {
 				t.Errorf("the duplicate has the edges %v", d.Edges())
 			}
-			_, err = g.NeighboursOf(4)
-			wantClass(t, err, mpi.ErrRank, "NeighboursOf a rank that is not there")
+			_, err = g.NeighborsOf(4)
+			wantClass(t, err, mpi.ErrRank, "NeighborsOf a rank that is not there")
 		}
 		place, err := c.GraphMap(edges, reversed)
 		noError(t, err, "GraphMap")
@@ -94,7 +94,7 @@ func TestGraph(t *testing.T) {
 			t.Errorf("GraphMap gives rank %d place %d, want %d", c.Rank(), place, want)
 		}
 		_, err = c.GraphCreate([][]int{{1}, {2}}, nil)
-		wantClass(t, err, mpi.ErrRank, "a neighbour that is no place")
+		wantClass(t, err, mpi.ErrRank, "a neighbor that is no place")
 		_, err = c.GraphCreate(make([][]int, c.Size()+1), nil)
 		wantClass(t, err, mpi.ErrArg, "more places than ranks")
 	})
@@ -117,13 +117,13 @@ func ladder(n int) (edges []mpi.Edge) {
 }
 
 // ends gives the edges of one rank in the order of the list.
-func ends(edges []mpi.Edge, rank int) (sources, dests []mpi.Neighbour) {
+func ends(edges []mpi.Edge, rank int) (sources, dests []mpi.Neighbor) {
 	for _, e := range edges {
 		if e.To == rank {
-			sources = append(sources, mpi.Neighbour{Rank: e.From, Weight: e.Weight})
+			sources = append(sources, mpi.Neighbor{Rank: e.From, Weight: e.Weight})
 		}
 		if e.From == rank {
-			dests = append(dests, mpi.Neighbour{Rank: e.To, Weight: e.Weight})
+			dests = append(dests, mpi.Neighbor{Rank: e.To, Weight: e.Weight})
 		}
 	}
 	return sources, dests
@@ -163,14 +163,14 @@ func checkDistGraph(t *testing.T, g *mpi.DistGraph, err error, edges []mpi.Edge,
 	if !slices.Equal(g.Sources(), sources) || !slices.Equal(g.Dests(), dests) {
 		t.Fatalf("%s: rank %d has sources %v and destinations %v, want %v and %v", what, g.Rank(), g.Sources(), g.Dests(), sources, dests)
 	}
-	in, out := g.Neighbourhood()
+	in, out := g.Neighborhood()
 	for i, n := range sources {
 		if in[i] != n.Rank {
-			t.Fatalf("%s: the neighbourhood has sources %v, want %v", what, in, sources)
+			t.Fatalf("%s: the neighborhood has sources %v, want %v", what, in, sources)
 		}
 	}
 	if len(in) != len(sources) || len(out) != len(dests) {
-		t.Fatalf("%s: the neighbourhood is %v and %v", what, in, out)
+		t.Fatalf("%s: the neighborhood is %v and %v", what, in, out)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestDistGraphRefusesTogether(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 3}, func(t *testing.T, c *mpi.Comm) {
 		class := mpi.ErrArg // others are told that the last rank is to blame
 		last := c.Rank() == c.Size()-1
-		wrong := []mpi.Neighbour{{Rank: 0}}
+		wrong := []mpi.Neighbor{{Rank: 0}}
 		if last {
 			class, wrong[0].Rank = mpi.ErrRank, c.Size()
 		}

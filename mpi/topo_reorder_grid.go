@@ -4,14 +4,14 @@ package mpi
 // as many places as a node has ranks, the blocks are walked through back and forth
 // so that each touches the one before, and nodes take places as the walk comes by.
 // If the shape divides the grid evenly, every node has a block; if not, pieces of
-// neighbouring blocks.
+// neighboring blocks.
 
 import (
 	"cmp"
 	"slices"
 )
 
-// gridArrangement describes a grid, where every place sends to all its neighbours.
+// gridArrangement describes a grid, where every place sends to all its neighbors.
 func gridArrangement(dims []int, periods []bool, nodes []int) *Arrangement {
 	a := &Arrangement{Places: 1, Nodes: nodes, Dims: slices.Clone(dims), Periods: make([]bool, len(dims))}
 	copy(a.Periods, periods)

@@ -120,7 +120,7 @@ func TestNearIsNeverWorse(t *testing.T) {
 func TestNearMovesRanks(t *testing.T) {
 	runOnHosts(t, 8, 2, false, &wire{}, func(c *Comm) error {
 		// Place p and place p+4 talk to each other and to nobody else.
-		partner := []Neighbour{{Rank: (c.rank + 4) % 8}}
+		partner := []Neighbor{{Rank: (c.rank + 4) % 8}}
 		g, err := c.DistGraphCreateAdjacent(partner, partner, Near)
 		if err != nil {
 			return err

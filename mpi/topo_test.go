@@ -200,9 +200,9 @@ func checkGrid(t *testing.T, g *mpi.Cart, k gridCase) {
 		}
 		near = append(near, k.beside(g.Rank(), dim, -1), k.beside(g.Rank(), dim, +1))
 	}
-	sources, dests := g.Neighbourhood()
+	sources, dests := g.Neighborhood()
 	if !slices.Equal(sources, near) || !slices.Equal(dests, near) {
-		t.Fatalf("grid %v: the neighbourhood is %v and %v, want %v", k.dims, sources, dests, near)
+		t.Fatalf("grid %v: the neighborhood is %v and %v, want %v", k.dims, sources, dests, near)
 	}
 }
 

@@ -42,7 +42,7 @@ func (v *version) UnmarshalBinary(b []byte) error {
 
 func pass[T any](t *testing.T, c *mpi.Comm, v T) {
 	t.Helper()
-	next, prev := neighbours(c)
+	next, prev := neighbors(c)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	sent := make(chan error, 1)
 	go func() { // a large value would wait for its receiver

@@ -262,12 +262,12 @@ func (w *Win[T]) openFar(op string) error {
 	}
 	w.far = far
 	w.release = append([]func() error{far.Close}, w.release...) // before the memory goes
-	places := make([]engine.Place, c.size)
-	if err := allgather(c, op, []engine.Place{place}, places); err != nil {
+	places := make([]engine.WindowMemory, c.size)
+	if err := allgather(c, op, []engine.WindowMemory{place}, places); err != nil {
 		return err
 	}
 	for r, p := range places {
-		far.Know(r, p)
+		far.SetMemory(r, p)
 	}
 	if w.flavour != dynamic {
 		w.direct[c.rank] = w.mem

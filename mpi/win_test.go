@@ -105,7 +105,7 @@ func TestPutIsSeenAfterEachSynchronisation(t *testing.T) {
 			for _, n := range []int{1, 100, 20_000} {
 				w, err := made.make(c, n+2)
 				noError(t, err, made.name)
-				next, prev := neighbours(c)
+				next, prev := neighbors(c)
 				buf := make([]int64, n)
 				for round, a := range inEpochs {
 					for i := range buf {
@@ -115,7 +115,7 @@ func TestPutIsSeenAfterEachSynchronisation(t *testing.T) {
 					a.do(t, w, next, func() { noError(t, w.Put(buf, next, 1), "Put") })
 					mem := w.Memory()
 					if mem[0] != 0 || mem[n+1] != 0 {
-						t.Errorf("%s, %s: a put of %d elements at 1 has changed its neighbours: %d, %d", made.name, a.name, n, mem[0], mem[n+1])
+						t.Errorf("%s, %s: a put of %d elements at 1 has changed its neighbors: %d, %d", made.name, a.name, n, mem[0], mem[n+1])
 					}
 					for i := range n {
 						if want := int64(prev*1000 + round*100 + i); mem[1+i] != want {
@@ -140,7 +140,7 @@ func TestGetReadsWhatIsThere(t *testing.T) {
 					w.Memory()[i] = int64(c.Rank()*100_000 + i)
 				}
 				noError(t, mpi.Barrier(c), "Barrier")
-				next, _ := neighbours(c)
+				next, _ := neighbors(c)
 				for _, a := range inEpochs {
 					buf := make([]int64, n)
 					a.do(t, w, next, func() { noError(t, w.Get(buf, next, 0), "Get") })
@@ -247,7 +247,7 @@ func TestRequestsOfWindowsAreWaitedFor(t *testing.T) {
 		const n = 5000
 		w, err := mpi.CreateWin(c, make([]int64, 2*n))
 		noError(t, err, "CreateWin")
-		next, _ := neighbours(c)
+		next, _ := neighbors(c)
 		noError(t, w.LockAll(), "LockAll")
 		out, in := make([]int64, n), make([]int64, n)
 		for i := range out {
@@ -278,7 +278,7 @@ func TestDynamicWindow(t *testing.T) {
 		noError(t, err, "Attach")
 		places := make([]int, c.Size())
 		noError(t, mpi.Allgather(c, []int{place}, places), "Allgather")
-		next, prev := neighbours(c)
+		next, prev := neighbors(c)
 		buf := make([]int64, 2500)
 		for i := range buf {
 			buf[i] = int64(c.Rank() + i)
@@ -324,7 +324,7 @@ func TestSharedWindowIsOneMemory(t *testing.T) {
 				t.Fatalf("rank %d has %d elements, want %d", r, len(there), 10+r)
 			}
 		}
-		next, prev := neighbours(node)
+		next, prev := neighbors(node)
 		there, _ := w.Query(next)
 		there[9] = int32(100 + node.Rank())
 		noError(t, w.Sync(), "Sync")

@@ -184,7 +184,7 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 		return nil, err
 	}
 	e, err := engine.New(ctx, engine.Config{
-		Client: client, Lanes: lanes, Crowded: crowded, InProcess: inProcess, Async: cfg.Progress == progressAsync,
+		Client: client, Lanes: lanes, Oversubscribed: crowded, InProcess: inProcess, Async: cfg.Progress == progressAsync,
 		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.credit(), Senders: client.Size() - 1, Speculate: cfg.Speculate},
 		RegisterCache: cfg.RegisterCache, Frequent: cfg.Frequent, Rings: cfg.rings(), Posted: cfg.Eager == eagerPosted,
 		Spin: cfg.Spin, Yield: cfg.Yield, Timeout: cfg.StartTimeout, Orphaned: orphaned(client.Rank(), inProcess),

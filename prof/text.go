@@ -111,7 +111,7 @@ func most(v Spread, show func(uint64) string) string {
 // sizeRows is how many rows the lengths of messages may take.
 const sizeRows = 12
 
-// band is a row of the histogram: some neighbouring classes of all protocols.
+// band is a row of the histogram: some neighboring classes of all protocols.
 type band struct{ from, to, messages, bytes uint64 }
 
 func (b *page) sizes(s *Summary) {

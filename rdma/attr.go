@@ -32,9 +32,9 @@ type Attr struct {
 	Pins bool
 	// RemoteCPU says that an OpRead or OpWrite moves only while the target polls.
 	RemoteCPU bool
-	// Crowded says that peers share cores, so a copy that keeps two of them
+	// Oversubscribed says that peers share cores, so a copy that keeps two of them
 	// busy gains nothing over one that needs only one.
-	Crowded bool
+	Oversubscribed bool
 
 	// What one operation costs, for choosing among protocols. Only proportions
 	// matter.

@@ -189,7 +189,7 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			return err
 		}
 	}
-	if b.InTurns == nil && len(f.variants) > 1 {
+	if b.Alternating == nil && len(f.variants) > 1 {
 		return fmt.Errorf("bench %s: --%s %s: a job that is running has one %s; start this without muster run, and it starts a job for each",
 			b.Name, variantFlag(b), strings.Join(f.variants, ","), variantFlag(b))
 	}
@@ -266,7 +266,7 @@ func runOver(c *mpi.Comm, b bench.Benchmark, f *benchFlags, emit func(int, bench
 	for k, w := range worlds {
 		comms[k] = w.Comm()
 	}
-	if err := b.InTurns(comms, &f.params, emit); err != nil {
+	if err := b.Alternating(comms, &f.params, emit); err != nil {
 		return err
 	}
 	for _, w := range worlds {

@@ -30,7 +30,7 @@ func compareVariants(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error 
 	cmp := comparison{variants: f.variants}
 	args := passedOn(cmd.Flags(), b.Name)
 	for round := range f.rounds {
-		if b.InTurns != nil {
+		if b.Alternating != nil {
 			results, err := benchmarkJob(cmd, f.ranks, append(slices.Clone(args), "--json", "--"+variantFlag(b)+"="+strings.Join(f.variants, ",")), os.Environ())
 			if err != nil {
 				return err

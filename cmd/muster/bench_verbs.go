@@ -179,7 +179,7 @@ func (f *verbsFlags) run(cmd *cobra.Command, b bench.Verbs) error {
 			return err
 		}
 		defer conn.Close()
-		return bench.NewVerbsSession(conn, bench.VerbsPlace{Address: f.address, Side: 1}, openVerbsDevice).Follow()
+		return bench.NewVerbsSession(conn, bench.VerbsEndpoint{Address: f.address, Side: 1}, openVerbsDevice).Follow()
 	}
 	conn, err := awaitVerbs(ctx, listen)
 	if err != nil {
@@ -191,7 +191,7 @@ func (f *verbsFlags) run(cmd *cobra.Command, b bench.Verbs) error {
 
 // lead measures and prints.
 func (f *verbsFlags) lead(b bench.Verbs, conn net.Conn) error {
-	s := bench.NewVerbsSession(conn, bench.VerbsPlace{Address: f.address}, openVerbsDevice)
+	s := bench.NewVerbsSession(conn, bench.VerbsEndpoint{Address: f.address}, openVerbsDevice)
 	p := bench.VerbsPrinter{W: os.Stdout, JSON: f.json, B: b, Round: f.params.Rounds}
 	var rows []bench.VerbsRow
 	var failed error

@@ -23,7 +23,7 @@ import (
 type verbsDevice struct {
 	name, doc string
 	kind      rdma.Transport
-	open      func(bench.VerbsPlace) (rdma.Device, error)
+	open      func(bench.VerbsEndpoint) (rdma.Device, error)
 }
 
 func verbsDevices() []verbsDevice {
@@ -37,7 +37,7 @@ func verbsDevices() []verbsDevice {
 		{"ud", "datagrams over UDP that may be lost", rdma.UD, openDgram(dgram.Config{})},
 		{"ud-nocrc", "the same with a CRC of the headers alone", rdma.UD, openDgram(dgram.Config{NoCRC: true})},
 		{"hybrid", "rd for everybody and rc for busy peers", rdma.RD, openHybrid},
-		{"shm", "shared memory", rdma.RD, func(at bench.VerbsPlace) (rdma.Device, error) {
+		{"shm", "shared memory", rdma.RD, func(at bench.VerbsEndpoint) (rdma.Device, error) {
 			return shm.Open(shm.Config{Index: at.Side, Peers: 2})
 		}},
 	}
@@ -64,7 +64,7 @@ func checkVerbsDevice(name string) error {
 }
 
 // openVerbsDevice is bench.OpenVerbs.
-func openVerbsDevice(name string, at bench.VerbsPlace) (rdma.Device, rdma.Transport, error) {
+func openVerbsDevice(name string, at bench.VerbsEndpoint) (rdma.Device, rdma.Transport, error) {
 	if provider, ok := strings.CutPrefix(name, ofiPrefix); ok {
 		d, err := ofi.Open(ofi.Config{Provider: provider, Interface: at.Address, Index: at.Side, Peers: 2, Job: string(at.Key)})
 		if errors.Is(err, ofi.ErrMissing) {
@@ -81,15 +81,15 @@ func openVerbsDevice(name string, at bench.VerbsPlace) (rdma.Device, rdma.Transp
 	return nil, 0, checkVerbsDevice(name)
 }
 
-func openIWARP(cfg iwarp.Config) func(bench.VerbsPlace) (rdma.Device, error) {
-	return func(at bench.VerbsPlace) (rdma.Device, error) {
+func openIWARP(cfg iwarp.Config) func(bench.VerbsEndpoint) (rdma.Device, error) {
+	return func(at bench.VerbsEndpoint) (rdma.Device, error) {
 		cfg.Address, cfg.Key = at.Address, at.Key
 		return iwarp.Open(cfg)
 	}
 }
 
-func openDgram(cfg dgram.Config) func(bench.VerbsPlace) (rdma.Device, error) {
-	return func(at bench.VerbsPlace) (rdma.Device, error) {
+func openDgram(cfg dgram.Config) func(bench.VerbsEndpoint) (rdma.Device, error) {
+	return func(at bench.VerbsEndpoint) (rdma.Device, error) {
 		ip, err := netip.ParseAddr(at.Address)
 		if err != nil {
 			return nil, fmt.Errorf("--address %q: %w", at.Address, err)
@@ -99,7 +99,7 @@ func openDgram(cfg dgram.Config) func(bench.VerbsPlace) (rdma.Device, error) {
 	}
 }
 
-func openHybrid(at bench.VerbsPlace) (rdma.Device, error) {
+func openHybrid(at bench.VerbsEndpoint) (rdma.Device, error) {
 	ip, err := netip.ParseAddr(at.Address)
 	if err != nil {
 		return nil, fmt.Errorf("--address %q: %w", at.Address, err)

@@ -87,8 +87,8 @@ func furtherWorld(c *mpi.Comm, settings []string) (*mpi.World, error) {
 	}
 	// A rank learns its place from the environment; for this world it is another.
 	restore := replaceEnviron(map[string]string{
-		pmi.EnvPlaceRank: strconv.Itoa(c.Rank()), pmi.EnvPlaceSize: strconv.Itoa(c.Size()),
-		pmi.EnvPlaceRoot: meeting, pmi.EnvPlaceKey: key,
+		pmi.EnvStaticRank: strconv.Itoa(c.Rank()), pmi.EnvStaticSize: strconv.Itoa(c.Size()),
+		pmi.EnvRoot: meeting, pmi.EnvKey: key,
 	}, "PMI_", "PMIX_")
 	defer restore()
 	return mpi.Init(context.Background(), cfg)

@@ -55,8 +55,8 @@ func TestBenchByNodesOnHosts(t *testing.T) {
 		}
 	}
 	for algorithm, why := range map[string]string{
-		"segment":            "cannot do it among 3 ranks on 2 nodes: the ranks are on several nodes",
-		"neighbour-exchange": "cannot do it among 3 ranks on 2 nodes: the number of ranks is odd",
+		"segment":           "cannot do it among 3 ranks on 2 nodes: the ranks are on several nodes",
+		"neighbor-exchange": "cannot do it among 3 ranks on 2 nodes: the number of ranks is odd",
 	} {
 		if got := muster(t, t.TempDir(), append(on, "allgather", "-i", "10", "--sizes", "8", "--algorithm", algorithm)...); got.status == 0 || !strings.Contains(got.err, why) {
 			t.Errorf("bench allgather by %s must be refused, since it %s: %+v", algorithm, why, got)

@@ -187,7 +187,7 @@ func (f *schedFlags) paramsOf(a *coll.Algorithm) ([]int, error) {
 	return params, nil
 }
 
-// shapes is the call as every rank sees it. Neighbours are those of a ring.
+// shapes is the call as every rank sees it. Neighbors are those of a ring.
 func (f *schedFlags) shapes(kind coll.Kind) ([]coll.Shape, error) {
 	if f.ranks < 1 || f.ranks > 4096 {
 		return nil, fmt.Errorf("-n %d: give 1 to 4096 ranks", f.ranks)

@@ -46,7 +46,7 @@ func TestSchedRefusesNonsense(t *testing.T) {
 		{[]string{"bcast", "-a", "binomial", "--ports", "2"}, "it has none"},
 		{[]string{"allgather", "-a", "bruck", "--bytes", "many"}, "want a number of bytes"},
 		{[]string{"allgather", "-a", "bruck", "-n", "3", "--rank", "3"}, "ranks 0 to 2"},
-		{[]string{"allgather", "-a", "neighbour-exchange", "-n", "3"}, "odd"},
+		{[]string{"allgather", "-a", "neighbor-exchange", "-n", "3"}, "odd"},
 		{[]string{"allgather", "-a", "node-bruck"}, "all ranks are on one node"},
 		{[]string{"allgather", "-a", "node-bruck", "--nodes", "4by4"}, "write 4x4"},
 		{[]string{"allgather", "-a", "node-bruck", "--nodes", "3,0"}, "write 4x4"},

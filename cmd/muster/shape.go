@@ -30,7 +30,7 @@ func shapeOf(kind coll.Kind, rank, size, root, bytes int) coll.Shape {
 		s.Send = blocks
 	case coll.Alltoall:
 		s.Send, s.Recv = blocks, blocks
-	case coll.Neighbours:
+	case coll.Neighbors:
 		s.Send, s.Recv = blocks, blocks
 		s.Sources = []int{(rank + size - 1) % size, (rank + 1) % size}
 		s.Dests = []int{(rank + 1) % size, (rank + size - 1) % size}

@@ -118,8 +118,8 @@ func TestNoFigureIsToldUnderTheNameOfAnAlgorithmThatDidNotServe(t *testing.T) {
 		{"iallreduce", "segment", 4, 1, 8, false},
 		{"reduce-scatter", "segment", 4, 1, 8, false}, // it is the form with counts
 		{"allgatherv", "segment", 4, 1, 8, false},
-		{"allgather", "neighbour-exchange", 4, 1, 8, true},
-		{"allgather", "neighbour-exchange", 5, 1, 8, false},
+		{"allgather", "neighbor-exchange", 4, 1, 8, true},
+		{"allgather", "neighbor-exchange", 5, 1, 8, false},
 		{"barrier", "dissemination", 5, 1, 0, true},
 		{"allgather", "node-bruck", 4, 1, 8, false}, // it needs several nodes
 		{"allgather", "node-bruck", 4, 2, 8, true},

@@ -1,14 +1,14 @@
 // Heat lets warmth spread over a metal plate, one side of which is kept hot.
 //
 // The plate is a grid of temperatures; at each step a point takes the mean of its
-// four neighbours. The ranks stand side by side and each owns a strip of columns.
-// To compute the columns at its edges a rank needs those of its neighbours, so it
+// four neighbors. The ranks stand side by side and each owns a strip of columns.
+// To compute the columns at its edges a rank needs those of its neighbors, so it
 // keeps a copy of each: a ghost column on the left and one on the right. Before
 // each step the ranks exchange them.
 //
 // Two things are worth a look. A column of a grid that is stored row by row does
 // not lie in one piece; a Layout says where its elements are. And the first and
-// last rank have a neighbour on one side only; their other one is ProcNull, and
+// last rank have a neighbor on one side only; their other one is ProcNull, and
 // sending to it does nothing, so that no rank is a special case.
 //
 //	muster run -n 4 ./heat

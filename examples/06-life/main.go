@@ -2,13 +2,13 @@
 //
 // The ranks stand on a grid that is closed in both directions, and each owns a
 // block of the field with a rim of ghost cells around it, copies of its
-// neighbours' outermost cells. Before each generation the ghosts are exchanged:
+// neighbors' outermost cells. Before each generation the ghosts are exchanged:
 // columns with the ranks to the left and right, then rows, ghosts included, with
 // those above and below, so that the corners come along by themselves.
 //
 // Three things are worth a look. The library chooses the shape of the grid
-// (DimsCreate) and puts neighbours onto the same node (Near). Sub cuts the grid
-// into its rows and columns, and NeighborAlltoallw exchanges with both neighbours
+// (DimsCreate) and puts neighbors onto the same node (Near). Sub cuts the grid
+// into its rows and columns, and NeighborAlltoallw exchanges with both neighbors
 // there in one call, with layouts that say where the cells are. And since the same
 // exchange is made again and again, it is prepared once and then only started.
 //

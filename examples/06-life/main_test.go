@@ -44,7 +44,7 @@ func alone() (now [height][width]byte, alive int) {
 }
 
 // With 1, 2 and 3 ranks a direction of the grid has one or two ranks, which are
-// their own neighbours, or each other's on both sides.
+// their own neighbors, or each other's on both sides.
 func TestLifeIsThatOfOneField(t *testing.T) {
 	want, alive := alone()
 	mpitest.Sizes(t, []int{1, 2, 3, 4, 5, 6}, func(t *testing.T, world *mpi.Comm) {

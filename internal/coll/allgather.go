@@ -3,7 +3,7 @@ package coll
 import "github.com/muster-mpi/muster/internal/sched"
 
 // Allgather: every rank ends with the block of every rank. Here are the table of
-// its algorithms and those whose messages are single blocks (ring, neighbour
+// its algorithms and those whose messages are single blocks (ring, neighbor
 // exchange, direct); allgather_trees.go has those that send runs of blocks.
 //
 // Lengths of blocks may differ (MPI-4.1 6.7, allgatherv), and all ranks know them.
@@ -25,7 +25,7 @@ func allgatherAlgorithms() []Algorithm {
 		{
 			Kind: Allgather, Name: "ring", Ref: "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
 			Along:  true,
-			About:  "Every rank passes on to its neighbour the block that it got last, in one direction or in both.",
+			About:  "Every rank passes on to its neighbor the block that it got last, in one direction or in both.",
 			Params: []Param{{Name: "ways", Values: []int{1, 2}, About: "1: all blocks go up; 2: half of them go down"}},
 			Cost: func(s *Shape, m *Model, params []int) float64 {
 				_, largest := s.blocksTotal()
@@ -57,9 +57,9 @@ func allgatherAlgorithms() []Algorithm {
 			Cost:   bruckAllgatherCost, Build: bruckAllgather,
 		},
 		{
-			Kind: Allgather, Name: "neighbour-exchange", Ref: "Chen et al., HPC Asia 2005",
+			Kind: Allgather, Name: "neighbor-exchange", Ref: "Chen et al., HPC Asia 2005",
 			Along: true,
-			About: "Pairs of blocks travel between neighbours that alternate: half the steps of a ring.",
+			About: "Pairs of blocks travel between neighbors that alternate: half the steps of a ring.",
 			Needs: Needs{Even: true},
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				_, largest := s.blocksTotal()
@@ -69,7 +69,7 @@ func allgatherAlgorithms() []Algorithm {
 				}
 				return m.atLeast(m.together(1, largest) + pairs*m.together(1, 2*largest) + m.Copy*largest)
 			},
-			Build: neighbourExchangeAllgather,
+			Build: neighborExchangeAllgather,
 		},
 		{
 			Kind: Allgather, Name: "gather-bcast", Ref: "T2 4.4.1",
@@ -131,14 +131,14 @@ func passOn(b *sched.Builder, s *Shape, direction, steps int) {
 // so that a message finds its place ready. More would only fill the queues.
 const receivesAhead = 4
 
-// neighbourExchangeAllgather: first the two ranks of a pair exchange their
+// neighborExchangeAllgather: first the two ranks of a pair exchange their
 // blocks, then every rank hands on the pair of blocks that it got last, to its
-// left and its right neighbour in turn. Pairs begin at even ranks, so the blocks
-// of a message are neighbours.
-func neighbourExchangeAllgather(b *sched.Builder, s *Shape, _ []int) {
+// left and its right neighbor in turn. Pairs begin at even ranks, so the blocks
+// of a message are neighbors.
+func neighborExchangeAllgather(b *sched.Builder, s *Shape, _ []int) {
 	n, r := s.Size, s.Rank
 	if n%2 != 0 {
-		b.Fail("neighbour exchange among %d ranks: the number must be even", n)
+		b.Fail("neighbor exchange among %d ranks: the number must be even", n)
 		return
 	}
 	// toward is the way to the partner of the first step; ranks of the other

@@ -64,7 +64,7 @@ func (w *row) deliver(b *sched.Builder, by func(i int) []sched.ID) {
 }
 
 // fold arranges ranks for an exchange that needs a power of the radix: the largest
-// power that there are ranks for is the number of groups, of neighbouring ranks
+// power that there are ranks for is the number of groups, of neighboring ranks
 // that are almost equally many. The first rank of a group takes part for all. With
 // radix k+1 a group has at most k others, so one step of k ports reaches them: the
 // correction step of T2 3.4.3.
@@ -93,7 +93,7 @@ func (f fold) others() int { return f.first(1) - 1 }
 
 // exchangeAllgather: the groups' first ranks exchange all they have with the k
 // others whose number differs in one digit to the base k+1, digit by digit from
-// the lowest. Groups of neighbours have neighbouring blocks.
+// the lowest. Groups of neighbors have neighboring blocks.
 func exchangeAllgather(b *sched.Builder, s *Shape, k int) {
 	f := newFold(s.Size, k+1)
 	g := f.group(s.Rank)

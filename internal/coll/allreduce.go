@@ -68,7 +68,7 @@ func allreduceAlgorithms() []Algorithm {
 	}
 }
 
-// doublingAllreduce: ranks above a power of two give their data to a neighbour and
+// doublingAllreduce: ranks above a power of two give their data to a neighbor and
 // get the result from it.
 func doublingAllreduce(f *flow, s *Shape) {
 	d := newFolding(s.Size, -1)

@@ -88,7 +88,7 @@ func directAlltoall(b *sched.Builder, s *Shape, params []int) {
 }
 
 // save copies the blocks of an alltoall in place, but for the own one, which
-// stays. Blocks that are neighbours are copied together.
+// stays. Blocks that are neighbors are copied together.
 func save(b *sched.Builder, s *Shape, saved []piece) {
 	size := 0
 	for i := range saved {

@@ -14,7 +14,7 @@ import (
 // All ranks of a call must choose the same without asking each other. They do if
 // they have the same table and the same model, since everything else that is
 // looked at here is known to all of them: what only some know (the lengths of
-// alltoallv or gatherv, the neighbours of a rank, InPlace) is left out by
+// alltoallv or gatherv, the neighbors of a rank, InPlace) is left out by
 // the algorithms' costs and by Message. Callers see to the table and the model.
 
 // Choice is an algorithm for a call, with what led to it.
@@ -96,7 +96,7 @@ func (a *Algorithm) costOn(s *Shape, m *Model, params []int) float64 {
 		return a.Cost(s, m, params)
 	}
 	shared, most := *m, s.Nodes.most()
-	if m.Turns {
+	if m.TimeSlices {
 		shared.Startup *= float64(most)
 	}
 	shared.PerByte *= float64(most*(s.Size-most)) / float64(s.Size-1)
@@ -151,7 +151,7 @@ func (s *Shape) Message() (bytes int, known bool) {
 			return s.Send.Each * s.Size, true
 		}
 		return sum(s.Send.Lens), true
-	case Neighbours:
+	case Neighbors:
 		return 0, false
 	}
 	return s.Bytes, true

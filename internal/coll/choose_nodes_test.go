@@ -12,7 +12,7 @@ import (
 var (
 	hosts = Model{Startup: 3.4e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 1, Starts: 4, Eager: 12 << 10,
 		Near: Near{Startup: 0.3e-6, PerByte: 0.13e-9}}
-	crowdedHosts = Model{Startup: 40e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 2, Starts: 16, Eager: 12 << 10, Stripe: 8 << 10, Turns: true,
+	crowdedHosts = Model{Startup: 40e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 2, Starts: 16, Eager: 12 << 10, Stripe: 8 << 10, TimeSlices: true,
 		Near: Near{Startup: 15e-6, PerByte: 0.13e-9}}
 )
 

@@ -40,7 +40,7 @@ func TestChooseByCost(t *testing.T) {
 			"bruck", []int{1}, 40e-6 + 17*8e-9 + 0.1e-9*8*(1+17+7)},
 		{"two ranks exchange one message", Shape{Kind: Alltoall, Size: 2, Send: block(8), Recv: block(8)}, &ethernet,
 			"direct", []int{4}, 10e-6 + 8e-9 + 0.8e-9},
-		{"neighbours", Shape{Kind: Neighbours, Size: 4, Send: block(8), Recv: block(8)}, &ethernet,
+		{"neighbors", Shape{Kind: Neighbors, Size: 4, Send: block(8), Recv: block(8)}, &ethernet,
 			"direct", []int{8}, 20e-6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -81,9 +81,9 @@ func TestChooseAlike(t *testing.T) {
 		{"alltoallv",
 			Shape{Kind: Alltoall, Size: 3, Rank: 0, Send: lens(0, 0, 0), Recv: lens(0, 0, 1)},
 			Shape{Kind: Alltoall, Size: 3, Rank: 2, Send: lens(1, 1<<20, 3), Recv: lens(0, 1<<22, 3)}},
-		{"neighbours",
-			Shape{Kind: Neighbours, Size: 3, Rank: 0},
-			Shape{Kind: Neighbours, Size: 3, Rank: 2, Sources: []int{1, 0, 2}, Dests: []int{1, 0, 2}, Send: lens(1, 1<<20, 3), Recv: lens(0, 1<<22, 3)}},
+		{"neighbors",
+			Shape{Kind: Neighbors, Size: 3, Rank: 0},
+			Shape{Kind: Neighbors, Size: 3, Rank: 2, Sources: []int{1, 0, 2}, Dests: []int{1, 0, 2}, Send: lens(1, 1<<20, 3), Recv: lens(0, 1<<22, 3)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			table := &Tuning{}
@@ -106,7 +106,7 @@ func TestChooseAlike(t *testing.T) {
 		})
 	}
 	for _, a := range Algorithms() {
-		if a.Kind != Neighbours && a.Needs.NotInPlace {
+		if a.Kind != Neighbors && a.Needs.NotInPlace {
 			t.Errorf("%s by %s is not for calls in place, but each rank only knows of itself whether it is", a.Kind, a.Name)
 		}
 		s := Shape{Kind: a.Kind, Size: 6, Elem: 8, Bytes: 800, Commutes: true, Send: Blocks{Each: 800}, Recv: Blocks{Each: 800}, Nodes: put(&a, 6)}
@@ -126,7 +126,7 @@ func TestChooseByTable(t *testing.T) {
 		"rules": [
 			{"kind": "allgather", "ranks": [2, 16], "bytes": [0, 100], "algorithm": "gather-bcast", "params": {"ports": 7}},
 			{"kind": "allgather", "nodes": [2], "algorithm": "direct"},
-			{"kind": "allgather", "bytes": [5000], "algorithm": "neighbour-exchange"},
+			{"kind": "allgather", "bytes": [5000], "algorithm": "neighbor-exchange"},
 			{"kind": "alltoall", "bytes": [1, 64], "algorithm": "bruck", "params": {"ports": 2}},
 			{"kind": "alltoall", "algorithm": "pairwise"}
 		]}`))
@@ -150,9 +150,9 @@ func TestChooseByTable(t *testing.T) {
 		{"inside all ranges", each(Allgather, 16, 100), "gather-bcast", []int{7}, "rule 1 of the tuning table, for allgather with 2 to 16 ranks, 0 to 100 bytes"},
 		{"too many ranks", each(Allgather, 17, 100), "bruck", []int{1}, "cheapest by the cost model"},
 		{"by nodes", twoNodes, "direct", []int{4}, "rule 2 of the tuning table, for allgather with 2 or more nodes"},
-		{"no upper end", each(Allgather, 4, 1<<30), "neighbour-exchange", []int{}, "rule 3 of the tuning table, for allgather with 5000 or more bytes"},
+		{"no upper end", each(Allgather, 4, 1<<30), "neighbor-exchange", []int{}, "rule 3 of the tuning table, for allgather with 5000 or more bytes"},
 		{"not applicable", each(Allgather, 5, 1<<30), "direct", []int{4},
-			"cheapest by the cost model; rule 3 of the tuning table names neighbour-exchange, but the number of ranks is odd"},
+			"cheapest by the cost model; rule 3 of the tuning table names neighbor-exchange, but the number of ranks is odd"},
 		{"bytes not known to all", vForm, "pairwise", []int{}, "rule 5 of the tuning table, for every alltoall"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,12 +22,12 @@ const (
 	ReduceScatter             // In: a block for every rank; Out: own block of the result
 	Scan                      // In: the data; Out: the result over ranks 0 to own
 	Exscan                    // the same over ranks 0 to own-1; Out of rank 0 is not written
-	Neighbours                // In: a block for every destination; Out: a block from every source
+	Neighbors                 // In: a block for every destination; Out: a block from every source
 	kinds
 )
 
 var kindNames = [kinds]string{"barrier", "bcast", "gather", "scatter", "allgather", "alltoall",
-	"reduce", "allreduce", "reduce-scatter", "scan", "exscan", "neighbours"}
+	"reduce", "allreduce", "reduce-scatter", "scan", "exscan", "neighbors"}
 
 // String also names what is no kind: one read from shared memory may be anything.
 func (k Kind) String() string {
@@ -84,11 +84,11 @@ type Shape struct {
 	InPlace bool
 	// Bytes is the length of the data of Bcast, Reduce, Allreduce, Scan, Exscan.
 	Bytes int
-	// Blocks of In (Scatter, Alltoall, ReduceScatter, Neighbours) and of Out
-	// (Gather, Allgather, Alltoall, Neighbours). The own block of Gather's In has
+	// Blocks of In (Scatter, Alltoall, ReduceScatter, Neighbors) and of Out
+	// (Gather, Allgather, Alltoall, Neighbors). The own block of Gather's In has
 	// the length that it has in the root's Out; that of Allgather likewise.
 	Send, Recv Blocks
-	// Sources and Dests are the neighbours of Neighbours, in their order.
+	// Sources and Dests are the neighbors of Neighbors, in their order.
 	Sources, Dests []int
 	// Nodes says which ranks share a node; nil: all are on one.
 	Nodes *Topology
@@ -130,10 +130,10 @@ type Model struct {
 	// Stripe is the longest message that takes one port. Longer ones are cut and take
 	// all of them; 0: none is.
 	Stripe int
-	// Turns says that the ranks of a node take turns on its cores: the start-ups of
+	// TimeSlices says that the ranks of a node take turns on its cores: the start-ups of
 	// their messages to other nodes add up.
-	Turns bool
-	Near  Near
+	TimeSlices bool
+	Near       Near
 }
 
 // startup is the time of a message of n bytes without its bytes.
@@ -141,7 +141,7 @@ func (m *Model) startup(n float64) float64 {
 	switch {
 	case m.Eager == 0 || n <= float64(m.Eager):
 		return m.Startup
-	case m.Turns:
+	case m.TimeSlices:
 		return 4 * m.Startup
 	}
 	return 3 * m.Startup
@@ -159,7 +159,7 @@ func (m *Model) near() Model {
 	inside := *m
 	if m.Near != (Near{}) {
 		inside.Startup, inside.PerByte, inside.Ports, inside.Starts, inside.Eager, inside.Stripe = m.Near.Startup, m.Near.PerByte, 1, 1, 0, 0
-		if m.Turns {
+		if m.TimeSlices {
 			inside.Starts = 4
 		}
 	}
@@ -174,8 +174,8 @@ type Algorithm struct {
 	About  string // one sentence
 	Needs  Needs
 	Params []Param
-	// Along says that ranks speak with their neighbours only, so that one message
-	// leaves a node at a time if its ranks are neighbours.
+	// Along says that ranks speak with their neighbors only, so that one message
+	// leaves a node at a time if its ranks are neighbors.
 	Along bool
 	// ByName says that the choice by cost leaves it out: it must be asked for.
 	ByName bool

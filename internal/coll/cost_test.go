@@ -156,8 +156,8 @@ func TestCost(t *testing.T) {
 	const under = 0.55
 	over := map[int]float64{1: 1.75, 4: 2.4}
 	for _, a := range Algorithms() {
-		if a.Kind == Neighbours || a.Needs.Nodes {
-			continue // depends on the graph of the neighbours, on the cables that ranks share
+		if a.Kind == Neighbors || a.Needs.Nodes {
+			continue // depends on the graph of the neighbors, on the cables that ranks share
 		}
 		worst, best := 0.0, math.Inf(1)
 		for _, ports := range []int{1, 4} {

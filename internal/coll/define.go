@@ -9,7 +9,7 @@ import (
 
 // What each collective means, as symbols: Task says for a call what lies where on
 // each rank at the start and what must lie where at the end (MPI-4.1 chapter 6,
-// and 8.6 for neighbours), and Prove holds graphs against it. Bytes of Out that no
+// and 8.6 for neighbors), and Prove holds graphs against it. Bytes of Out that no
 // result is put into must not be touched. The root's data of a broadcast is among
 // them: a caller may broadcast the same bytes twice at a time.
 
@@ -34,8 +34,8 @@ func Task(shapes []Shape) *sched.Task {
 			m.reduce()
 		case ReduceScatter:
 			m.reduceScatter()
-		case Neighbours:
-			m.neighbours()
+		case Neighbors:
+			m.neighbors()
 		}
 	}
 	return t
@@ -69,7 +69,7 @@ func (a *Algorithm) Prove(shapes []Shape, params []int) error {
 // Everyone gives the shapes of all ranks from that of one that knows the call as a
 // whole: the root, or any rank if there is none. Only the root is in place then,
 // if there is one. Where blocks are a rank's own (alltoall with lengths,
-// neighbours) the caller must say more than one shape can.
+// neighbors) the caller must say more than one shape can.
 func Everyone(s Shape) []Shape {
 	shapes := make([]Shape, s.Size)
 	for r := range shapes {
@@ -244,9 +244,9 @@ func (m *meaning) reduceScatter() {
 	}
 }
 
-// neighbours: MPI-4.1 8.6. Of several blocks from one rank to another the n-th
+// neighbors: MPI-4.1 8.6. Of several blocks from one rank to another the n-th
 // that is sent is the n-th that is received.
-func (m *meaning) neighbours() {
+func (m *meaning) neighbors() {
 	s := m.s
 	for i := range s.Dests {
 		off, n := s.Send.Of(i)

@@ -57,7 +57,7 @@ func TestDocument(t *testing.T) {
 func documentTable(t *testing.T, kind Kind) string {
 	var b strings.Builder
 	unit := "data"
-	if hasBlocks(kind) || kind == Neighbours {
+	if hasBlocks(kind) || kind == Neighbors {
 		unit = "blocks"
 	}
 	counts := join(documentRanks, func(n int) string { return strconv.Itoa(n) })
@@ -100,7 +100,7 @@ func documentTotals(t *testing.T, a *Algorithm, ranks int) *sched.Totals {
 	}
 	var graphs []*sched.Graph
 	for _, s := range Everyone(s) {
-		if a.Kind == Neighbours { // a ring
+		if a.Kind == Neighbors { // a ring
 			s.Sources = []int{(s.Rank + ranks - 1) % ranks, (s.Rank + 1) % ranks}
 			s.Dests = s.Sources
 		}

@@ -417,7 +417,7 @@ func TestExecute(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	total := 0
 	for _, a := range Algorithms() {
-		if a.Kind == Neighbours { // have a test of their own
+		if a.Kind == Neighbors { // have a test of their own
 			continue
 		}
 		t.Run(fmt.Sprintf("%s/%s", a.Kind, a.Name), func(t *testing.T) {

@@ -4,7 +4,7 @@ package coll
 // distance 2^i exchange halves of what they have of the data, so that each ends
 // with one part of the result. Near ranks meet first, which keeps the operands in
 // the order of ranks: an operation need not commute. The number of ranks is brought
-// to a power of two before: of neighbours at the lower end, one gives its data to
+// to a power of two before: of neighbors at the lower end, one gives its data to
 // the other and waits.
 
 // folding is how ranks are brought to a power of two: the first 2·extra ranks form

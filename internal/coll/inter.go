@@ -150,7 +150,7 @@ func (x *interBuilder) reduceToRoot(givers []int) {
 
 // direct is an exchange of everybody with everybody of the other group.
 func (x *interBuilder) direct(send *Blocks) {
-	s := Shape{Kind: Neighbours, Elem: x.s.Elem, Sources: x.other, Dests: x.other, Send: *send, Recv: x.s.Recv}
+	s := Shape{Kind: Neighbors, Elem: x.s.Elem, Sources: x.other, Dests: x.other, Send: *send, Recv: x.s.Recv}
 	x.phase(s, ranksFrom(0, len(x.mine)+len(x.other)), x.whole(), sched.None)
 }
 

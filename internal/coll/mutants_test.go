@@ -100,7 +100,7 @@ func (n *mutantTally) judge(shapes []Shape, graphs []*sched.Graph, d *draft, rng
 		n.found++
 		n.by[fault.Check]++
 	}
-	if shapes[0].Kind == Neighbours { // not among the adversary's definitions
+	if shapes[0].Kind == Neighbors { // not among the adversary's definitions
 		return ""
 	}
 	for range 20 {
@@ -127,7 +127,7 @@ func mutantShapes(a *Algorithm, rng *rand.Rand) (calls [][]Shape) {
 		for r := range shapes {
 			shapes[r] = Shape{Kind: a.Kind, Rank: r, Size: ranks, Root: 1, Elem: 2, Commutes: a.Needs.Commutes, Bytes: 4 * ranks, Nodes: put(a, ranks),
 				InPlace: inPlace && (r == 1 || !a.Kind.Rooted())}
-			if a.Kind == Neighbours {
+			if a.Kind == Neighbors {
 				s := &shapes[r]
 				s.Sources, s.Dests = []int{(r + 1) % ranks, (r + 2) % ranks}, []int{(r + ranks - 1) % ranks, (r + ranks - 2) % ranks}
 			}

@@ -25,14 +25,14 @@ type parts struct {
 func newParts(s *Shape, root int) *parts {
 	t := s.Nodes
 	node := t.Node[s.Rank]
-	p := &parts{t: t, node: node, local: t.Ranks[node], place: t.Place[s.Rank], speakers: make([]int, len(t.Ranks))}
+	p := &parts{t: t, node: node, local: t.Ranks[node], place: t.LocalRank[s.Rank], speakers: make([]int, len(t.Ranks))}
 	for n := range t.Ranks {
 		p.speakers[n] = t.master(n)
 	}
 	if root >= 0 {
 		p.speakers[t.Node[root]] = root
 	}
-	p.speaks = t.Place[p.speakers[node]]
+	p.speaks = t.LocalRank[p.speakers[node]]
 	return p
 }
 
@@ -99,7 +99,7 @@ func without(spans []sched.Span, n int) []sched.Span {
 	return spans
 }
 
-// joined makes one span of neighbours. It gives a list of its own.
+// joined makes one span of neighbors. It gives a list of its own.
 func joined(spans []sched.Span) (list []sched.Span) {
 	for _, s := range spans {
 		switch last := len(list) - 1; {

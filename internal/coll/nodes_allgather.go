@@ -3,7 +3,7 @@ package coll
 import "github.com/muster-mpi/muster/internal/sched"
 
 // Allgathers that know of nodes. The ranks of a node are cut into groups of
-// neighbours, each with a master, the first of it (T2 5.5.3):
+// neighbors, each with a master, the first of it (T2 5.5.3):
 //
 //	phase 1   the ranks of a group give their blocks to its master
 //	phase 2   the masters of a group, one on each node, exchange what they have
@@ -101,7 +101,7 @@ func nodesAllgatherAlgorithms() []Algorithm {
 				out := (n - 1 + s.Nodes.fewest() - 1) / s.Nodes.fewest()
 				node := largest * float64(most)
 				inside := near.together(most-1, largest) + near.together(most-1, all)
-				if m.Turns {
+				if m.TimeSlices {
 					inside = near.together(most*(most-1), largest) + near.together(most-1, all)
 				}
 				between := m.together(out, 0) + m.startup(node) - m.Startup + float64(n-1)*node*m.PerByte/float64(max(m.Ports, 1))
@@ -132,7 +132,7 @@ func (s *Shape) groupsCost(m *Model, groups, form int, between func(part float64
 	t := near.together((most+groups-1)/groups-1, largest) + between(largest*float64(most)) + float64(groups-1)*m.Startup
 	part := all / float64(groups) // that a master hands on
 	masters := 1                  // that hand on one after the other
-	if m.Turns {
+	if m.TimeSlices {
 		masters = groups
 	}
 	if form == copied {
@@ -227,7 +227,7 @@ func (w *grouped) part(node, group int) sched.Span {
 // block is the place in the row of the block of a rank.
 func (w *grouped) block(rank int) sched.Span {
 	n := w.t.Node[rank]
-	place := w.t.Place[rank]
+	place := w.t.LocalRank[rank]
 	for j := range w.groups {
 		lo, hi := w.cut(n, j)
 		if place < lo || place >= hi {
@@ -243,7 +243,7 @@ func (w *grouped) block(rank int) sched.Span {
 }
 
 // deliver copies what lies in a part of the row to its place in Out, block by block
-// as far as they are not neighbours there too.
+// as far as they are not neighbors there too.
 func (w *grouped) deliver(part sched.Span) {
 	if w.mem.Buf == sched.Out || part.Len == 0 {
 		return
@@ -259,7 +259,7 @@ func (w *grouped) deliver(part sched.Span) {
 	w.f.copyRuns(dst, src)
 }
 
-// copyRuns copies span by span, neighbours that stay neighbours together.
+// copyRuns copies span by span, neighbors that stay neighbors together.
 func (f *flow) copyRuns(dst, src []sched.Span) {
 	for i := 0; i < len(dst); {
 		d, s := dst[i], src[i]

@@ -94,10 +94,10 @@ func spreadAllgather(b *sched.Builder, s *Shape, _ []int) {
 	w := newGrouped(f, s, 1, false, true)
 	local, nodes := s.Nodes.Ranks[w.node], s.nodeCount()
 	for i := 1; i < len(local); i++ {
-		f.send(local[around(s.Nodes.Place[s.Rank]+i, len(local))], s.given())
+		f.send(local[around(s.Nodes.LocalRank[s.Rank]+i, len(local))], s.given())
 	}
 	for i := 1; i < len(local); i++ {
-		from := local[around(s.Nodes.Place[s.Rank]-i, len(local))]
+		from := local[around(s.Nodes.LocalRank[s.Rank]-i, len(local))]
 		f.recv(from, w.block(from))
 	}
 	if w.placed = true; w.mem.Buf == sched.Out {

@@ -39,7 +39,7 @@ func carriersCost(s *Shape, m *Model, params []int) float64 {
 	// A rank gives to all carriers, a carrier takes from all ranks.
 	inside := near.together(max(most-1, carriers), given)
 	bytes := each*float64(most*most*(nodes-1))*m.PerByte/float64(max(m.Ports, 1)) + 3*m.Copy*given*float64(most)
-	if m.Turns { // all of them, one after the other
+	if m.TimeSlices { // all of them, one after the other
 		bytes *= 2 // a carrier has one core, while direct has all: measured with 16 ranks on two
 		inside = near.together(carriers*(most-1), given)
 		t *= float64(most)
@@ -71,7 +71,7 @@ func carriersAlltoall(b *sched.Builder, s *Shape, params []int) {
 	}
 	// In place, what comes now may take the place of what was to be sent; the flow
 	// sees to it.
-	if place := c.t.Place[s.Rank]; place < count {
+	if place := c.t.LocalRank[s.Rank]; place < count {
 		c.carry(place)
 	}
 	b.Step(2)
@@ -148,7 +148,7 @@ func (c *carried) carry(place int) {
 		if from == s.Rank {
 			return s.sentTo(to)
 		}
-		return taken[c.t.Place[from]].At(index[to]*each, each)
+		return taken[c.t.LocalRank[from]].At(index[to]*each, each)
 	}
 	f.Step(1)
 	came := map[int]sched.Span{} // by node, in the order of the sources and then of the ranks here
@@ -197,7 +197,7 @@ func (c *carried) around(nodes []int) (list []int) {
 // inside exchanges the blocks that stay in the node.
 func (c *carried) inside() {
 	s, f := c.s, c.f
-	local, place := c.t.Ranks[c.node], c.t.Place[s.Rank]
+	local, place := c.t.Ranks[c.node], c.t.LocalRank[s.Rank]
 	for i := 1; i < len(local); i++ {
 		to := local[around(place+i, len(local))]
 		if s.InPlace {

@@ -48,7 +48,7 @@ func nodesGather(b *sched.Builder, s *Shape, params []int) {
 	place := s.gathered
 	if s.Rank != s.Root {
 		all := b.Tmp(len(of.local) * s.Recv.Each)
-		place = func(rank int) sched.Span { return all.At(s.Nodes.Place[rank]*s.Recv.Each, s.Recv.Each) }
+		place = func(rank int) sched.Span { return all.At(s.Nodes.LocalRank[rank]*s.Recv.Each, s.Recv.Each) }
 	}
 	for q, rank := range of.local {
 		if q != of.place {
@@ -85,7 +85,7 @@ func nodesScatter(b *sched.Builder, s *Shape, params []int) {
 		}
 	} else if of.isSpeaker() {
 		all := b.Tmp(len(of.local) * s.Send.Each)
-		place = func(rank int) sched.Span { return all.At(s.Nodes.Place[rank]*s.Send.Each, s.Send.Each) }
+		place = func(rank int) sched.Span { return all.At(s.Nodes.LocalRank[rank]*s.Send.Each, s.Send.Each) }
 		f.recv(s.Root, all)
 	}
 	b.Among(of.local, 1)

@@ -3,7 +3,7 @@ package coll
 import "github.com/muster-mpi/muster/internal/sched"
 
 // Reductions that know of nodes: the values of a node are combined inside it, and
-// one for each node travels. Ranks of a node need not be neighbours, so the order
+// one for each node travels. Ranks of a node need not be neighbors, so the order
 // of the operands is not that of the ranks: the operation must commute.
 
 func nodesReduceAlgorithms() []Algorithm {

@@ -12,7 +12,7 @@ import "github.com/muster-mpi/muster/internal/sched"
 //
 // No message tells who has arrived. A receive that is posted and waits offers its
 // buffer (RTR, T1 4.2), and a message that has come was sent by somebody who is
-// there: the executor asks the messages themselves (sched.Attendance). Here is only
+// there: the executor asks the messages themselves (sched.ArrivalTracker). Here is only
 // said which sends may go in any order: sched's loose sends. Where there are none,
 // the order of arrival is left to the data: whatever has come is worked on.
 //
@@ -97,7 +97,7 @@ func papAlgorithms() []Algorithm {
 		},
 		{
 			Kind: Reduce, Name: papDirect, Ref: ref, ByName: true,
-			About: "All ranks send to the root, which combines neighbours as soon as both have come, always in the same pairs: the result does not depend on who was late.",
+			About: "All ranks send to the root, which combines neighbors as soon as both have come, always in the same pairs: the result does not depend on who was late.",
 			Cost: func(s *Shape, m *Model, _ []int) float64 {
 				bytes := float64(s.Bytes)
 				return m.atLeast(m.together(s.Size-1, bytes) + m.Reduce*bytes*float64(log(s.Size, 2)))
@@ -149,7 +149,7 @@ func (s *Shape) mostInNode() int {
 // looseSome leaves out what is empty, like sendSome.
 func looseSome(b *sched.Builder, peer int, src sched.Span, after ...sched.ID) {
 	if src.Len > 0 {
-		b.SendLoose(peer, src, after...)
+		b.SendUnordered(peer, src, after...)
 	}
 }
 

@@ -3,8 +3,8 @@ package coll
 import "github.com/muster-mpi/muster/internal/sched"
 
 // Reduce and allreduce that know who has arrived. T2 leaves them open (6.7). What
-// has come is combined at once, but always in the same pairs: neighbours first, then
-// neighbours of these. So the result does not depend on who was late, not even in
+// has come is combined at once, but always in the same pairs: neighbors first, then
+// neighbors of these. So the result does not depend on who was late, not even in
 // its rounding (MPI-4.1 6.9.1, advice to implementors), operations need not commute,
 // and when the last value comes only ⌈log n⌉ combinations are left to do. A place
 // for every value is the price, so these are for short data.
@@ -95,7 +95,7 @@ func papAllreduce(b *sched.Builder, s *Shape, params []int) {
 }
 
 // foldTeams is the nodes, or, if order matters and a node's ranks are not
-// neighbours, the runs of neighbours in them, in the order of their first ranks.
+// neighbors, the runs of neighbors in them, in the order of their first ranks.
 func (s *Shape) foldTeams() teams {
 	if s.Commutes || s.Nodes == nil || s.Nodes.inOrder {
 		return s.teams()

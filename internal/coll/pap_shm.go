@@ -114,7 +114,7 @@ func (f *flow) sendLoose(peer int, src sched.Span) {
 		return
 	}
 	f.after = f.reads(f.after[:0], src)
-	f.read(src, f.SendLoose(peer, src, f.after...))
+	f.read(src, f.SendUnordered(peer, src, f.after...))
 }
 
 // takeAll is phase 3 of a rank that is no master.

@@ -50,8 +50,8 @@ type piece struct {
 	by sched.ID
 }
 
-// mover copies pieces one after the other and makes one operation of neighbours
-// that stay neighbours.
+// mover copies pieces one after the other and makes one operation of neighbors
+// that stay neighbors.
 type mover struct {
 	b        *sched.Builder
 	dst, src sched.Span

@@ -25,7 +25,7 @@ func proofCases(kind Kind, ranks int, counts []int, rng *rand.Rand, try func(pro
 		counts = []int{0}
 	}
 	for _, count := range counts {
-		for _, irregular := range choice(hasBlocks(kind) || kind == Neighbours) {
+		for _, irregular := range choice(hasBlocks(kind) || kind == Neighbors) {
 			for _, ordered := range choice(reduces(kind)) {
 				for _, place := range places(kind) {
 					for _, root := range rootsOf(kind, ranks) {
@@ -105,7 +105,7 @@ type placement struct {
 func places(kind Kind) []placement {
 	all := []placement{{"nobody", func(int, int, *rand.Rand) bool { return false }}}
 	switch {
-	case kind == Barrier || kind == Bcast || kind == Neighbours:
+	case kind == Barrier || kind == Bcast || kind == Neighbors:
 		return all
 	case kind.Rooted():
 		return append(all, placement{"the root", func(rank, root int, _ *rand.Rand) bool { return rank == root }})
@@ -135,8 +135,8 @@ func rootsOf(kind Kind, ranks int) []int {
 // as many.
 func drawBlocks(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 	n, kind, root := len(shapes), shapes[0].Kind, shapes[0].Root
-	if kind == Neighbours {
-		drawNeighbours(shapes, count, irregular, rng)
+	if kind == Neighbors {
+		drawNeighbors(shapes, count, irregular, rng)
 		return
 	}
 	if !irregular {
@@ -185,9 +185,9 @@ func place(lens []int, rng *rand.Rand) Blocks {
 	return b
 }
 
-// drawNeighbours draws up to four edges a rank; ranks may be their own neighbours,
+// drawNeighbors draws up to four edges a rank; ranks may be their own neighbors,
 // and may be so several times.
-func drawNeighbours(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
+func drawNeighbors(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 	n := len(shapes)
 	type block struct{ send, recv []int }
 	blocks := make([]block, n)

@@ -17,7 +17,7 @@ var rows = pointers(
 	barrierAlgorithms(), bcastAlgorithms(), gatherAlgorithms(), scatterAlgorithms(),
 	allgatherAlgorithms(), alltoallAlgorithms(),
 	reduceAlgorithms(), allreduceAlgorithms(), reduceScatterAlgorithms(), scanAlgorithms(),
-	neighboursAlgorithms(), papAlgorithms(),
+	neighborsAlgorithms(), papAlgorithms(),
 	nodesSpreadAlgorithms(), nodesReduceAlgorithms(), nodesGatherAlgorithms(),
 	nodesAllgatherAlgorithms(), nodesAlltoallAlgorithms())
 
@@ -84,7 +84,7 @@ func (a *Algorithm) Default() []int {
 func (k Kind) Rooted() bool { return k == Bcast || k == Gather || k == Scatter || k == Reduce }
 
 // Applicable tells whether an algorithm can do a call, and if not, why. All ranks
-// of the call get the same answer: InPlace, which may differ, matters to Neighbours
+// of the call get the same answer: InPlace, which may differ, matters to Neighbors
 // alone, where MPI has no such call.
 func Applicable(a *Algorithm, s *Shape) (ok bool, why string) {
 	n := &a.Needs

@@ -15,7 +15,7 @@ type Topology struct {
 	Node []int
 	// Place is the place of each rank among those of its node, which are in the
 	// order of their ranks. Place 0 is the master (T2 4.4.1).
-	Place []int
+	LocalRank []int
 	// Ranks are the ranks of each node, by place.
 	Ranks [][]int
 	// Rails is how many messages can be under way from a node to others at a time
@@ -31,7 +31,7 @@ type Topology struct {
 // NewTopology makes a topology from a number for each rank, equal for ranks that
 // share a node. It gives nil if all do: then there is nothing to know.
 func NewTopology(nodeOf []int, rails int) *Topology {
-	t := &Topology{Node: make([]int, len(nodeOf)), Place: make([]int, len(nodeOf)), Rails: max(rails, 1)}
+	t := &Topology{Node: make([]int, len(nodeOf)), LocalRank: make([]int, len(nodeOf)), Rails: max(rails, 1)}
 	numbers := map[int]int{}
 	for r, name := range nodeOf {
 		n, seen := numbers[name]
@@ -40,7 +40,7 @@ func NewTopology(nodeOf []int, rails int) *Topology {
 			numbers[name] = n
 			t.Ranks = append(t.Ranks, nil)
 		}
-		t.Node[r], t.Place[r] = n, len(t.Ranks[n])
+		t.Node[r], t.LocalRank[r] = n, len(t.Ranks[n])
 		t.Ranks[n] = append(t.Ranks[n], r)
 	}
 	if len(t.Ranks) < 2 {

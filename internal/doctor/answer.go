@@ -27,19 +27,19 @@ const greeting = "muster doctor answers 1"
 const answerTime = 5 * time.Minute
 
 type question struct {
-	Ask       string  `json:"ask"`
-	Name      string  `json:"name,omitempty"`     // what the host is called by the asker
-	Provider  string  `json:"provider,omitempty"` // see Config
-	Interface string  `json:"interface,omitempty"`
-	Places    []Place `json:"places,omitempty"` // to try
+	Ask       string   `json:"ask"`
+	Name      string   `json:"name,omitempty"`     // what the host is called by the asker
+	Provider  string   `json:"provider,omitempty"` // see Config
+	Interface string   `json:"interface,omitempty"`
+	Targets   []Target `json:"places,omitempty"` // to try
 }
 
 type reply struct {
-	Facts  *Facts  `json:"facts,omitempty"`
-	Clock  int64   `json:"clock,omitempty"` // nanoseconds since 1970
-	Places []Place `json:"places,omitempty"`
-	Trials []Trial `json:"trials,omitempty"`
-	Error  string  `json:"error,omitempty"`
+	Facts   *Facts   `json:"facts,omitempty"`
+	Clock   int64    `json:"clock,omitempty"` // nanoseconds since 1970
+	Targets []Target `json:"places,omitempty"`
+	Trials  []Trial  `json:"trials,omitempty"`
+	Error   string   `json:"error,omitempty"`
 }
 
 // answerer answers; it is used directly by an asker on the same host.
@@ -60,9 +60,9 @@ func (a *answerer) answer(ctx context.Context, q question) (r reply) {
 		if a.stand == nil {
 			a.stand = openStand(interfaces())
 		}
-		r.Places = a.stand.places
+		r.Targets = a.stand.places
 	case "try":
-		r.Trials = tryAll(ctx, q.Name, q.Places, interfaces())
+		r.Trials = tryAll(ctx, q.Name, q.Targets, interfaces())
 	default:
 		r.Error = fmt.Sprintf("%q is no question that this version of muster doctor knows", q.Ask)
 	}

@@ -172,7 +172,7 @@ func TestAPlaceIsReachedByThoseWhoKnowItsTokens(t *testing.T) {
 	wrong, fooled := good, good
 	wrong.Token = strings.Repeat("X", tokenLen)
 	fooled.Answer = strings.Repeat("Y", tokenLen)
-	for _, p := range []Place{wrong, fooled} {
+	for _, p := range []Target{wrong, fooled} {
 		if got := try(bounded(t), "a", p, own); got.TCP != "another program answers there" {
 			t.Errorf("%+v", got)
 		}

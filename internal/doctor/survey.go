@@ -35,7 +35,7 @@ type host struct {
 	visit  Visit
 	here   *answerer // it is this host
 	there  *session  // it is another; nil after a failure
-	places []Place
+	places []Target
 	trials []Trial
 }
 
@@ -172,12 +172,12 @@ func readClock(ctx context.Context, h *host) error {
 
 func listen(ctx context.Context, h *host) error {
 	r, err := h.ask(ctx, question{Ask: "listen"})
-	h.places = r.Places
+	h.places = r.Targets
 	return err
 }
 
 func visitOthers(ctx context.Context, h *host, all []*host) error {
-	var places []Place
+	var places []Target
 	for _, other := range all {
 		if other == h {
 			continue
@@ -187,7 +187,7 @@ func visitOthers(ctx context.Context, h *host, all []*host) error {
 			places = append(places, p)
 		}
 	}
-	r, err := h.ask(ctx, question{Ask: "try", Name: h.visit.Name, Places: places})
+	r, err := h.ask(ctx, question{Ask: "try", Name: h.visit.Name, Targets: places})
 	h.trials = r.Trials
 	return err
 }

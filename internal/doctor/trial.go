@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// Place is where a host can be tried: an address of it.
-type Place struct {
+// Target is where a host can be tried: an address of it.
+type Target struct {
 	Host      string `json:"host"` // filled in by the asker
 	Interface string `json:"interface"`
 	Address   string `json:"address"`
@@ -48,7 +48,7 @@ const (
 
 // stand is the open ports of this host.
 type stand struct {
-	places []Place
+	places []Target
 	closed []io.Closer
 	busy   sync.WaitGroup
 }
@@ -81,7 +81,7 @@ func (s *stand) open(device string, addr netip.Addr) {
 		l.Close()
 		return
 	}
-	p := Place{Interface: device, Address: addr.String(), Token: rand.Text()[:tokenLen], Answer: rand.Text()[:tokenLen],
+	p := Target{Interface: device, Address: addr.String(), Token: rand.Text()[:tokenLen], Answer: rand.Text()[:tokenLen],
 		TCP: l.Addr().(*net.TCPAddr).Port, UDP: u.LocalAddr().(*net.UDPAddr).Port}
 	s.places = append(s.places, p)
 	s.closed = append(s.closed, l, u)
@@ -97,7 +97,7 @@ func (s *stand) close() {
 }
 
 // answerTCP serves connections, few at a time: strangers cannot hold more.
-func answerTCP(l *net.TCPListener, p Place) {
+func answerTCP(l *net.TCPListener, p Target) {
 	room := make(chan struct{}, 4*triesAtOnce)
 	var busy sync.WaitGroup
 	defer busy.Wait()
@@ -120,7 +120,7 @@ func answerTCP(l *net.TCPListener, p Place) {
 
 // answerUDP tells who knows the token how much of the packet has arrived. It
 // never sends more than it got.
-func answerUDP(u *net.UDPConn, p Place) {
+func answerUDP(u *net.UDPConn, p Target) {
 	packet := make([]byte, 1<<16)
 	for {
 		n, from, err := u.ReadFromUDPAddrPort(packet)
@@ -135,7 +135,7 @@ func answerUDP(u *net.UDPConn, p Place) {
 }
 
 // tryAll tries all places, several at once.
-func tryAll(ctx context.Context, from string, places []Place, own []Interface) []Trial {
+func tryAll(ctx context.Context, from string, places []Target, own []Interface) []Trial {
 	trials := make([]Trial, len(places))
 	room := make(chan struct{}, triesAtOnce)
 	var busy sync.WaitGroup
@@ -150,7 +150,7 @@ func tryAll(ctx context.Context, from string, places []Place, own []Interface) [
 	return trials
 }
 
-func try(ctx context.Context, from string, p Place, own []Interface) Trial {
+func try(ctx context.Context, from string, p Target, own []Interface) Trial {
 	t := Trial{From: from, To: p.Host, Address: p.Address, Interface: p.Interface}
 	addr, err := netip.ParseAddr(p.Address)
 	if err != nil {
@@ -177,7 +177,7 @@ func owner(addr netip.Addr, own []Interface) *Interface {
 	return nil
 }
 
-func tryTCP(ctx context.Context, p Place) error {
+func tryTCP(ctx context.Context, p Target) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(p.Address, strconv.Itoa(p.TCP)))
@@ -197,7 +197,7 @@ func tryTCP(ctx context.Context, p Place) error {
 }
 
 // tryUDP sends a small packet and, if that arrives, one of full size.
-func tryUDP(p Place, addr netip.Addr, own []Interface, t *Trial) {
+func tryUDP(p Target, addr netip.Addr, own []Interface, t *Trial) {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, uint16(p.UDP))))
 	if err != nil {
 		t.Datagram = errorText(err)
@@ -217,7 +217,7 @@ func tryUDP(p Place, addr netip.Addr, own []Interface, t *Trial) {
 }
 
 // exchange sends a packet of n bytes, again if nothing comes back.
-func exchange(c *net.UDPConn, p Place, n int) error {
+func exchange(c *net.UDPConn, p Target, n int) error {
 	packet := append([]byte(p.Token), bytes.Repeat([]byte{'.'}, n-tokenLen)...)
 	want := fmt.Appendf(nil, "%s%d", p.Answer, n)
 	got := make([]byte, len(want)+1)

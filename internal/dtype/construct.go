@@ -92,7 +92,7 @@ func indexed(name string, displs []int64, base *Layout, inElements bool, blockle
 	}
 	return a.finish(name, func() *shape {
 		var j joiner
-		var run *shape // shared by neighbours of one length, so that join sees they are equal
+		var run *shape // shared by neighbors of one length, so that join sees they are equal
 		runLen := int64(-1)
 		for i, d := range displs {
 			if n := blocklen(i); n != runLen {

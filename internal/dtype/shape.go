@@ -75,7 +75,7 @@ func repeat(count, stride int64, s *shape) *shape {
 }
 
 // inlineLimit is the longest list that is taken apart when it becomes part of
-// another, so that neighbours can merge across the seam. The limit bounds how
+// another, so that neighbors can merge across the seam. The limit bounds how
 // much a layout can grow by nesting.
 const inlineLimit = 8
 

@@ -95,7 +95,7 @@ func (v View) Unpack(src []byte, pos int64) int {
 
 // Segments lists the pieces of memory that make up the n bytes of the packed
 // stream from pos on: offset in the memory and length, in packing order,
-// neighbours merged.
+// neighbors merged.
 func (v View) Segments(pos, n int64) iter.Seq2[int64, int64] {
 	return func(yield func(off, n int64) bool) {
 		part := v.clip(pos, n)

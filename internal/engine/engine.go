@@ -18,8 +18,8 @@ type Config struct {
 	// Lanes are the devices, at least one; the first is polled most.
 	Lanes []LaneConfig
 	P2P   p2p.Config
-	// Crowded says that ranks of this host share cores.
-	Crowded bool
+	// Oversubscribed says that ranks of this host share cores.
+	Oversubscribed bool
 	// Spin is how many polls a waiter makes before it yields the core; Yield
 	// how many times it yields before it parks. Zero: 1000 polls when every
 	// rank has a core, 2 when ranks share cores; 500 yields (measured: an
@@ -124,14 +124,14 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	e.mu.shared = !canBias()
 	if e.spin == 0 {
 		e.spin = 1000
-		if cfg.Crowded {
+		if cfg.Oversubscribed {
 			e.spin = 2
 		}
 	}
 	if e.yields == 0 {
 		e.yields = 500
 	}
-	if cfg.Crowded && cfg.P2P.Turn == 0 {
+	if cfg.Oversubscribed && cfg.P2P.Turn == 0 {
 		cfg.P2P.Turn = turnCost
 	}
 	e.m = p2p.New(cfg.P2P, registrar{e})
@@ -173,8 +173,8 @@ func (e *Engine) Attr(rank int) *rdma.Attr {
 	return e.home.attr
 }
 
-// Crowded tells whether ranks of this host share cores.
-func (e *Engine) Crowded() bool { return e.cfg.Crowded }
+// Oversubscribed tells whether ranks of this host share cores.
+func (e *Engine) Oversubscribed() bool { return e.cfg.Oversubscribed }
 
 // Timeout is how long a step with the launcher may take.
 func (e *Engine) Timeout() time.Duration { return e.cfg.Timeout }

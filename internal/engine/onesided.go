@@ -58,7 +58,7 @@ type WindowStats struct {
 type windowPeer struct {
 	world int
 	link  *p2p.Link
-	place Place
+	place WindowMemory
 	// pending counts moves and answers that have not ended.
 	pending int
 	// unconfirmed says that requests without an answer were sent since the last Flush.
@@ -66,9 +66,9 @@ type windowPeer struct {
 	err         error // the first thing that went wrong since the last Flush
 }
 
-// Place is where a rank's memory is for others: the address and the key with the
+// WindowMemory is where a rank's memory is for others: the address and the key with the
 // device of its host, and with that of the network; keys are 0 where there is none.
-type Place struct {
+type WindowMemory struct {
 	Near, Far rdma.MR
 }
 
@@ -94,7 +94,7 @@ const servingPart = -1
 // OpenWindow makes a rank's part in a window. comm is for its messages alone; ranks
 // are those of the world, nil if they are equal. memory, if not empty, is what
 // others may reach by the device. All ranks do this before anybody uses the window.
-func (e *Engine) OpenWindow(comm Comm, ranks []int32, size int, target *rma.Target, memory []byte) (*Window, Place, error) {
+func (e *Engine) OpenWindow(comm Comm, ranks []int32, size int, target *rma.Target, memory []byte) (*Window, WindowMemory, error) {
 	w := &Window{e: e, comm: comm, target: target, peers: make([]windowPeer, size), tag: firstAnswer,
 		inbox: make([]byte, rma.RequestMax)}
 	w.waiter.Whole = w
@@ -105,7 +105,7 @@ func (e *Engine) OpenWindow(comm Comm, ranks []int32, size int, target *rma.Targ
 	}
 	e.lock()
 	defer e.unlock()
-	var place Place
+	var place WindowMemory
 	if e.failed != nil {
 		return nil, place, e.failed
 	}
@@ -134,8 +134,8 @@ func (e *Engine) OpenWindow(comm Comm, ranks []int32, size int, target *rma.Targ
 	return w, place, nil
 }
 
-// Know tells where the memory of a rank is.
-func (w *Window) Know(rank int, p Place) { w.peers[rank].place = p }
+// SetMemory tells where the memory of a rank is.
+func (w *Window) SetMemory(rank int, p WindowMemory) { w.peers[rank].place = p }
 
 // watchWindow counts the windows that need somebody to serve requests.
 func (e *Engine) watchWindow(n int) {

@@ -209,7 +209,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 	var asks asking
 	var long time.Time // since when the core is given away
 	start := 0
-	if e.Crowded() {
+	if e.Oversubscribed() {
 		start = e.spin // waitOne has spun; others want the core
 	}
 	for idle := start; w.Pending > 0; idle++ {

@@ -1,4 +1,4 @@
-// A link moves frames between two neighbours in the tree, over the stdin and
+// A link moves frames between two neighbors in the tree, over the stdin and
 // stdout of an agent. Sending never blocks: frames are queued, and one goroutine
 // writes them, many at a time. What could fill the queue, output and input, is
 // held back by windows (flow.go).

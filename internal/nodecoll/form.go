@@ -26,8 +26,8 @@ type Config struct {
 	// Host joins ranks that are goroutines of this process; nil: they are
 	// processes.
 	Host *Host
-	// Crowded says that ranks share cores. Rank 0's counts.
-	Crowded bool
+	// Oversubscribed says that ranks share cores. Rank 0's counts.
+	Oversubscribed bool
 	// History is where calls are noted.
 	History *History
 	// NoMemfd makes the segment a file in Dir, for ranks that see each other's
@@ -93,7 +93,7 @@ func lead(cfg *Config) (*Team, error) {
 	}
 	if verdict[0] == cannot {
 		verdict = fmt.Appendf([]byte{cannot}, "%d %s", who, verdict[1:])
-	} else if cfg.Crowded {
+	} else if cfg.Oversubscribed {
 		verdict = append(verdict, crowded)
 	}
 	verdict = verdict[:min(len(verdict), messageBytes)]

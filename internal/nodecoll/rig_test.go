@@ -96,7 +96,7 @@ func (s seat) form(crowded bool) (*Team, error) {
 	if s.rejects == s.rank+1 {
 		host = NewHost() // where rank 0's segment is not
 	}
-	t, err := Form(Config{Rank: s.rank, Size: s.size, Keeper: s, Exchange: s, Host: host, Crowded: crowded})
+	t, err := Form(Config{Rank: s.rank, Size: s.size, Keeper: s, Exchange: s, Host: host, Oversubscribed: crowded})
 	if t != nil {
 		t.ShareHistory()
 	}

@@ -90,8 +90,8 @@ func (t *Team) Rank() int { return t.rank }
 // Size is the number of ranks.
 func (t *Team) Size() int { return t.size }
 
-// Crowded tells whether the ranks share cores, as rank 0 sees it.
-func (t *Team) Crowded() bool { return t.crowded }
+// Oversubscribed tells whether the ranks share cores, as rank 0 sees it.
+func (t *Team) Oversubscribed() bool { return t.crowded }
 
 // Bytes is the size of the segment.
 func (t *Team) Bytes() int { return len(t.seg.mem) }

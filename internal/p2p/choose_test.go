@@ -80,7 +80,7 @@ func TestChoice(t *testing.T) {
 
 // A device that knows that ranks share cores has that in its costs.
 func TestTurnsAreNotPaidTwice(t *testing.T) {
-	attr := rdma.Attr{MaxSend: 1 << 20, MaxInline: 1 << 20, Ops: rdma.Ops(rdma.OpSend, rdma.OpRead), Crowded: true,
+	attr := rdma.Attr{MaxSend: 1 << 20, MaxInline: 1 << 20, Ops: rdma.Ops(rdma.OpSend, rdma.OpRead), Oversubscribed: true,
 		SendCost: rdma.Cost{Fixed: 100, PerByte: 1}, ReadCost: rdma.Cost{Fixed: 1000, PerByte: 0.5}}
 	var limits []int
 	for _, turn := range []float64{0, 1e6} {

@@ -167,11 +167,11 @@ func TestSlotThatIsNotAllThereIsLeft(t *testing.T) {
 		}
 		p.mem[at+missing] = 0
 		if n := p.to.PollRing(p.in); n != 0 {
-			t.Fatalf("without octet %d of %d the slot was taken", missing, len(b))
+			t.Fatalf("without byte %d of %d the slot was taken", missing, len(b))
 		}
 		p.mem[at+missing] = b[missing]
 		if n := p.to.PollRing(p.in); n != 1 {
-			t.Fatalf("the whole slot was not taken, after octet %d was missing", missing)
+			t.Fatalf("the whole slot was not taken, after byte %d was missing", missing)
 		}
 		p.expect(1, body)
 	}

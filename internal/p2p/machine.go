@@ -34,7 +34,7 @@ type Config struct {
 
 	// Turn is how many nanoseconds go by before a peer that was asked something has its
 	// turn at a core, where ranks share them. A rendezvous asks, and pays for it. A device
-	// that knows of it (Attr.Crowded) has it in its costs.
+	// that knows of it (Attr.Oversubscribed) has it in its costs.
 	Turn float64
 
 	leastCredit int64 // in place of the usual one, for tests

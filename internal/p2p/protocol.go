@@ -38,7 +38,7 @@ type Key struct {
 
 // turns is what n answers of the peer cost beside the messages.
 func (k *Key) turns(n int, l *Link) rdma.Cost {
-	if l.Attr.Crowded {
+	if l.Attr.Oversubscribed {
 		return rdma.Cost{}
 	}
 	return rdma.Cost{Fixed: float64(n) * k.Turn}
@@ -160,7 +160,7 @@ func envelope(k Key, l *Link) []choice {
 	if len(lines) == 1 {
 		lines[0].Hi = MaxSize // there is nothing but eager
 	}
-	// Between two neighbouring corners, no line begins, ends or crosses another,
+	// Between two neighboring corners, no line begins, ends or crosses another,
 	// so one look inside decides.
 	corners := []int{0}
 	for i, a := range lines {

@@ -89,9 +89,9 @@ func TestAWiretapReadsNothing(t *testing.T) {
 	root := freePort(t)
 	tap := newWiretap(t, root)
 	clients := clientsOf(t, gather(t, 20*time.Second, 3, root, func(rank int, env map[string]string) map[string]string {
-		env[EnvPlaceKey] = key
+		env[EnvKey] = key
 		if rank > 0 {
-			env[EnvPlaceRoot] = tap.addr
+			env[EnvRoot] = tap.addr
 		}
 		return env
 	}))
@@ -134,7 +134,7 @@ func TestAWeakKeyIsRefused(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			_, err := Open(ctx, env(placeEnv(rank, 2, freePort(t), key)))
 			cancel()
-			says(t, "a rank with the key "+key, err, EnvPlaceKey, "openssl rand -hex 32")
+			says(t, "a rank with the key "+key, err, EnvKey, "openssl rand -hex 32")
 			if err != nil && len(key) > 1 && strings.Contains(err.Error(), key) {
 				t.Errorf("the error must not show the key: %v", err)
 			}
@@ -181,7 +181,7 @@ func TestAnInterceptorIsRefused(t *testing.T) {
 	}()
 	all := gather(t, late, 2, root, func(rank int, env map[string]string) map[string]string {
 		if rank == 1 {
-			env[EnvPlaceRoot] = l.Addr().String()
+			env[EnvRoot] = l.Addr().String()
 		}
 		return env
 	})

@@ -117,13 +117,13 @@ func introduce(conn io.ReadWriter, key []byte) error {
 		return err
 	}
 	if answer[0] == proofRefused {
-		return &verdictError{fmt.Sprintf("wrong key: rank 0 has another %s than this process", EnvPlaceKey)}
+		return &verdictError{fmt.Sprintf("wrong key: rank 0 has another %s than this process", EnvKey)}
 	}
 	if _, err := io.ReadFull(conn, answer[1:]); err != nil {
 		return err
 	}
 	if answer[0] != proofAccepted || !hmac.Equal(answer[1:], proof(key, sideRoot, rankNonce, theirs)) {
-		return &verdictError{fmt.Sprintf("wrong key: whoever listens there does not know %s", EnvPlaceKey)}
+		return &verdictError{fmt.Sprintf("wrong key: whoever listens there does not know %s", EnvKey)}
 	}
 	return nil
 }

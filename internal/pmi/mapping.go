@@ -93,7 +93,7 @@ func (m *mapping) node(rank int) int {
 }
 
 // formatMapping writes the vector for any placement: nodes[rank] is the node of
-// a rank. Runs on neighbouring nodes that are equally long become one block,
+// a rank. Runs on neighboring nodes that are equally long become one block,
 // and a placement that repeats itself is written once.
 func formatMapping(nodes []int) string {
 	var runs []mappingBlock

@@ -55,7 +55,7 @@ type pmixClient struct {
 	host      string
 	job       string
 	secret    []byte       // nil: the job has none
-	neighbour map[int]bool // the ranks of this node
+	neighbor  map[int]bool // the ranks of this node
 	localRank int
 
 	mu     sync.Mutex
@@ -96,20 +96,20 @@ func openPMIx(ctx context.Context, getenv func(string) string) (Client, error) {
 
 func newPMIxClient(s pmixSession, secret []byte) (Client, error) {
 	host, _ := os.Hostname()
-	c := &pmixClient{session: s, secret: secret, rank: s.Rank(), host: host, job: s.Namespace(), put: map[string]bool{}, neighbour: map[int]bool{}}
+	c := &pmixClient{session: s, secret: secret, rank: s.Rank(), host: host, job: s.Namespace(), put: map[string]bool{}, neighbor: map[int]bool{}}
 	size, ok := s.JobNumber(pmixJobSize)
 	if !ok || c.rank < 0 || c.rank >= size {
 		return nil, fmt.Errorf("pmi: the PMIx launcher gave rank %d and a job of %d (%s) processes", c.rank, size, pmixJobSize)
 	}
 	c.size = size
-	c.neighbour[c.rank] = true
+	c.neighbor[c.rank] = true
 	peers, _ := s.JobText(pmixLocalPeers) // unknown: no memory is shared
 	for text := range strings.SplitSeq(peers, ",") {
 		if r, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && r >= 0 && r < size {
-			c.neighbour[r] = true
+			c.neighbor[r] = true
 		}
 	}
-	for r := range c.neighbour {
+	for r := range c.neighbor {
 		if r < c.rank {
 			c.localRank++
 		}
@@ -123,7 +123,7 @@ func (c *pmixClient) JobID() string       { return c.job }
 func (c *pmixClient) Host() string        { return c.host }
 func (c *pmixClient) Secret() []byte      { return c.secret }
 func (c *pmixClient) LocalRank() int      { return c.localRank }
-func (c *pmixClient) LocalSize() int      { return len(c.neighbour) }
+func (c *pmixClient) LocalSize() int      { return len(c.neighbor) }
 func (c *pmixClient) Board() *Board       { return nil }
 func (c *pmixClient) Died() (Death, bool) { return Death{}, false } // the launcher ends the job
 
@@ -133,7 +133,7 @@ func (c *pmixClient) Watch(func(error)) {}
 // Node asks the launcher, which has the answer in memory that all ranks of the
 // node share.
 func (c *pmixClient) Node(rank int) int {
-	if c.neighbour[rank] {
+	if c.neighbor[rank] {
 		rank = c.rank // one answer for all, even if the launcher has none
 	}
 	if n, ok := c.session.RankNumber(rank, pmixNodeID); ok {

@@ -34,10 +34,10 @@ import (
 
 // The variables that place a process.
 const (
-	EnvPlaceRank = "MUSTER_RANK"
-	EnvPlaceSize = "MUSTER_SIZE"
-	EnvPlaceRoot = "MUSTER_ROOT"
-	EnvPlaceKey  = "MUSTER_KEY"
+	EnvStaticRank = "MUSTER_RANK"
+	EnvStaticSize = "MUSTER_SIZE"
+	EnvRoot       = "MUSTER_ROOT"
+	EnvKey        = "MUSTER_KEY"
 
 	envJobIndex = "JOB_COMPLETION_INDEX"
 )
@@ -57,14 +57,14 @@ type place struct {
 // without the others are an error, because the process was meant to be part of
 // a job.
 func readPlace(getenv func(string) string) (p place, given bool, err error) {
-	p = place{root: getenv(EnvPlaceRoot), key: []byte(getenv(EnvPlaceKey)), rankFrom: EnvPlaceRank}
+	p = place{root: getenv(EnvRoot), key: []byte(getenv(EnvKey)), rankFrom: EnvStaticRank}
 	var set, missing []string
-	for _, name := range [...]string{EnvPlaceRank, EnvPlaceSize, EnvPlaceRoot, EnvPlaceKey} {
+	for _, name := range [...]string{EnvStaticRank, EnvStaticSize, EnvRoot, EnvKey} {
 		if getenv(name) != "" {
 			set = append(set, name)
 			continue
 		}
-		if name == EnvPlaceRank && getenv(envJobIndex) != "" {
+		if name == EnvStaticRank && getenv(envJobIndex) != "" {
 			p.rankFrom = envJobIndex
 			continue
 		}
@@ -75,16 +75,16 @@ func readPlace(getenv func(string) string) (p place, given bool, err error) {
 		return p, false, nil // an index alone belongs to a Kubernetes Job that is none of ours
 	case len(missing) > 0:
 		return p, true, fmt.Errorf("pmi: %s in the environment, but not %s: a job without a launcher needs all four of %s (or %s for the rank), %s, %s and %s; set what is missing, or unset the others to run alone",
-			list(set), list(missing), EnvPlaceRank, envJobIndex, EnvPlaceSize, EnvPlaceRoot, EnvPlaceKey)
+			list(set), list(missing), EnvStaticRank, envJobIndex, EnvStaticSize, EnvRoot, EnvKey)
 	}
-	if p.size, err = placeNumber(getenv, EnvPlaceSize, 1, maxMapped); err != nil {
+	if p.size, err = placeNumber(getenv, EnvStaticSize, 1, maxMapped); err != nil {
 		return p, true, err
 	}
 	if p.rank, err = placeNumber(getenv, p.rankFrom, 0, p.size-1); err != nil {
 		return p, true, err
 	}
 	if host, port, err := net.SplitHostPort(p.root); err != nil || host == "" || port == "" || port == "0" {
-		return p, true, fmt.Errorf("pmi: %s=%q; it should be host:port, the place where rank 0 listens, such as node1:7700", EnvPlaceRoot, p.root)
+		return p, true, fmt.Errorf("pmi: %s=%q; it should be host:port, the place where rank 0 listens, such as node1:7700", EnvRoot, p.root)
 	}
 	return p, true, checkSecret(string(p.key))
 }
@@ -93,7 +93,7 @@ func placeNumber(getenv func(string) string, name string, lowest, highest int) (
 	n, err := envNumber(getenv, name, lowest, highest)
 	if err != nil {
 		return 0, fmt.Errorf("pmi: %s=%q; it should be a number from %d to %d, as %s is %s",
-			name, getenv(name), lowest, highest, EnvPlaceSize, getenv(EnvPlaceSize))
+			name, getenv(name), lowest, highest, EnvStaticSize, getenv(EnvStaticSize))
 	}
 	return n, nil
 }

@@ -47,7 +47,7 @@ func joinRoot(ctx context.Context, p place) (Client, error) {
 		}
 		var final *verdictError
 		if errors.As(err, &final) {
-			return nil, fmt.Errorf("pmi: rank %d of %d, at rank 0 (%s=%s): %w", p.rank, p.size, EnvPlaceRoot, p.root, err)
+			return nil, fmt.Errorf("pmi: rank %d of %d, at rank 0 (%s=%s): %w", p.rank, p.size, EnvRoot, p.root, err)
 		}
 		if ctx.Err() != nil && lastErr != nil {
 			stage, err = lastStage, lastErr // this attempt only ran out of time
@@ -59,7 +59,7 @@ func joinRoot(ctx context.Context, p place) (Client, error) {
 		case <-ctx.Done():
 		}
 		return nil, fmt.Errorf("pmi: rank %d of %d could not join rank 0 at %s=%s %s: %s: %w; check that rank 0 runs, that the name is its host's and that the port is open",
-			p.rank, p.size, EnvPlaceRoot, p.root, after(ctx, began), stage, err)
+			p.rank, p.size, EnvRoot, p.root, after(ctx, began), stage, err)
 	}
 }
 

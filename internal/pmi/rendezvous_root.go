@@ -95,7 +95,7 @@ func listenAtRoot(ctx context.Context, addr string) (net.Listener, error) {
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return nil, fmt.Errorf("pmi: rank 0 cannot listen at %s=%s: %w; another process with %s=0 may be running here, or choose another port",
-			EnvPlaceRoot, addr, err, EnvPlaceRank)
+			EnvRoot, addr, err, EnvStaticRank)
 	}
 	return l, nil
 }
@@ -180,7 +180,7 @@ func (r *root) receive(stranger net.Conn) {
 	if err != nil {
 		switch {
 		case errors.Is(err, errWrongKey):
-			r.remark("%s came with a wrong %s", stranger.RemoteAddr(), EnvPlaceKey)
+			r.remark("%s came with a wrong %s", stranger.RemoteAddr(), EnvKey)
 		case errors.Is(err, errVersion):
 			r.remark("%s: %v", stranger.RemoteAddr(), err)
 		}
@@ -242,7 +242,7 @@ func (r *root) enlist(one *member) string {
 	case r.started:
 		return fmt.Sprintf("rank %d on %s (%s) came after the job had started", one.rank, one.host, from)
 	case one.size != r.size:
-		return fmt.Sprintf("rank %d on %s (%s) has %s=%d, but rank 0 has %d", one.rank, one.host, from, EnvPlaceSize, one.size, r.size)
+		return fmt.Sprintf("rank %d on %s (%s) has %s=%d, but rank 0 has %d", one.rank, one.host, from, EnvStaticSize, one.size, r.size)
 	case one.rank < 0 || one.rank >= r.size:
 		return fmt.Sprintf("%s (%s) says it is rank %d of %d", one.host, from, one.rank, r.size)
 	case one.rank == 0:
@@ -251,7 +251,7 @@ func (r *root) enlist(one *member) string {
 	other := r.members[one.rank]
 	if other != nil && other.process != one.process {
 		return fmt.Sprintf("two processes have %s=%d: one on %s (%s), one on %s (%s)",
-			EnvPlaceRank, one.rank, other.host, other.conn.RemoteAddr(), one.host, from)
+			EnvStaticRank, one.rank, other.host, other.conn.RemoteAddr(), one.host, from)
 	}
 	if other != nil {
 		other.conn.Close() // given up by its process, which tries again

@@ -26,7 +26,7 @@ func freePort(t *testing.T) string {
 
 func placeEnv(rank, size int, root, key string) map[string]string {
 	return map[string]string{
-		EnvPlaceRank: fmt.Sprint(rank), EnvPlaceSize: fmt.Sprint(size), EnvPlaceRoot: root, EnvPlaceKey: key,
+		EnvStaticRank: fmt.Sprint(rank), EnvStaticSize: fmt.Sprint(size), EnvRoot: root, EnvKey: key,
 	}
 }
 
@@ -108,7 +108,7 @@ func TestRanksFindEachOtherWithoutALauncher(t *testing.T) {
 
 func TestTheJobIndexIsTheRank(t *testing.T) {
 	clients := clientsOf(t, gather(t, 20*time.Second, 3, freePort(t), func(rank int, env map[string]string) map[string]string {
-		delete(env, EnvPlaceRank)
+		delete(env, EnvStaticRank)
 		env[envJobIndex] = fmt.Sprint(rank)
 		return env
 	}))
@@ -126,17 +126,17 @@ func TestAPlaceInPiecesIsAnError(t *testing.T) {
 		env  vars
 		want []string
 	}{
-		"the rank alone":       {vars{EnvPlaceRank: "1"}, []string{"MUSTER_RANK in the environment", "not MUSTER_SIZE, MUSTER_ROOT and MUSTER_KEY"}},
-		"no key":               {whole(func(v vars) { delete(v, EnvPlaceKey) }), []string{"but not MUSTER_KEY:"}},
-		"no rank":              {whole(func(v vars) { delete(v, EnvPlaceRank) }), []string{"but not MUSTER_RANK:", "JOB_COMPLETION_INDEX"}},
-		"an index, no root":    {vars{envJobIndex: "0", EnvPlaceSize: "2", EnvPlaceKey: goodKey}, []string{"but not MUSTER_ROOT:"}},
-		"rank beyond size":     {whole(func(v vars) { v[EnvPlaceRank] = "4" }), []string{`MUSTER_RANK="4"`, "0 to 3"}},
-		"index beyond size":    {whole(func(v vars) { delete(v, EnvPlaceRank); v[envJobIndex] = "9" }), []string{`JOB_COMPLETION_INDEX="9"`}},
-		"size is no number":    {whole(func(v vars) { v[EnvPlaceSize] = "four" }), []string{`MUSTER_SIZE="four"`}},
-		"root without a port":  {whole(func(v vars) { v[EnvPlaceRoot] = "node1" }), []string{`MUSTER_ROOT="node1"`, "host:port"}},
-		"root with any port":   {whole(func(v vars) { v[EnvPlaceRoot] = "node1:0" }), []string{"host:port"}},
-		"root without a host":  {whole(func(v vars) { v[EnvPlaceRoot] = ":7700" }), []string{"host:port"}},
-		"a key without a rank": {vars{EnvPlaceKey: goodKey}, []string{"MUSTER_RANK, MUSTER_SIZE and MUSTER_ROOT"}},
+		"the rank alone":       {vars{EnvStaticRank: "1"}, []string{"MUSTER_RANK in the environment", "not MUSTER_SIZE, MUSTER_ROOT and MUSTER_KEY"}},
+		"no key":               {whole(func(v vars) { delete(v, EnvKey) }), []string{"but not MUSTER_KEY:"}},
+		"no rank":              {whole(func(v vars) { delete(v, EnvStaticRank) }), []string{"but not MUSTER_RANK:", "JOB_COMPLETION_INDEX"}},
+		"an index, no root":    {vars{envJobIndex: "0", EnvStaticSize: "2", EnvKey: goodKey}, []string{"but not MUSTER_ROOT:"}},
+		"rank beyond size":     {whole(func(v vars) { v[EnvStaticRank] = "4" }), []string{`MUSTER_RANK="4"`, "0 to 3"}},
+		"index beyond size":    {whole(func(v vars) { delete(v, EnvStaticRank); v[envJobIndex] = "9" }), []string{`JOB_COMPLETION_INDEX="9"`}},
+		"size is no number":    {whole(func(v vars) { v[EnvStaticSize] = "four" }), []string{`MUSTER_SIZE="four"`}},
+		"root without a port":  {whole(func(v vars) { v[EnvRoot] = "node1" }), []string{`MUSTER_ROOT="node1"`, "host:port"}},
+		"root with any port":   {whole(func(v vars) { v[EnvRoot] = "node1:0" }), []string{"host:port"}},
+		"root without a host":  {whole(func(v vars) { v[EnvRoot] = ":7700" }), []string{"host:port"}},
+		"a key without a rank": {vars{EnvKey: goodKey}, []string{"MUSTER_RANK, MUSTER_SIZE and MUSTER_ROOT"}},
 	} {
 		_, err := Open(t.Context(), env(c.env))
 		says(t, name, err, c.want...)
@@ -151,7 +151,7 @@ func TestAWrongKeyIsToldOnBothSides(t *testing.T) {
 	root := freePort(t)
 	all := gather(t, late, 3, root, func(rank int, env map[string]string) map[string]string {
 		if rank == 2 {
-			env[EnvPlaceKey] = "another key of the right length"
+			env[EnvKey] = "another key of the right length"
 		}
 		return env
 	})
@@ -213,7 +213,7 @@ func TestTwoProcessesWithOneRankAreTold(t *testing.T) {
 	root := freePort(t)
 	all := gather(t, late, 4, root, func(rank int, env map[string]string) map[string]string {
 		if rank == 3 {
-			env[EnvPlaceRank] = "2"
+			env[EnvStaticRank] = "2"
 		}
 		return env
 	})
@@ -230,7 +230,7 @@ func TestAnotherSizeIsTold(t *testing.T) {
 	t.Parallel() // it waits for the timeout
 	all := gather(t, late, 3, freePort(t), func(rank int, env map[string]string) map[string]string {
 		if rank == 1 {
-			env[EnvPlaceSize] = "8"
+			env[EnvStaticSize] = "8"
 		}
 		return env
 	})

@@ -18,16 +18,16 @@ func checkSecret(key string) error {
 	const advice = "make one with: openssl rand -hex 32"
 	switch {
 	case key == placeholderKey:
-		return fmt.Errorf("pmi: %s is the placeholder of the example, which everybody knows; %s", EnvPlaceKey, advice)
+		return fmt.Errorf("pmi: %s is the placeholder of the example, which everybody knows; %s", EnvKey, advice)
 	case len(key) < minKey:
-		return fmt.Errorf("pmi: %s has %d characters, but needs at least %d to be hard to guess; %s", EnvPlaceKey, len(key), minKey, advice)
+		return fmt.Errorf("pmi: %s has %d characters, but needs at least %d to be hard to guess; %s", EnvKey, len(key), minKey, advice)
 	}
 	return nil
 }
 
 // readSecret gives the key of a job that has a launcher; nil: it has none.
 func readSecret(getenv func(string) string) ([]byte, error) {
-	key := getenv(EnvPlaceKey)
+	key := getenv(EnvKey)
 	if key == "" {
 		return nil, nil
 	}

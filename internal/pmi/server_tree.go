@@ -8,7 +8,7 @@
 //	         up to the root, and keeps the answer
 //
 // So a value goes only where it is asked for: a job of many ranks that talk to
-// few neighbours moves few of them. How the servers reach each other is not
+// few neighbors moves few of them. How the servers reach each other is not
 // said here: whoever makes them passes on what they tell (package launch).
 package pmi
 

@@ -14,8 +14,8 @@ package regcache
 // as when a window slides over a large array.
 //
 // A region is exactly what was asked for (or such a union, which lies in the
-// same object), not rounded to pages: peers get no right to a neighbour, and no
-// neighbour is found that the region does not keep alive. Rights are widened
+// same object), not rounded to pages: peers get no right to a neighbor, and no
+// neighbor is found that the region does not keep alive. Rights are widened
 // the same way, so that a buffer that is sent and received has one region.
 
 import (

@@ -42,7 +42,7 @@ func TestAPartOfARegionIsFoundAndNamedByItsOwnAddress(t *testing.T) {
 	wantStats(t, c, d, Stats{Hits: 6, Misses: 1})
 }
 
-func TestANeighbourIsNotFound(t *testing.T) {
+func TestANeighborIsNotFound(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 100_000)

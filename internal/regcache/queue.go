@@ -2,7 +2,7 @@ package regcache
 
 // The order in which regions go: least recently used, by second chance. A use
 // does not move a region, it only stamps it: moving would touch two
-// neighbours, which in a large cache are two more misses of the processor's
+// neighbors, which in a large cache are two more misses of the processor's
 // cache on every hit. A region that comes to the end of the queue and was used
 // since it was put there starts again from the front.
 

@@ -122,7 +122,7 @@ func keyOf(addr uint64, size int) uint64 {
 
 func (u *Uses) bucketOf(key uint64) *useBucket { return &u.buckets[key*golden>>u.shift] }
 
-// besideOf is the other half of a pair of buckets: neighbours in memory, which the
+// besideOf is the other half of a pair of buckets: neighbors in memory, which the
 // processor fetches together. What finds its bucket full goes there.
 func (u *Uses) besideOf(key uint64) *useBucket { return &u.buckets[key*golden>>u.shift^1] }
 

@@ -63,11 +63,11 @@ func (b *Builder) Send(peer int, src Span, after ...ID) ID {
 	return b.add(Op{Kind: Send, Peer: int32(peer), Src: src}, after)
 }
 
-// SendLoose is Send to a peer that may be served before or after others, as they
+// SendUnordered is Send to a peer that may be served before or after others, as they
 // arrive. The receive there must wait for no message, or Validate refuses it.
-func (b *Builder) SendLoose(peer int, src Span, after ...ID) ID {
+func (b *Builder) SendUnordered(peer int, src Span, after ...ID) ID {
 	b.ports = max(b.ports, 1)
-	return b.add(Op{Kind: Send, Loose: true, Peer: int32(peer), Src: src}, after)
+	return b.add(Op{Kind: Send, Unordered: true, Peer: int32(peer), Src: src}, after)
 }
 
 // Recv receives from a rank into dst. It is posted once all of after have ended:

@@ -43,15 +43,15 @@ func (k Kind) String() string { return [...]string{"send", "recv", "copy", "redu
 // that may overtake each other are in different streams: then the n-th of a
 // stream meets the n-th of the same stream, and each stream needs a tag.
 //
-// A Send that is Loose may go before or after others that are, as peers arrive
-// (run_loose.go).
+// A Send that is Unordered may go before or after others that are, as peers arrive
+// (run_unordered.go).
 type Op struct {
-	Kind     Kind
-	Loose    bool
-	Stream   uint16
-	Peer     int32 // of Send and Recv
-	Step     int32 // the algorithm's own count of rounds, for pictures and costs; no meaning when run
-	Src, Dst Span  // of equal length; Send has no Dst, Recv no Src
+	Kind      Kind
+	Unordered bool
+	Stream    uint16
+	Peer      int32 // of Send and Recv
+	Step      int32 // the algorithm's own count of rounds, for pictures and costs; no meaning when run
+	Src, Dst  Span  // of equal length; Send has no Dst, Recv no Src
 }
 
 // Graph is the work of one rank. Operations are numbered from 0; an operation

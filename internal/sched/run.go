@@ -19,7 +19,7 @@ type Run struct {
 	Graph *Graph
 	Mem   [3][]byte // In, Out, Tmp
 	Port  Port
-	Who   Attendance // who has arrived; nil: nobody knows
+	Who   ArrivalTracker // who has arrived; nil: nobody knows
 
 	left  int // operations that have not ended
 	out   int // posted, not ended
@@ -53,7 +53,7 @@ func (r *Run) Start() {
 // posted; what is under way must still end.
 func (r *Run) Ended(id int, err error) {
 	r.out--
-	if r.Graph.Ops[id].Loose {
+	if r.Graph.Ops[id].Unordered {
 		r.loose.ended(int32(id))
 	}
 	r.end(id, err)
@@ -76,7 +76,7 @@ func (r *Run) Err() error { return r.err }
 func (r *Run) bytes(s Span) []byte { return r.Mem[s.Buf][s.Off : s.Off+s.Len : s.Off+s.Len] }
 
 // advance begins everything that can begin, the smallest numbers first as far as
-// they are ready together. Loose sends have their turn when nothing but local work
+// they are ready together. Unordered sends have their turn when nothing but local work
 // is left: what was received until then says who has arrived.
 func (r *Run) advance() {
 	for r.err == nil {
@@ -96,7 +96,7 @@ func (r *Run) advance() {
 		r.ready = r.ready[:len(r.ready)-1]
 		switch op.Kind {
 		case Send, Recv:
-			if op.Loose {
+			if op.Unordered {
 				r.loose.hold(i)
 				continue
 			}

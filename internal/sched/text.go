@@ -32,7 +32,7 @@ func (s Span) String() string { return fmt.Sprintf("%s[%d:%d]", s.Buf, s.Off, s.
 func (op Op) String() string {
 	switch op.Kind {
 	case Send:
-		if op.Loose {
+		if op.Unordered {
 			return fmt.Sprintf("send loose %v to %d%s", op.Src, op.Peer, op.stream())
 		}
 		return fmt.Sprintf("send %v to %d%s", op.Src, op.Peer, op.stream())
@@ -210,7 +210,7 @@ func (p *parser) op() {
 	var op Op
 	switch kind := p.next(); kind {
 	case "send":
-		op = Op{Kind: Send, Loose: p.maybe("loose")}
+		op = Op{Kind: Send, Unordered: p.maybe("loose")}
 		op.Src = p.span()
 		p.expect("to")
 		p.peer(&op)
@@ -238,7 +238,7 @@ func (p *parser) op() {
 			p.fail("after names no operation")
 		}
 	}
-	if op.Loose && p.b.ports == 0 {
+	if op.Unordered && p.b.ports == 0 {
 		p.fail("the send is loose, but the head of the graph names no ports, such as: rank 0 of 3, scratch 0, ports 4")
 	}
 	if p.err == nil {

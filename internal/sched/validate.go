@@ -10,7 +10,7 @@ import (
 //
 //	form      every operation stays inside its buffers            (this file)
 //	pairing   every send meets a receive of its length             validate_pair.go
-//	loose     whoever arrives first, a loose send ends             validate_loose.go
+//	loose     whoever arrives first, a loose send ends             validate_unordered.go
 //	race      no two operations without order touch the same bytes validate_race.go
 //	blocking  all operations end, though nothing is buffered       validate_run.go
 //	sync      no rank ends before every rank has begun, if asked   validate_sync.go

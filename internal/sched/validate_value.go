@@ -8,7 +8,7 @@ import (
 )
 
 // Values. A byte's value is the bytes of the ranks' data that were combined into
-// it, in their order. Neighbouring bytes have neighbouring values nearly always,
+// it, in their order. Neighboring bytes have neighboring values nearly always,
 // so memory is a list of runs: so many bytes from an offset on of one term. A
 // term is a leaf (data of a rank, or what lay in its output or scratch before) or
 // two terms combined; equal terms are one number, so comparing is cheap.

@@ -10,7 +10,7 @@ import (
 // answered ends a request.
 //
 // RD delivers in order, so a Write is visible when the Send behind it is delivered,
-// as RFC 5040 section 5.5 wants it. A Write ends with a Read Request for no octets: its
+// as RFC 5040 section 5.5 wants it. A Write ends with a Read Request for no bytes: its
 // answer says that all before it was placed. When something was refused, the answer
 // is a Terminate that carries the number of the request; it ends that request and
 // not the conversation (T1 6.3: an error message instead of the end of the stream).
@@ -127,8 +127,8 @@ func (q *pair) deliverAccess(p *peer, h *ddp.Header, payload []byte) (taken bool
 	return true
 }
 
-// place puts the octets of a Write where they belong. After a refusal nothing more of
-// that Write is placed. Tag and address of no octets are not checked (RFC 5040 5.1).
+// place puts the bytes of a Write where they belong. After a refusal nothing more of
+// that Write is placed. Tag and address of no bytes are not checked (RFC 5040 5.1).
 func (q *pair) place(p *peer, h *ddp.Header, payload []byte) {
 	if len(payload) == 0 || p.refused != ddp.NoFault {
 		return
@@ -181,7 +181,7 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 	m.tag, m.address, m.source, m.from, m.length = r.Sink, r.SinkTO, r.Source, r.SourceTO, int(r.Size)
 	m.fault = p.refused
 	p.refused = ddp.NoFault
-	if m.fault == ddp.NoFault && r.Size > 0 { // RFC 5040 section 5.2: no octets are not checked
+	if m.fault == ddp.NoFault && r.Size > 0 { // RFC 5040 section 5.2: no bytes are not checked
 		if q.dev.guard.Bars(p.strikes, q.dev.peers[p.id].told) {
 			m.fault = ddp.FaultSourceTag
 		} else if _, m.fault = q.dev.table.Source(domain, streamOf(p), r.Source, r.SourceTO, uint64(r.Size)); m.fault != ddp.NoFault {
@@ -196,9 +196,9 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 }
 
 // appendAnswer writes a piece of an answer. The source is looked up for every datagram
-// anew, repeated ones too: after Deregister no octet of it may leave (RFC 5042 section
+// anew, repeated ones too: after Deregister no byte of it may leave (RFC 5042 section
 // 6.3.3), and a refusal goes in its place.
-func (d *Device) appendAnswer(b []byte, p *peer, m *message, seg *segment) (front, octets []byte) {
+func (d *Device) appendAnswer(b []byte, p *peer, m *message, seg *segment) (front, bytes []byte) {
 	fault := m.fault
 	var mem []byte
 	if fault == ddp.NoFault && seg.length > 0 {

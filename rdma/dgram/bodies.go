@@ -8,15 +8,15 @@ import (
 
 // Copies of bodies that were posted inline. The caller has his memory back when PostSend
 // returns, and RD may have to send again later, so there must be a copy. It need not be made
-// first: carry only takes memory for it, the kernel gets the octets from the caller, and
+// first: carry only takes memory for it, the kernel gets the bytes from the caller, and
 // copyBodies makes the copies when everything has left, while the peers take it in. The
 // memory is kept by size and bounded; when it is used up, PostSend takes no more for now.
 
 const (
-	shortBody = 128      // octets that need no memory of their own: they are copied at once
+	shortBody = 128      // bytes that need no memory of their own: they are copied at once
 	leastBody = 512      // the smallest size that is kept
 	maxInline = 32 << 10 // the largest
-	mostKept  = 2 << 20  // octets of all of them
+	mostKept  = 2 << 20  // bytes of all of them
 	bodySizes = 6 + 1    // 512, 1024 ... 32768
 	strictMax = 1024     // MaxInline in strict mode, as adapters have it, and the length from which the completion is worth waiting for
 )
@@ -24,7 +24,7 @@ const (
 // bodies is memory for copies.
 type bodies struct {
 	free [bodySizes][][]byte
-	made int        // octets, in use and free
+	made int        // bytes, in use and free
 	due  []*message // whose copies are to be made
 }
 
@@ -33,7 +33,7 @@ func sizeOfBody(n int) (index, size int) {
 	return index, leastBody << index
 }
 
-// take gives memory for n octets, nil if there is none left.
+// take gives memory for n bytes, nil if there is none left.
 func (b *bodies) take(n int) []byte {
 	i, size := sizeOfBody(n)
 	if last := len(b.free[i]) - 1; last >= 0 {

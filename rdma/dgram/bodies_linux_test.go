@@ -34,7 +34,7 @@ func TestInlineBodyIsTheCallersAgain(t *testing.T) {
 			a.cq.Poll(out[:])
 		}
 		if !bytes.Equal(out[0].Data.Bytes(), want) {
-			t.Errorf("%d octets: %d come, and not what was posted", size, out[0].Data.Len())
+			t.Errorf("%d bytes: %d come, and not what was posted", size, out[0].Data.Len())
 		}
 	}
 }
@@ -72,6 +72,6 @@ func TestCopiesAreBounded(t *testing.T) {
 		t.Errorf("a shorter one is not taken: %v", err)
 	}
 	if a.bodies.made > mostKept {
-		t.Errorf("%d octets are kept, more than %d", a.bodies.made, mostKept)
+		t.Errorf("%d bytes are kept, more than %d", a.bodies.made, mostKept)
 	}
 }

@@ -16,7 +16,7 @@ const (
 	queueTarget = 500 * time.Microsecond
 	// leastAge is how long the least round trip is believed: routes change.
 	leastAge = 10 * time.Second
-	// overhead is what a datagram costs on the way beside its octets.
+	// overhead is what a datagram costs on the way beside its bytes.
 	overhead = 256
 
 	firstWindow  = 10        // datagrams (RFC 6928)
@@ -26,7 +26,7 @@ const (
 	chanceLoss   = 0.02      // a share of loss that says nothing of queues
 	heavyLoss    = 0.125     // one that says much
 	lossFloor    = 4         // datagrams: loss below half does not shrink the window further
-	delayFloor   = 128 << 10 // octets: delay alone does not shrink the window further
+	delayFloor   = 128 << 10 // bytes: delay alone does not shrink the window further
 	selfWindow   = 20        // datagrams to a peer on this host, at first and whatever the delay
 	selfUnit     = 32 << 10  // and the cost from which a datagram goes to one: no link carries it
 	delayedCut   = 0.8       // how strongly excess delay shrinks the window
@@ -36,7 +36,7 @@ const (
 	leastProbe   = 400 * time.Microsecond
 )
 
-// cost is what a segment of n octets counts in the window.
+// cost is what a segment of n bytes counts in the window.
 func cost(n int) int { return n + overhead }
 
 // congestion says how much may be under way to a peer.
@@ -88,7 +88,7 @@ func (c *congestion) permitsLater(underWay int) bool {
 	return underWay == 0 || float64(underWay)+c.unit <= c.window
 }
 
-// transmitted reserves the time that n octets take at the rate of the window. The round
+// transmitted reserves the time that n bytes take at the rate of the window. The round
 // trip for that is the least of a round: a standing queue is in every sample of it, and a
 // peer that was kept from its processor only in some.
 func (c *congestion) transmitted(now time.Duration, n int) {

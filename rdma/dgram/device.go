@@ -15,7 +15,7 @@ import (
 )
 
 // The device: Open makes it with its socket, progress is what every Poll does, Close
-// ends it. One lock guards all of it; it is held while octets move and never while
+// ends it. One lock guards all of it; it is held while bytes move and never while
 // somebody waits. Who is at the other end of a datagram is found by life and queue pair,
 // not by address, so a peer may be heard before it is resolved.
 
@@ -27,22 +27,22 @@ type Config struct {
 	// JobKey is the secret that all processes of the job share. A datagram that was
 	// not sealed with it is dropped before anything is done for it.
 	JobKey []byte
-	// Encrypt makes datagrams unreadable to others, and protects every octet against who
+	// Encrypt makes datagrams unreadable to others, and protects every byte against who
 	// can change them on their way. Peers must have the same setting.
 	Encrypt bool
 	// Name is a number that peers know this process by: NameOf tells them, also before they
 	// resolve it. In a job it is the rank.
 	Name uint32
 	// Datagram is the size in which RD sends, without the headers of UDP and IP.
-	// 0: 1472 octets, which Ethernet carries in one piece, or as much as the longest message
+	// 0: 1472 bytes, which Ethernet carries in one piece, or as much as the longest message
 	// needs on the loopback interface. A UD message is always one datagram, whatever its length.
 	Datagram int
-	// SocketBuffer is what to ask of the kernel for each direction, in octets. 0: 4 MB.
+	// SocketBuffer is what to ask of the kernel for each direction, in bytes. 0: 4 MB.
 	// The kernel may give less.
 	SocketBuffer int
-	// NoCRC leaves the octets of the user out of the checksum of what this device sends;
+	// NoCRC leaves the bytes of the user out of the checksum of what this device sends;
 	// headers are summed all the same. It is for hosts that talk to themselves, where
-	// nothing can happen to octets between two processes, and costs the half of a copy less.
+	// nothing can happen to bytes between two processes, and costs the half of a copy less.
 	NoCRC bool
 	// NoRuns lets every datagram go through the kernel by itself. Otherwise those of an
 	// Ethernet go in runs, and a capture on this host may show a run as one long datagram.
@@ -57,11 +57,11 @@ type Config struct {
 	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 4 GB less one byte, as
 	// long as RFC 5040 allows. Tests lower it.
 	MaxTransfer int
-	// Patience is how long a peer may be silent on RD, while something is under way to it,
+	// PeerTimeout is how long a peer may be silent on RD, while something is under way to it,
 	// before it counts as gone. 0: 30 s, and a second if the network says that its host
 	// is out of reach. A device that is one rail of several is given more: a peer that
 	// was given up is not heard again, and a link that was cut may be repaired.
-	Patience time.Duration
+	PeerTimeout time.Duration
 }
 
 const (
@@ -84,7 +84,7 @@ type Device struct {
 	parked    int      // of those, in Wait, asleep or standing by
 
 	attr     rdma.Attr
-	patience time.Duration // Config.Patience
+	patience time.Duration // Config.PeerTimeout
 	socket   *socket
 	keys     *keyring
 	name     uint32
@@ -159,7 +159,7 @@ func Open(c Config) (*Device, error) {
 		c.SocketBuffer = socketBuffer
 	}
 	if c.Datagram < leastDatagram || c.Datagram > mostDatagram {
-		return nil, fmt.Errorf("dgram: a datagram of %d octets is out of range; choose one from %d to %d", c.Datagram, leastDatagram, mostDatagram)
+		return nil, fmt.Errorf("dgram: a datagram of %d bytes is out of range; choose one from %d to %d", c.Datagram, leastDatagram, mostDatagram)
 	}
 	if !c.Bind.IsValid() {
 		return nil, errors.New("dgram: no address to bind the socket to is given; set Config.Bind to an address of this host with port 0")
@@ -185,7 +185,7 @@ func Open(c Config) (*Device, error) {
 			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, CopyAbove: strictMax, RemoteCPU: c.NoThread,
 			LocalKeys: c.Strict, Pins: c.Strict,
 		},
-		socket: s, keys: keys, name: c.Name, patience: c.Patience, start: time.Now(),
+		socket: s, keys: keys, name: c.Name, patience: c.PeerTimeout, start: time.Now(),
 		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
 		outbox: newOutbox(),
 		table:  ddp.NewTable(rand.Reader, maxRegions),
@@ -205,7 +205,7 @@ func Open(c Config) (*Device, error) {
 }
 
 // costs are what was measured over loopback beside rdma/iwarp (speed_unsafe_test.go): a
-// datagram costs a fixed time, and each of its octets another. What a host sends itself
+// datagram costs a fixed time, and each of its bytes another. What a host sends itself
 // without a checksum is copied once more if it is a message, and comes to its place if it
 // is a Read or a Write (muster bench latency, rendezvous by get and put).
 func costs(mss int, partial bool) (send, get, put, register rdma.Cost) {

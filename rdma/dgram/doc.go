@@ -1,7 +1,7 @@
 // Package dgram carries RDMA over datagrams: iWARP without connections, as
 // chapter 6 of T1 lays it down for UD, and with the reliable datagrams (RD) that
 // it left open. A process has one UDP socket however many peers it has, and an
-// idle peer costs a few hundred octets.
+// idle peer costs a few hundred bytes.
 //
 // [Open] makes a device. Its queue pairs are of two kinds:
 //
@@ -33,7 +33,7 @@
 // All of that happens in Poll and PostSend of the program, under one lock. While it
 // computes, a goroutine does it instead (attend.go); while it waits, nobody (wait.go).
 //
-// Sender, receiver and wire know no socket and no clock: time comes in as the octets
+// Sender, receiver and wire know no socket and no clock: time comes in as the bytes
 // do. Their tests run them over a simulated network that loses, doubles, reorders and
 // corrupts, simulated minutes in real milliseconds.
 package dgram

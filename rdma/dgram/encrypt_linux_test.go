@@ -83,7 +83,7 @@ func TestNothingCanBeReadOnTheLine(t *testing.T) {
 	}
 }
 
-// TestWhatWasChangedOnTheLineIsDropped: an encrypted datagram protects every octet, also
+// TestWhatWasChangedOnTheLineIsDropped: an encrypted datagram protects every byte, also
 // if the CRC is made right again.
 func TestWhatWasChangedOnTheLineIsDropped(t *testing.T) {
 	a, b := newStationOf(t, Config{Encrypt: true}, rdma.UD), newStationOf(t, Config{Encrypt: true}, rdma.UD)

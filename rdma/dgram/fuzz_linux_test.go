@@ -116,7 +116,7 @@ func (v *victim) post(t testing.TB, pair int, wr rdma.SendWR) {
 	}
 }
 
-// FuzzDatagrams feeds a device any number of datagrams of any kind. The first octet of
+// FuzzDatagrams feeds a device any number of datagrams of any kind. The first byte of
 // each piece of the input says what is made right in the rest, so that it gets far.
 func FuzzDatagrams(f *testing.F) {
 	const (
@@ -183,7 +183,7 @@ func FuzzDatagrams(f *testing.F) {
 		for i, c := range v.arena {
 			inside := i >= regionAt && i < regionAt+regionSize || i >= sinkAt && i < sinkAt+sinkSize
 			if c != 0x5A && !inside {
-				t.Fatalf("octet %d was written", i)
+				t.Fatalf("byte %d was written", i)
 			}
 		}
 		if err := v.Close(); err != nil {
@@ -232,7 +232,7 @@ func (v *victim) collect(t *testing.T) {
 		case rdma.OpRecv, rdma.OpLowWater, rdma.OpRefused:
 		case rdma.OpRecord:
 			if at := c.Data.Addr() - rdma.MemOf(v.arena).Addr(); c.Data.Len() > 0 && (at < regionAt || at+uint64(c.Data.Len()) > regionAt+regionSize) {
-				t.Fatalf("a record tells of octets outside the region: %+v", c)
+				t.Fatalf("a record tells of bytes outside the region: %+v", c)
 			}
 		default:
 			if v.ids[c.ID]++; v.ids[c.ID] > 1 || c.ID == 0 || c.ID > 5 {

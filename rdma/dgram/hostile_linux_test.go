@@ -76,7 +76,7 @@ func FuzzSegments(f *testing.F) {
 		d.tend()
 		for i, c := range arena {
 			if c != 0x5A && (i < start || i >= start+size) {
-				t.Fatalf("octet %d was written; the region is [%d, %d)", i, start, start+size)
+				t.Fatalf("byte %d was written; the region is [%d, %d)", i, start, start+size)
 			}
 		}
 	})
@@ -98,9 +98,9 @@ func TestIdlePeersAreSmallInMemory(t *testing.T) {
 		q.peer(d.know(life(1+i), 1, uint32(i), &at))
 	}
 	each := int(heap()-before) / peers
-	t.Logf("%d octets each", each)
+	t.Logf("%d bytes each", each)
 	if each > 512 {
-		t.Errorf("an idle peer costs %d octets of heap", each)
+		t.Errorf("an idle peer costs %d bytes of heap", each)
 	}
 	runtime.KeepAlive(d)
 }

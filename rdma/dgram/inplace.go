@@ -10,8 +10,8 @@ import (
 // Long segments of Reads and Writes that are received where they belong, without a stay in
 // a slot. expects says when it is worth a look, receiveInPlace looks at the front of the
 // datagram that comes next, placeOf finds its place, and the kernel puts header and seal
-// into a slot and the octets into the place. Then the seal is checked, and hear takes the
-// datagram in as any other; deliver finds that its octets are there.
+// into a slot and the bytes into the place. Then the seal is checked, and hear takes the
+// datagram in as any other; deliver finds that its bytes are there.
 //
 // Anybody can send a datagram that looks like the next one, so what may be placed before
 // its seal was checked?
@@ -28,7 +28,7 @@ import (
 // A device that encrypts has no use for this.
 
 const (
-	// placeAbove is the length of octets from which a look costs less than a copy.
+	// placeAbove is the length of bytes from which a look costs less than a copy.
 	// Datagrams that the kernel may join are shorter.
 	placeAbove = 10 << 10
 	// frontLen is how much of a datagram is looked at: what the tag covers, in which all
@@ -137,7 +137,7 @@ func (d *Device) sealed(seal []byte, now bool) bool {
 	return bytes.Equal(seal, d.inPlace.seal[:]) && bytes.Equal(d.keys.coming[:coveredLen], d.inPlace.looked[:])
 }
 
-// placeOf finds where the octets of a datagram belong that begins so and has so many octets
+// placeOf finds where the bytes of a datagram belong that begins so and has so many bytes
 // in all, and how long its headers are; sink says that it is that of a Read of ours. The place
 // is nil for one that goes the usual way.
 func (d *Device) placeOf(looked []byte, whole int) (place []byte, front int, sink bool) {
@@ -179,9 +179,9 @@ func (d *Device) placeOf(looked []byte, whole int) (place []byte, front int, sin
 	return place, front, sink
 }
 
-// put copies octets to their place, unless they were received there.
-func put(place, octets []byte) {
-	if len(octets) > 0 && &place[0] != &octets[0] {
-		copy(place, octets)
+// put copies bytes to their place, unless they were received there.
+func put(place, bytes []byte) {
+	if len(bytes) > 0 && &place[0] != &bytes[0] {
+		copy(place, bytes)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Long Reads and Writes between two devices: the octets come to their place without a stay
+// Long Reads and Writes between two devices: the bytes come to their place without a stay
 // in a slot, and what was spoilt on the way is replaced there.
 
 func TestLongAccessIsReceivedInPlace(t *testing.T) {
@@ -72,7 +72,7 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 				}
 			}
 			if out[0].ID != 7 || out[0].Status != rdma.StatusOK || !bytes.Equal(from, to) {
-				t.Errorf("it ends with %+v, and the octets are the right ones: %v", out[0], bytes.Equal(from, to))
+				t.Errorf("it ends with %+v, and the bytes are the right ones: %v", out[0], bytes.Equal(from, to))
 			}
 			receives.mu.Lock()
 			defer receives.mu.Unlock()

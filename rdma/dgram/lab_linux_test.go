@@ -24,7 +24,7 @@ func TestFillsARealLink(t *testing.T) {
 		t.Skip("it makes namespaces and takes a few seconds")
 	}
 	const (
-		rate  = 125e6 // octets per second
+		rate  = 125e6 // bytes per second
 		want  = 0.8   // of the link
 		least = 0.4   // on a machine that has other things to do
 		turns = 12

@@ -18,8 +18,8 @@ type weather struct {
 	lose, double, late, corrupt float64       // shares
 	lateBy                      time.Duration // the most that a late one is late
 	delay                       time.Duration // one way
-	rate                        float64       // octets per second; 0: no limit
-	queue                       int           // octets that wait before the rest is dropped
+	rate                        float64       // bytes per second; 0: no limit
+	queue                       int           // bytes that wait before the rest is dropped
 }
 
 type event struct {
@@ -63,7 +63,7 @@ type simNode struct {
 	peers    []*simPeer
 	busy     time.Duration // until when its link is taken
 	wakeAt   time.Duration // of the wake-up on the agenda
-	received int           // octets of messages
+	received int           // bytes of messages
 	dead     bool
 	deaf     bool // has no room for datagrams
 	patient  bool // nobody waits for the ends of its messages
@@ -76,7 +76,7 @@ type simPeer struct {
 	nextID   uint64 // of the next message to send
 	doneID   uint64 // of the next message to be finished
 	wantID   uint64 // of the message that should come
-	wantAt   int    // its octet that should come
+	wantAt   int    // its byte that should come
 	finished int
 	gotAt    time.Duration
 }
@@ -154,7 +154,7 @@ func (s *simNode) pump() {
 	}
 }
 
-// content is the segment as it goes over the wire: what it is, then its octets.
+// content is the segment as it goes over the wire: what it is, then its bytes.
 func content(from int, seg segment) []byte {
 	b := make([]byte, 0, 17+seg.length)
 	b = binary.BigEndian.AppendUint64(b, seg.message.id)
@@ -165,13 +165,13 @@ func content(from int, seg segment) []byte {
 	}
 	b = append(b, last)
 	for i := range seg.length {
-		b = append(b, octet(from, seg.message.id, seg.offset+i))
+		b = append(b, patternByte(from, seg.message.id, seg.offset+i))
 	}
 	return b
 }
 
-// octet is octet i of a message.
-func octet(from int, id uint64, i int) byte { return byte(from*31 + int(id)*7 + i*3 + i>>8) }
+// byte is byte i of a message.
+func patternByte(from int, id uint64, i int) byte { return byte(from*31 + int(id)*7 + i*3 + i>>8) }
 
 func (s *simNode) transmit(to int, h header, segment []byte) {
 	if p := s.peers[to]; p.owed > 0 {
@@ -273,12 +273,12 @@ func (s *simNode) deliver(from int, b []byte) {
 	p := s.peers[from]
 	id, at, last := binary.BigEndian.Uint64(b), int(binary.BigEndian.Uint32(b[8:])), b[12] == 1
 	if id != p.wantID || at != p.wantAt {
-		s.net.t.Fatalf("node %d gets octet %d of message %d from %d, but octet %d of message %d should come",
+		s.net.t.Fatalf("node %d gets byte %d of message %d from %d, but byte %d of message %d should come",
 			s.index, at, id, from, p.wantAt, p.wantID)
 	}
 	for i, c := range b[13:] {
-		if want := octet(from, id, at+i); c != want {
-			s.net.t.Fatalf("octet %d of message %d from node %d is %#x and should be %#x", at+i, id, from, c, want)
+		if want := patternByte(from, id, at+i); c != want {
+			s.net.t.Fatalf("byte %d of message %d from node %d is %#x and should be %#x", at+i, id, from, c, want)
 		}
 	}
 	s.received += len(b) - 13

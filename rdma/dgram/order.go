@@ -8,4 +8,4 @@ func (*Device) orderBeforeSending()  {}
 func (*Device) orderAfterReceiving() {}
 
 // toRepeat is what is sent when a segment goes again.
-func toRepeat(octets []byte) []byte { return octets }
+func toRepeat(bytes []byte) []byte { return bytes }

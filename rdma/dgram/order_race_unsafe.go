@@ -22,10 +22,10 @@ func (d *Device) orderAfterReceiving() { runtime.RaceAcquire(unsafe.Pointer(d.ke
 // be out of date is copied behind its back.
 //
 //go:norace
-func toRepeat(octets []byte) []byte {
-	again := make([]byte, len(octets))
-	for i := range octets {
-		again[i] = octets[i]
+func toRepeat(bytes []byte) []byte {
+	again := make([]byte, len(bytes))
+	for i := range bytes {
+		again[i] = bytes[i]
 	}
 	return again
 }

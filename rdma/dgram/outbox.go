@@ -6,8 +6,8 @@ import (
 )
 
 // The outbox: datagrams that are ready, until the kernel takes them in one call. A short
-// one is one piece of memory. The octets of a long one stay where the user has them, and
-// the kernel gathers header, octets and seal; what it does not take at once is copied,
+// one is one piece of memory. The bytes of a long one stay where the user has them, and
+// the kernel gathers header, bytes and seal; what it does not take at once is copied,
 // because the user may have his memory back before it goes.
 
 // letter is a datagram that is ready.
@@ -28,7 +28,7 @@ func (l *letter) length() int {
 	return len(l.data) + len(l.body) + len(l.seal)
 }
 
-// gatherAbove is the length from which octets are gathered instead of copied.
+// gatherAbove is the length from which bytes are gathered instead of copied.
 const gatherAbove = 2 << 10
 
 // keep makes a letter one piece of memory.
@@ -39,14 +39,14 @@ func (l *letter) keep() {
 	}
 }
 
-// seal closes a letter: what was written into it, and the octets behind that.
-func (d *Device) seal(l *letter, front, octets []byte) {
-	if len(octets) < gatherAbove || d.keys.encrypt {
-		l.data, l.body = d.keys.seal(append(front, octets...)), nil
+// seal closes a letter: what was written into it, and the bytes behind that.
+func (d *Device) seal(l *letter, front, bytes []byte) {
+	if len(bytes) < gatherAbove || d.keys.encrypt {
+		l.data, l.body = d.keys.seal(append(front, bytes...)), nil
 		return
 	}
-	l.data, l.body = front, octets
-	d.keys.sealGathered(front, octets, &l.seal)
+	l.data, l.body = front, bytes
+	d.keys.sealGathered(front, bytes, &l.seal)
 }
 
 type outbox struct {
@@ -151,9 +151,9 @@ func (d *Device) forget(m *message) {
 	d.spare = append(d.spare, m)
 }
 
-// appendTo appends the part of the octets [offset, offset+n) that is in the head, and
+// appendTo appends the part of the bytes [offset, offset+n) that is in the head, and
 // gives the rest of them.
-func (m *message) appendTo(b []byte, offset, n int) (front, octets []byte) {
+func (m *message) appendTo(b []byte, offset, n int) (front, bytes []byte) {
 	if offset < m.headLen {
 		part := min(n, m.headLen-offset)
 		b = append(b, m.head[offset:offset+part]...)

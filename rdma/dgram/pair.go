@@ -15,7 +15,7 @@ import (
 
 const (
 	pairDepth   = 512      // sends that may be under way by default
-	patientMost = 16 << 10 // octets of a message whose receipt may wait for long
+	patientMost = 16 << 10 // bytes of a message whose receipt may wait for long
 )
 
 // pair is a queue pair. Its number distinguishes it from others on the same socket.
@@ -165,15 +165,15 @@ func (q *pair) check(wr *rdma.SendWR) error {
 	case int(wr.Peer) >= len(q.dev.peers):
 		return fmt.Errorf("dgram: no peer has the handle %d; use one that Resolve or a completion gave out", wr.Peer)
 	case wr.HeadLen > rdma.HeadMax:
-		return fmt.Errorf("dgram: a head of %d octets for %v is longer than %d", wr.HeadLen, &q.dev.peers[wr.Peer], rdma.HeadMax)
+		return fmt.Errorf("dgram: a head of %d bytes for %v is longer than %d", wr.HeadLen, &q.dev.peers[wr.Peer], rdma.HeadMax)
 	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.attr.MaxTransfer:
 		return fmt.Errorf("dgram: a %v of %d bytes at %v is longer than Attr.MaxTransfer, %d; cut it", wr.Op, wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxTransfer)
 	case wr.Op == rdma.OpWriteRecord && wr.Body.Len() > mostPieces*q.dev.recordCut():
-		return fmt.Errorf("dgram: a write-record of %d octets for %v is longer than %d datagrams carry; cut it", wr.Body.Len(), &q.dev.peers[wr.Peer], mostPieces)
+		return fmt.Errorf("dgram: a write-record of %d bytes for %v is longer than %d datagrams carry; cut it", wr.Body.Len(), &q.dev.peers[wr.Peer], mostPieces)
 	case wr.Op == rdma.OpSend && length > maxSend:
-		return fmt.Errorf("dgram: a message of %d octets for %v is longer than Attr.MaxSend, %d; cut it", length, &q.dev.peers[wr.Peer], maxSend)
+		return fmt.Errorf("dgram: a message of %d bytes for %v is longer than Attr.MaxSend, %d; cut it", length, &q.dev.peers[wr.Peer], maxSend)
 	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > q.dev.attr.MaxInline:
-		return fmt.Errorf("dgram: an inline body of %d octets for %v is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxInline)
+		return fmt.Errorf("dgram: an inline body of %d bytes for %v is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxInline)
 	case q.dev.attr.LocalKeys && wr.Flags&rdma.Inline == 0:
 		return q.dev.checkLocal(wr.Op.String(), wr.Body, wr.LKey)
 	}
@@ -342,21 +342,21 @@ func (q *pair) write(l *letter, p *peer, seg *segment) {
 	}
 	b := d.begin(l, &h, q.number, p.id)
 	l.acquainted = p.acquainted()
-	var octets []byte
+	var bytes []byte
 	switch {
 	case m.role == roleAnswer:
-		b, octets = d.appendAnswer(b, p, m, seg)
+		b, bytes = d.appendAnswer(b, p, m, seg)
 	case m.opcode == ddp.Write:
 		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, Tag: m.tag, TO: m.address + uint64(seg.offset)})
-		b, octets = m.appendTo(b, seg.offset, seg.length)
+		b, bytes = m.appendTo(b, seg.offset, seg.length)
 	default:
 		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, QN: queueOf(m.opcode), MSN: m.number, MO: uint32(seg.offset)})
-		b, octets = m.appendTo(b, seg.offset, seg.length)
+		b, bytes = m.appendTo(b, seg.offset, seg.length)
 	}
 	if seg.again {
-		octets = toRepeat(octets)
+		bytes = toRepeat(bytes)
 	}
-	d.seal(l, b, octets)
+	d.seal(l, b, bytes)
 }
 
 func queueOf(op ddp.Opcode) uint32 {

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestFrontAlone changes octets of a datagram whose checksum covers its front alone. All
+// TestFrontAlone changes bytes of a datagram whose checksum covers its front alone. All
 // headers are in that, and nobody can add the flag on the way.
 func TestFrontAlone(t *testing.T) {
 	ours, kin := testKeyring(t, "ours"), testKeyring(t, "ours")
@@ -27,14 +27,14 @@ func TestFrontAlone(t *testing.T) {
 		want error
 	}{
 		{"front", partial, coveredLen - 1, errCorrupt},
-		{"octets", partial, coveredLen, nil},
-		{"octets-of-a-whole-one", whole, coveredLen, errCorrupt},
+		{"bytes", partial, coveredLen, nil},
+		{"bytes-of-a-whole-one", whole, coveredLen, errCorrupt},
 		{"flag", whole, 1, errCorrupt},
 	} {
 		d := bytes.Clone(c.d)
 		d[c.at] ^= flagPartial
 		if _, err := ours.check(d); !errors.Is(err, c.want) {
-			t.Errorf("%s: octet %d is changed, and the answer is %v instead of %v", c.name, c.at, err, c.want)
+			t.Errorf("%s: byte %d is changed, and the answer is %v instead of %v", c.name, c.at, err, c.want)
 		}
 	}
 	for _, flags := range []byte{0, flagPartial} {
@@ -43,21 +43,21 @@ func TestFrontAlone(t *testing.T) {
 			h := header{kind: kindSegment}
 			kin.stampHeader(&h)
 			front := append(h.append(nil), bytes.Repeat([]byte{'h'}, 18+more)...)
-			octets := bytes.Repeat([]byte{'o'}, gatherAbove)
+			body := bytes.Repeat([]byte{'o'}, gatherAbove)
 			var seal [sealLen]byte
-			kin.sealGathered(front, octets, &seal)
-			if _, err := ours.check(bytes.Join([][]byte{front, octets, seal[:]}, nil)); err != nil {
-				t.Errorf("gathered behind %d octets, flags %#x: %v", len(front), flags, err)
+			kin.sealGathered(front, body, &seal)
+			if _, err := ours.check(bytes.Join([][]byte{front, body, seal[:]}, nil)); err != nil {
+				t.Errorf("gathered behind %d bytes, flags %#x: %v", len(front), flags, err)
 			}
 		}
 	}
 	if longestHeader+18 > coveredLen {
-		t.Errorf("headers of %d octets are not covered by %d", longestHeader+18, coveredLen)
+		t.Errorf("headers of %d bytes are not covered by %d", longestHeader+18, coveredLen)
 	}
 }
 
 // TestFrontAloneMeetsOthers has a device that sums all and one that does not talk, over
-// both kinds of queue pair, with octets that are copied and some that are gathered.
+// both kinds of queue pair, with bytes that are copied and some that are gathered.
 func TestFrontAloneMeetsOthers(t *testing.T) {
 	for name, kind := range map[string]rdma.Transport{"RD": rdma.RD, "UD": rdma.UD} {
 		t.Run(name, func(t *testing.T) {
@@ -71,10 +71,10 @@ func TestFrontAloneMeetsOthers(t *testing.T) {
 						t.Fatal(err)
 					}
 					if c, ok := ends[1].poll(patience); !ok || !bytes.Equal(c.Data.Bytes(), text) {
-						t.Errorf("of %d octets %d come, or others", size, c.Data.Len())
+						t.Errorf("of %d bytes %d come, or others", size, c.Data.Len())
 					}
 					if c, ok := ends[0].poll(patience); !ok || c.Status != rdma.StatusOK {
-						t.Errorf("the send of %d octets ends with %+v", size, c)
+						t.Errorf("the send of %d bytes ends with %+v", size, c)
 					}
 				}
 			}

@@ -113,7 +113,7 @@ func (q *pair) catchRecord(segment []byte, from rdma.PeerID, r *recordHeader) {
 	q.placeRecord(segment, segment[n:], from, r, &h)
 }
 
-// placeRecord puts the octets of a piece where they belong. Tag and address of no octets
+// placeRecord puts the bytes of a piece where they belong. Tag and address of no bytes
 // are not checked (RFC 5040 section 5.1).
 func (q *pair) placeRecord(segment, payload []byte, from rdma.PeerID, r *recordHeader, h *ddp.Header) {
 	d := q.dev

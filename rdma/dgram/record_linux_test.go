@@ -48,8 +48,8 @@ func (g *target) feed(h header, segment []byte) {
 	g.flush()
 }
 
-// piece feeds one piece of a message of total octets at the start of the region, cut in
-// tens. Its octets are the letter.
+// piece feeds one piece of a message of total bytes at the start of the region, cut in
+// tens. Its bytes are the letter.
 func (g *target) piece(number, total uint32, index uint16, letter byte) {
 	g.pieceAt(recordHeader{number: number, total: total, cut: 10, index: index, id: uint64(number) + 1000}, g.mr.Base, ddp.Tag(g.mr.RKey), letter)
 }

@@ -22,7 +22,7 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	}
 	if d.attr.LocalKeys {
 		if err := d.pins.Lock(mem, rdma.MemOf(mem).Addr()); err != nil {
-			return rdma.MR{}, fmt.Errorf("dgram: register %d octets: %w", len(mem), err)
+			return rdma.MR{}, fmt.Errorf("dgram: register %d bytes: %w", len(mem), err)
 		}
 	}
 	mr, err := d.table.RegisterMemory(mem, acc, domain)
@@ -56,7 +56,7 @@ func (d *Device) checkLocal(what string, body rdma.Mem, lkey uint32) error {
 	if !d.attr.LocalKeys || body.Len() == 0 || d.table.Holds(ddp.Tag(lkey), body) {
 		return nil
 	}
-	return fmt.Errorf("dgram: the %d octets of a %s lie in no region with the local key %#x; strict mode wants them registered, or sent inline", body.Len(), what, lkey)
+	return fmt.Errorf("dgram: the %d bytes of a %s lie in no region with the local key %#x; strict mode wants them registered, or sent inline", body.Len(), what, lkey)
 }
 
 // unlockAll unlocks what was registered, for Close.

@@ -58,7 +58,7 @@ func TestDeliversInAnyWeather(t *testing.T) {
 			})
 			for _, node := range n.nodes {
 				if node.received != total {
-					t.Errorf("node %d received %d octets instead of %d", node.index, node.received, total)
+					t.Errorf("node %d received %d bytes instead of %d", node.index, node.received, total)
 				}
 				for j, p := range node.peers {
 					if p.flight != nil || !p.idle() || len(p.stash) > 0 {
@@ -88,7 +88,7 @@ func TestFillsALink(t *testing.T) {
 			}
 			n.run("all messages have come", 60*time.Second, func() bool { return n.nodes[0].peers[1].finished == messages })
 			share := float64(size*messages) / n.now.Seconds() / sky.rate
-			t.Logf("%.3f of the link; %d datagrams, %d dropped in the queue, window %.0f octets", share, n.sent, n.dropped, n.nodes[0].peers[1].cong.window)
+			t.Logf("%.3f of the link; %d datagrams, %d dropped in the queue, window %.0f bytes", share, n.sent, n.dropped, n.nodes[0].peers[1].cong.window)
 			if share < c.least {
 				t.Errorf("%.3f of the link is used at %g%% loss, and %.2f should be", share, c.lose*100, c.least)
 			}
@@ -126,9 +126,9 @@ func TestIdlePeerIsSmall(t *testing.T) {
 	// The name is counted twice because maps keep room.
 	name := reflect.TypeFor[uint64]().Size() + reflect.TypeFor[rdma.PeerID]().Size()
 	size := reflect.TypeFor[peer]().Size() + reflect.TypeFor[address]().Size() + 2*name
-	t.Logf("%d octets, %d of them for the conversation", size, reflect.TypeFor[peer]().Size())
+	t.Logf("%d bytes, %d of them for the conversation", size, reflect.TypeFor[peer]().Size())
 	if size > 512 {
-		t.Errorf("an idle peer costs %d octets, and must not cost more than 512", size)
+		t.Errorf("an idle peer costs %d bytes, and must not cost more than 512", size)
 	}
 	if p := newPeer(new(hangar), mss); p.flight != nil {
 		t.Error("a new peer has memory for datagrams under way although none is")

@@ -166,14 +166,14 @@ func TestRunsAllocateNothing(t *testing.T) {
 		for got := 0; got < len(list)*length; {
 			if b.receiveOne(into) {
 				if into.n > length && into.each != length {
-					t.Fatalf("%d octets came, to be cut at %d", into.n, into.each)
+					t.Fatalf("%d bytes came, to be cut at %d", into.n, into.each)
 				}
 				if into.data[0] != byte(got/length) {
 					t.Fatalf("datagram %d comes at the place of %d", into.data[0], got/length)
 				}
 				got += into.n
 			} else if time.Now().After(deadline) {
-				t.Fatalf("%d octets have come", got)
+				t.Fatalf("%d bytes have come", got)
 			}
 		}
 	})

@@ -10,8 +10,8 @@ import (
 )
 
 // Runs: several datagrams that go through the kernel as one message. Going out, compose
-// puts neighbours for the same peer together and names the length at which the kernel, or
-// the card, cuts them again (UDP_SEGMENT, udp(7)). Coming in, the kernel joins neighbours
+// puts neighbors for the same peer together and names the length at which the kernel, or
+// the card, cuts them again (UDP_SEGMENT, udp(7)). Coming in, the kernel joins neighbors
 // of one flow and tells that length (UDP_GRO); Device.divide cuts them. On the wire nothing
 // is different. The way through the kernel is paid once for a run, and for datagrams of an
 // Ethernet that way is most of what they cost.
@@ -24,8 +24,8 @@ const (
 	// longestOfRun is the length up to which datagrams are of an Ethernet. On the loopback
 	// interface they are as long as a run may be.
 	longestOfRun = 9000
-	// runOctets keeps a run below what IP can say of the length of a packet.
-	runOctets = 65000
+	// runBytes keeps a run below what IP can say of the length of a packet.
+	runBytes = 65000
 	// joinedBatch is how many messages are taken at once when each may be a run.
 	joinedBatch = 8
 )
@@ -69,7 +69,7 @@ func (s *socket) compose(letters []letter) (messages int) {
 		for i := range letters[first : first+n] {
 			used += gather((*[pieces]unix.Iovec)(s.outVec[used:]), &letters[first+i])
 		}
-		m.Name, m.Namelen = &l.to.octets[0], uint32(l.to.length)
+		m.Name, m.Namelen = &l.to.bytes[0], uint32(l.to.length)
 		m.Iov = &s.outVec[from]
 		m.SetIovlen(used - from)
 		s.cutAt(messages, l.length(), n)
@@ -86,7 +86,7 @@ func (s *socket) runOf(letters []letter) int {
 	if length > s.runUpTo {
 		return 1
 	}
-	most := min(len(letters), runOctets/length)
+	most := min(len(letters), runBytes/length)
 	for n := 1; n < most; n++ {
 		next := letters[n].length()
 		if next > length || letters[n].to != letters[0].to {

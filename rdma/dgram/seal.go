@@ -21,11 +21,11 @@ import (
 // processes of the job have. Its nonce is life and serial number of the source, which
 // never come twice. There are two seals, each with a key of its own:
 //
-//   - A plain datagram is authenticated as additional data: its first octets, in which
+//   - A plain datagram is authenticated as additional data: its first bytes, in which
 //     the whole header and that of DDP have room, and the CRC, which binds the rest.
 //     Nobody outside the job can make a datagram or send one elsewhere. Who can change
-//     datagrams on their way can change octets of the user, because a CRC is no secret.
-//     With Config.NoCRC the CRC covers those first octets alone: that is for hosts that
+//     datagrams on their way can change bytes of the user, because a CRC is no secret.
+//     With Config.NoCRC the CRC covers those first bytes alone: that is for hosts that
 //     talk to themselves.
 //   - An encrypted one (Config.Encrypt) is readable as far as the nonce goes. All behind
 //     is encrypted, receipts too, and everything is authenticated. The CRC is over what
@@ -132,13 +132,13 @@ func (k *keyring) seal(d []byte) []byte {
 
 // sealGathered makes CRC and tag of a plain datagram that is in two pieces. The second is
 // longer than what the tag covers.
-func (k *keyring) sealGathered(front, octets []byte, seal *[sealLen]byte) {
+func (k *keyring) sealGathered(front, bytes []byte, seal *[sealLen]byte) {
 	front[1] |= k.flags
 	n := copy(k.leaving[:coveredLen], front)
-	copy(k.leaving[n:coveredLen], octets)
+	copy(k.leaving[n:coveredLen], bytes)
 	crc := k.sum(k.leaving[:coveredLen])
 	if k.flags&flagPartial == 0 {
-		crc = crc32.Update(crc32.Update(crc, k.crc, front[n:]), k.crc, octets[coveredLen-n:])
+		crc = crc32.Update(crc32.Update(crc, k.crc, front[n:]), k.crc, bytes[coveredLen-n:])
 	}
 	binary.LittleEndian.PutUint32(seal[:], crc)
 	copy(k.leaving[coveredLen:], seal[:crcLen])

@@ -19,10 +19,10 @@ func encryptingKeyring(t testing.TB, key string) *keyring {
 	return k
 }
 
-// TestTagCoversTheHeaders: the tag of a plain datagram must cover where its octets go.
+// TestTagCoversTheHeaders: the tag of a plain datagram must cover where its bytes go.
 func TestTagCoversTheHeaders(t *testing.T) {
 	if headers := longestHeader + ddp.UntaggedLen; coveredLen < headers {
-		t.Fatalf("the tag covers %d octets, and the headers may have %d", coveredLen, headers)
+		t.Fatalf("the tag covers %d bytes, and the headers may have %d", coveredLen, headers)
 	}
 	k := testKeyring(t, "ours")
 	d := sealed(k, string(bytes.Repeat([]byte("x"), 1000)))
@@ -33,7 +33,7 @@ func TestTagCoversTheHeaders(t *testing.T) {
 		good := k.seal(bytes.Clone(bad[:n])) // a forger can compute the CRC
 		copy(bad[n:n+crcLen], good[n:])
 		if _, err := k.check(bad); !errors.Is(err, errStranger) {
-			t.Fatalf("octet %d is changed with the CRC: %v", i, err)
+			t.Fatalf("byte %d is changed with the CRC: %v", i, err)
 		}
 	}
 }
@@ -48,10 +48,10 @@ func TestEncryptedSealHidesAndProtects(t *testing.T) {
 		}
 		content, err := ours.check(bytes.Clone(d))
 		if err != nil || !bytes.Equal(content[headerLen:], text) {
-			t.Fatalf("%d octets do not come back: %v", size, err)
+			t.Fatalf("%d bytes do not come back: %v", size, err)
 		}
 		if _, err := ours.check(sealed(stranger, string(text))); !errors.Is(err, errStranger) {
-			t.Errorf("%d octets with another key: %v", size, err)
+			t.Errorf("%d bytes with another key: %v", size, err)
 		}
 	}
 	d := sealed(kin, "hello, this is for you alone")
@@ -59,19 +59,19 @@ func TestEncryptedSealHidesAndProtects(t *testing.T) {
 		bad := bytes.Clone(d)
 		bad[i] ^= 0x40
 		if _, err := ours.check(bytes.Clone(bad)); !errors.Is(err, errCorrupt) {
-			t.Errorf("a change in octet %d: %v", i, err)
+			t.Errorf("a change in byte %d: %v", i, err)
 		}
 		// A forger mends the CRC.
 		n := len(bad) - sealLen
 		plain := testKeyring(t, "anybody's").seal(bytes.Clone(bad[:n]))
 		copy(bad[n:n+crcLen], plain[n:])
 		if _, err := ours.check(bad); !errors.Is(err, errStranger) {
-			t.Errorf("a change in octet %d with the right CRC: %v", i, err)
+			t.Errorf("a change in byte %d with the right CRC: %v", i, err)
 		}
 	}
 	for n := range d {
 		if _, err := ours.check(bytes.Clone(d[:n])); err == nil {
-			t.Errorf("a datagram cut to %d octets is taken", n)
+			t.Errorf("a datagram cut to %d bytes is taken", n)
 		}
 	}
 }

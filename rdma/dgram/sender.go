@@ -14,7 +14,7 @@ import (
 // messages back, expire acts when nothing is heard, wake says when that is.
 //
 // A segment is never copied here. It is named by its message and its offset, and
-// whoever transmits it takes the octets from the user's memory, each time anew:
+// whoever transmits it takes the bytes from the user's memory, each time anew:
 // the memory is the sender's until the completion.
 
 // never is a time that does not come.
@@ -23,18 +23,18 @@ const never = time.Duration(math.MaxInt64)
 // message is what the user posted, and how far it has come.
 type message struct {
 	following *message // posted next to the same peer
-	length    int      // octets in all
-	cut       int      // octets that have become segments
+	length    int      // bytes in all
+	cut       int      // bytes that have become segments
 	id        uint64   // the user's name for it
 
 	// What the device knows of it.
 	role    role
 	number  uint32 // MSN
 	opcode  ddp.Opcode
-	tag     ddp.Tag // of a tagged one, and the address of its first octet there
+	tag     ddp.Tag // of a tagged one, and the address of its first byte there
 	address uint64
 	fault   ddp.Fault // of an answer that refuses
-	source  ddp.Tag   // of an answer to a read: where the octets are
+	source  ddp.Tag   // of an answer to a read: where the bytes are
 	from    uint64
 	inline  bool
 	patient bool // nobody waits for its end
@@ -138,9 +138,9 @@ type sender struct {
 	lostAt   stamp  // when something was taken for lost last; 0: never
 	lost     uint32 // segments in state lost
 	arrived  uint32 // segments in state arrived
-	underWay int    // octets in state underWay, with their overhead
+	underWay int    // bytes in state underWay, with their overhead
 
-	mss  int // octets of a message that go into one datagram
+	mss  int // bytes of a message that go into one datagram
 	cong congestion
 
 	newestSent time.Duration // when the latest segment left that is known to have arrived
@@ -150,13 +150,13 @@ type sender struct {
 	silences   uint8         // expirations in a row
 }
 
-// newSender makes the sending half for a peer to which mss octets of a message go
+// newSender makes the sending half for a peer to which mss bytes of a message go
 // in a datagram.
 func newSender(h *hangar, mss int) sender {
 	return sender{hangar: h, mss: mss, cong: newCongestion(mss), newestSent: -1, lookAt: never, expireAt: never}
 }
 
-// push queues a message. A message without octets is one segment all the same.
+// push queues a message. A message without bytes is one segment all the same.
 func (s *sender) push(m *message) {
 	m.following, m.cut = nil, 0
 	if s.oldest == nil {

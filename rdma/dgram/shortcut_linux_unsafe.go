@@ -58,7 +58,7 @@ func (s *socket) openShortcut(to *rawAddress) {
 		return
 	}
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, size/2) // the kernel doubles it; without, it is full earlier
-	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.octets[0])), uintptr(to.length)); errno != 0 {
+	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.bytes[0])), uintptr(to.length)); errno != 0 {
 		_ = unix.Close(fd) // it was opened a moment ago
 		return
 	}
@@ -79,7 +79,7 @@ func (s *socket) sendOne(l *letter) (n int, full bool) {
 	var errno unix.Errno
 	switch {
 	case l.body == nil && named:
-		_, _, errno = unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&l.data[0])), uintptr(len(l.data)), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&l.to.octets[0])), uintptr(l.to.length))
+		_, _, errno = unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&l.data[0])), uintptr(len(l.data)), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&l.to.bytes[0])), uintptr(l.to.length))
 	case l.body == nil:
 		_, _, errno = unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&l.data[0])), uintptr(len(l.data)), unix.MSG_DONTWAIT, 0, 0)
 	default:
@@ -87,7 +87,7 @@ func (s *socket) sendOne(l *letter) (n int, full bool) {
 		*m = unix.Msghdr{Iov: &s.outVec[0]}
 		m.SetIovlen(gather((*[pieces]unix.Iovec)(s.outVec[:]), l))
 		if named {
-			m.Name, m.Namelen = &l.to.octets[0], uint32(l.to.length)
+			m.Name, m.Namelen = &l.to.bytes[0], uint32(l.to.length)
 		}
 		_, _, errno = unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(m)), unix.MSG_DONTWAIT)
 	}

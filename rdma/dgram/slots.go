@@ -21,12 +21,12 @@ const (
 
 type slot struct {
 	data   []byte
-	n      int // octets in it
+	n      int // bytes in it
 	from   rawAddress
 	lo     int // where the DDP segment begins and ends
 	hi     int
-	most   int    // octets that were ever in it
-	placed []byte // octets that came and are not in data (inplace.go)
+	most   int    // bytes that were ever in it
+	placed []byte // bytes that came and are not in data (inplace.go)
 	each   int    // length of each of the datagrams in it, if the kernel joined several
 	part   bool   // of another slot, whose memory it is
 }
@@ -36,7 +36,7 @@ type slot struct {
 type store struct {
 	free   []*slot
 	made   int
-	filled int // octets of the pages that datagrams have filled
+	filled int // bytes of the pages that datagrams have filled
 }
 
 func (s *store) take() *slot {

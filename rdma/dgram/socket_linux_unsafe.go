@@ -20,35 +20,35 @@ import (
 
 // rawAddress is an address as the kernel has it.
 type rawAddress struct {
-	octets [unix.SizeofSockaddrInet6]byte
+	bytes  [unix.SizeofSockaddrInet6]byte
 	length uint8
 }
 
 // rawOf is the address for the kernel. Ports and addresses are big-endian there, the
 // family is in the order of the machine.
 func rawOf(a netip.AddrPort) (r rawAddress) {
-	binary.BigEndian.PutUint16(r.octets[2:], a.Port())
+	binary.BigEndian.PutUint16(r.bytes[2:], a.Port())
 	if ip := a.Addr().Unmap(); ip.Is4() {
-		binary.NativeEndian.PutUint16(r.octets[:], unix.AF_INET)
+		binary.NativeEndian.PutUint16(r.bytes[:], unix.AF_INET)
 		four := ip.As4()
-		copy(r.octets[4:], four[:])
+		copy(r.bytes[4:], four[:])
 		r.length = unix.SizeofSockaddrInet4
 		return r
 	}
-	binary.NativeEndian.PutUint16(r.octets[:], unix.AF_INET6)
+	binary.NativeEndian.PutUint16(r.bytes[:], unix.AF_INET6)
 	sixteen := a.Addr().As16()
-	copy(r.octets[8:], sixteen[:])
+	copy(r.bytes[8:], sixteen[:])
 	r.length = unix.SizeofSockaddrInet6
 	return r
 }
 
 // addrPort is the address for people.
 func (r *rawAddress) addrPort() netip.AddrPort {
-	port := binary.BigEndian.Uint16(r.octets[2:])
+	port := binary.BigEndian.Uint16(r.bytes[2:])
 	if r.length == unix.SizeofSockaddrInet4 {
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(r.octets[4:8])), port)
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(r.bytes[4:8])), port)
 	}
-	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(r.octets[8:24])), port)
+	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(r.bytes[8:24])), port)
 }
 
 // pieces is how many parts of memory a datagram may have.
@@ -109,7 +109,7 @@ func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
 func (s *socket) prepare(to unix.Sockaddr, buffer int) error {
 	for _, option := range []int{unix.SO_RCVBUF, unix.SO_SNDBUF} {
 		if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, option, buffer); err != nil {
-			return fmt.Errorf("ask for a socket buffer of %d octets: %w", buffer, err)
+			return fmt.Errorf("ask for a socket buffer of %d bytes: %w", buffer, err)
 		}
 	}
 	level, option := unix.SOL_IP, unix.IP_RECVERR
@@ -151,9 +151,9 @@ func (s *socket) receiveOne(t *slot) bool {
 	if s.joins {
 		return s.receiveJoined(t)
 	}
-	s.nameLen = uint32(len(t.from.octets))
+	s.nameLen = uint32(len(t.from.bytes))
 	// Raw: the call does not block, and telling the scheduler costs more than it.
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&t.data[0])), uintptr(len(t.data)), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&t.from.octets[0])), uintptr(unsafe.Pointer(&s.nameLen)))
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&t.data[0])), uintptr(len(t.data)), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&t.from.bytes[0])), uintptr(unsafe.Pointer(&s.nameLen)))
 	if errno != 0 {
 		s.noteTrouble(errno)
 		return false
@@ -203,7 +203,7 @@ func (s *socket) lookAt(at int, b []byte) bool {
 	return errno == 0 && int(n) == len(b)
 }
 
-// receiveInto is receiveOne with the octets behind the front in a place of their own. What
+// receiveInto is receiveOne with the bytes behind the front in a place of their own. What
 // comes behind them follows the front in the slot.
 func (s *socket) receiveInto(t *slot, front int, place []byte) bool {
 	s.inParts[0].Base, s.inParts[1].Base, s.inParts[2].Base = &t.data[0], &place[0], &t.data[front]
@@ -267,7 +267,7 @@ func (s *socket) receive(slots []*slot) int {
 func (s *socket) aim(i int, t *slot) {
 	s.inVec[i].Base = &t.data[0]
 	s.inVec[i].SetLen(len(t.data))
-	s.in[i].header.Name, s.in[i].header.Namelen = &t.from.octets[0], uint32(len(t.from.octets))
+	s.in[i].header.Name, s.in[i].header.Namelen = &t.from.bytes[0], uint32(len(t.from.bytes))
 	if s.joins {
 		s.expectJoined(i)
 	}
@@ -348,10 +348,10 @@ func (s *socket) refusals(tell func(at netip.AddrPort, process bool)) {
 		return
 	}
 	s.troubled.Store(false)
-	var octets [1]byte
+	var bytes [1]byte
 	var about [512]byte
 	for range 4 * batchSize {
-		_, n, _, to, err := unix.Recvmsg(s.fd, octets[:], about[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+		_, n, _, to, err := unix.Recvmsg(s.fd, bytes[:], about[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 		if err != nil {
 			return
 		}

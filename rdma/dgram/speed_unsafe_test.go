@@ -104,7 +104,7 @@ func newBareUDP(b *testing.B) *bareUDP {
 
 func (u *bareUDP) send(i, size int) {
 	to := &u.to[i]
-	unix.RawSyscall6(unix.SYS_SENDTO, uintptr(u.fds[i]), uintptr(unsafe.Pointer(&u.buffer[i][0])), uintptr(size), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&to.octets[0])), uintptr(to.length))
+	unix.RawSyscall6(unix.SYS_SENDTO, uintptr(u.fds[i]), uintptr(unsafe.Pointer(&u.buffer[i][0])), uintptr(size), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&to.bytes[0])), uintptr(to.length))
 }
 
 func (u *bareUDP) receive(i int) {
@@ -373,7 +373,7 @@ func newBareTCP(b *testing.B) *bareTCP {
 	return t
 }
 
-// give sends the megabytes and waits for an octet that says they have come.
+// give sends the megabytes and waits for a byte that says they have come.
 func (t *bareTCP) give() {
 	for range megabytes {
 		t.move(0, unix.SYS_SENDTO, 1<<20)
@@ -388,7 +388,7 @@ func (t *bareTCP) take(<-chan struct{}) {
 	t.move(1, unix.SYS_SENDTO, 1)
 }
 
-// move sends or receives so many octets.
+// move sends or receives so many bytes.
 func (t *bareTCP) move(i int, call uintptr, size int) {
 	for at := 0; at < size; {
 		n, _, errno := unix.RawSyscall6(call, uintptr(t.fds[i]), uintptr(unsafe.Pointer(&t.buffer[i][at])), uintptr(size-at), unix.MSG_DONTWAIT, 0, 0)

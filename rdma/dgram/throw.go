@@ -18,7 +18,7 @@ const (
 	// mostPieces is how many datagrams a Write-Record may have: the target keeps a bit
 	// for each.
 	mostPieces = 4096
-	// recordBurst is how many octets leave in one call: a socket that nobody enlarged
+	// recordBurst is how many bytes leave in one call: a socket that nobody enlarged
 	// has room for them.
 	recordBurst = 128 << 10
 	// remembered is how many messages a refusal may be late.
@@ -28,18 +28,18 @@ const (
 // recordHeader stands before each segment of a Write-Record.
 type recordHeader struct {
 	number uint32 // of the message
-	total  uint32 // octets of the message
-	cut    uint16 // octets in each datagram but the last
+	total  uint32 // bytes of the message
+	cut    uint16 // bytes in each datagram but the last
 	index  uint16 // of this datagram in the message
 	id     uint64 // of the work request
 }
 
-// pieces is the number of datagrams of the message. One of no octets has one.
+// pieces is the number of datagrams of the message. One of no bytes has one.
 func (r *recordHeader) pieces() uint64 {
 	return max(1, (uint64(r.total)+uint64(r.cut)-1)/uint64(r.cut))
 }
 
-// offset is where this datagram's octets begin in the message.
+// offset is where this datagram's bytes begin in the message.
 func (r *recordHeader) offset() uint64 { return uint64(r.index) * uint64(r.cut) }
 
 // unreliable is what a UD queue pair keeps of messages.
@@ -129,8 +129,8 @@ func (q *pair) writeRecord(l *letter, m *message, to rdma.PeerID) int {
 	h := header{kind: kindRecord, record: recordHeader{number: m.number, total: uint32(m.length), cut: uint16(cut), index: uint16(m.cut / cut), id: m.id}}
 	b := d.begin(l, &h, q.number, to)
 	b = appendDDP(b, &ddp.Header{Op: ddp.Write, Last: m.cut+n == m.length, Tag: m.tag, TO: m.address + uint64(m.cut)})
-	front, octets := m.appendTo(b, m.cut, n)
-	d.seal(l, front, octets)
+	front, bytes := m.appendTo(b, m.cut, n)
+	d.seal(l, front, bytes)
 	m.cut += n
 	return n
 }

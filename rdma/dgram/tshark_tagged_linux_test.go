@@ -15,7 +15,7 @@ import (
 
 // The tagged model over datagrams, error messages and encryption, judged by tshark as
 // in tshark_linux_test.go: each conversation is recorded on loopback, and every address
-// that it reads in the DDP headers must be where the octets belong.
+// that it reads in the DDP headers must be where the bytes belong.
 
 const (
 	opcodeWrite        = 0
@@ -139,13 +139,13 @@ func TestTsharkReadsWritesAndReadsOverRD(t *testing.T) {
 	}
 	at, tags := addresses(v, opcodeWrite)
 	if len(at) < 4 || at[0] != mr.Base+100 || at[len(at)-1] >= mr.Base+100+size {
-		t.Errorf("the Write of %d octets goes to %#x; it begins at %#x", size, at, mr.Base+100)
+		t.Errorf("the Write of %d bytes goes to %#x; it begins at %#x", size, at, mr.Base+100)
 	}
 	if !slices.Equal(tags, []uint64{mr.RKey}) {
 		t.Errorf("the Write names the tags %#x; the region has %#x", tags, mr.RKey)
 	}
 	at, tags = addresses(v, opcodeReadResponse)
-	// A Write is confirmed by a Read of no octets, whose response names no tag.
+	// A Write is confirmed by a Read of no bytes, whose response names no tag.
 	if len(at) < 4 || at[0] != 0 || at[len(at)-1] >= size || len(tags) != 2 || slices.Contains(tags, mr.RKey) {
 		t.Errorf("the responses go to %#x at %#x; they should go to the sink of the Read alone", tags, at)
 	}
@@ -169,14 +169,14 @@ func TestTsharkReadsWriteRecords(t *testing.T) {
 		at, _ := v.Headers[i].Number("iwarp_ddp.tagged_offset")
 		last, _ := v.Headers[i].Number("iwarp_ddp.last_flag")
 		if at != mr.Base+index*cut || (last == 1) != ((index+1)*cut >= size) {
-			t.Errorf("piece %d of %d octets goes to %#x and has the mark of the last %d; the region begins at %#x", index, cut, at, last, mr.Base)
+			t.Errorf("piece %d of %d bytes goes to %#x and has the mark of the last %d; the region begins at %#x", index, cut, at, last, mr.Base)
 		}
 		if total, _ := d.Number("muster_dgram.record_total"); total != size || d["muster_dgram.record_id"] != "01:02:03:04:05:06:07:08" {
 			t.Errorf("piece %d: %v", index, d)
 		}
 	}
 	if pieces != 4 || len(v.Headers) != len(v.Datagrams) {
-		t.Errorf("tshark sees %d pieces and %d DDP headers in %d datagrams; %d octets make 4", pieces, len(v.Headers), len(v.Datagrams), size)
+		t.Errorf("tshark sees %d pieces and %d DDP headers in %d datagrams; %d bytes make 4", pieces, len(v.Headers), len(v.Datagrams), size)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestWriteRecordMoves(t *testing.T) {
 					return !onA && c.Data.Len() == size
 				})
 				if !bytes.Equal(region[offset:offset+size], body) {
-					t.Errorf("%d octets are not what was sent", size)
+					t.Errorf("%d bytes are not what was sent", size)
 				}
 			}
 		})
@@ -96,7 +96,7 @@ func TestWriteRecordInAStorm(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := make([]bool, messages*size)
-	whole, partial, octets := 0, 0, 0
+	whole, partial, received := 0, 0, 0
 	note := func(onA bool, c *rdma.Completion) bool {
 		if onA {
 			return true
@@ -110,11 +110,11 @@ func TestWriteRecordInAStorm(t *testing.T) {
 		}
 		for i := range c.Data.Len() {
 			if told[lo+i] {
-				t.Fatalf("octet %d of message %d is told twice", lo+i, c.ID)
+				t.Fatalf("byte %d of message %d is told twice", lo+i, c.ID)
 			}
 			told[lo+i] = true
 		}
-		if octets += c.Data.Len(); c.Data.Len() == size {
+		if received += c.Data.Len(); c.Data.Len() == size {
 			whole++
 		} else {
 			partial++
@@ -143,18 +143,18 @@ func TestWriteRecordInAStorm(t *testing.T) {
 			quiet = time.Now()
 		}
 	}
-	t.Logf("%d messages came whole, %d ranges of others; %.2f of the octets; %+v", whole, partial, float64(octets)/(messages*size), b.Drops())
+	t.Logf("%d messages came whole, %d ranges of others; %.2f of the bytes; %+v", whole, partial, float64(received)/(messages*size), b.Drops())
 	for i, c := range region {
 		if want := byte(i/size%255 + 1); told[i] && c != want {
-			t.Fatalf("octet %d is told to be there and is %d instead of %d", i, c, want)
+			t.Fatalf("byte %d is told to be there and is %d instead of %d", i, c, want)
 		}
 	}
-	if partial == 0 || octets < messages*size/3 {
-		t.Errorf("%d ranges of messages with losses and %d octets of %d are told", partial, octets, messages*size)
+	if partial == 0 || received < messages*size/3 {
+		t.Errorf("%d ranges of messages with losses and %d bytes of %d are told", partial, received, messages*size)
 	}
 }
 
-// refusing is a station with posted buffers of 100 octets, and a peer of it.
+// refusing is a station with posted buffers of 100 bytes, and a peer of it.
 func refusing(t *testing.T) (a, b *station, to rdma.PeerID) {
 	t.Helper()
 	a = newStationOf(t, Config{}, rdma.UD)

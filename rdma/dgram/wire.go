@@ -26,8 +26,8 @@ import (
 //	  .   2  zero                   with a receipt
 //	  .  8n  sightings              with a receipt
 //	 28   4  message number         Write-Record only
-//	 32   4  octets of the message  Write-Record only
-//	 36   2  octets in a datagram   Write-Record only
+//	 32   4  bytes of the message  Write-Record only
+//	 36   2  bytes in a datagram   Write-Record only
 //	 38   2  index of the datagram  Write-Record only
 //	 40   8  id of the work request Write-Record only
 //	  .   .  DDP segment            all but receipts

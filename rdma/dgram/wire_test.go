@@ -47,11 +47,11 @@ func TestHeaderOnTheWire(t *testing.T) {
 			var back header
 			rest, err := back.parse(wire)
 			if err != nil || len(rest) > 0 || back != c.h {
-				t.Errorf("it comes back as %+v with %d octets more, %v; it was %+v", back, len(rest), err, c.h)
+				t.Errorf("it comes back as %+v with %d bytes more, %v; it was %+v", back, len(rest), err, c.h)
 			}
 			for n := range wire {
 				if _, err := back.parse(wire[:n]); !errors.Is(err, errShort) {
-					t.Errorf("its first %d octets are taken: %v", n, err)
+					t.Errorf("its first %d bytes are taken: %v", n, err)
 				}
 			}
 		})
@@ -106,12 +106,12 @@ func TestSealHoldsOutStrangers(t *testing.T) {
 		bad := bytes.Clone(d)
 		bad[i] ^= 0x40
 		if _, err := ours.check(bad); err == nil {
-			t.Errorf("a change in octet %d goes unnoticed", i)
+			t.Errorf("a change in byte %d goes unnoticed", i)
 		}
 	}
 	for n := range d {
 		if _, err := ours.check(d[:n]); err == nil {
-			t.Errorf("a datagram cut to %d octets is taken", n)
+			t.Errorf("a datagram cut to %d bytes is taken", n)
 		}
 	}
 }

@@ -47,7 +47,7 @@ type Config struct {
 	// Encrypt makes what is sent unreadable to others, by datagram and by connection. Peers
 	// must have the same setting.
 	Encrypt bool
-	// NoCRC leaves the user's octets out of the checksums. It is for hosts that talk to
+	// NoCRC leaves the user's bytes out of the checksums. It is for hosts that talk to
 	// themselves: nothing lies between but the memory of the kernel.
 	NoCRC bool
 	// Channel says what carries messages. The zero value is Hybrid.
@@ -75,10 +75,10 @@ type Config struct {
 	// 0: 16 KB.
 	ConnectionBuffer int
 
-	// Datagram, SocketBuffer and Patience are those of package dgram.
+	// Datagram, SocketBuffer and PeerTimeout are those of package dgram.
 	Datagram     int
 	SocketBuffer int
-	Patience     time.Duration
+	PeerTimeout  time.Duration
 	// MaxTransfer is that of packages dgram and iwarp.
 	MaxTransfer int
 	// Strict is for tests and benchmarks of what adapters need: see package dgram.
@@ -102,10 +102,10 @@ const (
 	connectionTimeout = 2 * time.Second
 )
 
-// connectionTimeout is a part of Patience, which begins when datagrams take over.
+// connectionTimeout is a part of PeerTimeout, which begins when datagrams take over.
 func (c *Config) connectionTimeout() time.Duration {
-	if c.Patience > 0 {
-		return min(connectionTimeout, c.Patience/3)
+	if c.PeerTimeout > 0 {
+		return min(connectionTimeout, c.PeerTimeout/3)
 	}
 	return connectionTimeout
 }
@@ -158,7 +158,7 @@ func (c *Config) rules() rules {
 // openDevices opens the devices below.
 func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
 	rd, err = dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(c.Address, 0), JobKey: c.JobKey, Encrypt: c.Encrypt, NoCRC: c.NoCRC, Name: c.Name,
-		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread, Patience: c.Patience, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
+		Datagram: c.Datagram, SocketBuffer: c.SocketBuffer, NoThread: c.NoThread, PeerTimeout: c.PeerTimeout, Strict: c.Strict, MaxTransfer: c.MaxTransfer})
 	if err != nil || c.Channel == Datagrams {
 		return rd, nil, err
 	}

@@ -99,7 +99,7 @@ func (d *Device) whyBereft(m *mate) error {
 	}
 	err := d.rd.Explain(m.control)
 	if err == nil {
-		err = &rdma.SilenceError{For: d.cfg.Patience}
+		err = &rdma.SilenceError{For: d.cfg.PeerTimeout}
 	}
 	return fmt.Errorf("hybrid: peer %d (number %d) does not answer: %w", name, m.id, err)
 }

@@ -15,7 +15,7 @@ import (
 const (
 	startupKeyLen     = 16
 	startupHeader     = 20  // key, flags, revision and the length of the private data
-	startupPrivateMax = 512 // RFC 5044 section 7.1.2, rule 9: with the enhanced octets
+	startupPrivateMax = 512 // RFC 5044 section 7.1.2, rule 9: with the enhanced bytes
 	startupMax        = startupHeader + startupPrivateMax
 	enhancedLen       = 4
 
@@ -48,7 +48,7 @@ type startup struct {
 	p2p      bool
 	ready    readySet
 	ird, ord uint16
-	private  []byte // of the user, without the enhanced octets
+	private  []byte // of the user, without the enhanced bytes
 }
 
 // readySet are the kinds of message that can be the first one of a peer-to-peer
@@ -61,7 +61,7 @@ const (
 	readyRead                       // an RDMA Read without bytes
 )
 
-// Bits in the two words of the enhanced octets (RFC 6581 section 9.1).
+// Bits in the two words of the enhanced bytes (RFC 6581 section 9.1).
 const (
 	enhancedP2P   = 0x8000 // first word
 	enhancedSend  = 0x4000
@@ -168,7 +168,7 @@ func parseStartup(b []byte, reply bool) (s startup, n int, err error) {
 	return s, startupHeader + length, nil
 }
 
-// parseEnhanced takes the enhanced octets off the private data.
+// parseEnhanced takes the enhanced bytes off the private data.
 func (s *startup) parseEnhanced() {
 	first, second := binary.BigEndian.Uint16(s.private), binary.BigEndian.Uint16(s.private[2:])
 	s.private = s.private[enhancedLen:]

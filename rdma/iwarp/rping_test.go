@@ -147,7 +147,7 @@ func (p *rpingPeer) read() error {
 	return err
 }
 
-// room is the payload of a segment with a header of so many octets.
+// room is the payload of a segment with a header of so many bytes.
 func (p *rpingPeer) room(header int) int { return segmentFor(p.emss, p.terms.markersOut) - header }
 
 // send cuts a message into segments and writes them.
@@ -164,8 +164,8 @@ func (p *rpingPeer) send(m ddp.Message, data []byte) error {
 }
 
 func (p *rpingPeer) write(h ddp.Header, payload []byte) error {
-	var octets [ddp.UntaggedLen]byte
-	_, err := p.conn.Write(p.out.append(nil, octets[:h.Put(octets[:])], payload))
+	var header [ddp.UntaggedLen]byte
+	_, err := p.conn.Write(p.out.append(nil, header[:h.Put(header[:])], payload))
 	return err
 }
 
@@ -200,7 +200,7 @@ func (p *rpingPeer) step() (h ddp.Header, e ddp.Event, err error) {
 	f := p.take(segment, &h, &e)
 	raw := bytes.Clone(segment)
 	p.unread = p.unread[n:]
-	for f == ddp.NoFault && p.stream.Owed() {
+	for f == ddp.NoFault && p.stream.ResponsesPending() {
 		var answer ddp.Header
 		var payload []byte
 		if answer, payload, f = p.stream.Respond(p.room(ddp.TaggedLen)); f == ddp.NoFault {
@@ -297,9 +297,9 @@ func (p *rpingPeer) server() (rounds int, err error) {
 		if err != nil {
 			return rounds, err
 		}
-		var octets [ddp.ReadRequestLen]byte
-		ask.Put(octets[:])
-		if err := p.send(m, octets[:]); err != nil {
+		var request [ddp.ReadRequestLen]byte
+		ask.Put(request[:])
+		if err := p.send(m, request[:]); err != nil {
 			return rounds, err
 		}
 		if _, err := p.await(ddp.Fetched); err != nil {

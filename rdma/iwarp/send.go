@@ -246,7 +246,7 @@ func (q *queuePair) give(pieces []unix.Iovec) (int, error) {
 // quiet tells whether there is surely nothing to send: the usual case when somebody polls.
 func (q *queuePair) quiet() bool {
 	o := &q.out
-	return q.state == connected && !o.ready && o.copied == nil && o.next == q.works.first+uint64(q.works.count) && !q.stream.Owed()
+	return q.state == connected && !o.ready && o.copied == nil && o.next == q.works.first+uint64(q.works.count) && !q.stream.ResponsesPending()
 }
 
 // written completes what needs no answer, when the socket has taken it.
@@ -291,7 +291,7 @@ func (q *queuePair) build() {
 			o.ready = false
 			m := q.stream.Write(0, 0, 0) // RFC 6581 section 6: the tag means nothing
 			o.put(&m, nil, nil)
-		case !o.begun && q.stream.Owed():
+		case !o.begun && q.stream.ResponsesPending():
 			q.respond()
 		case o.next == q.works.first+uint64(q.works.count):
 			o.seal()

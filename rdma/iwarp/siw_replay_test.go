@@ -166,8 +166,8 @@ func (r *replay) segment(from capture.Side, segment []byte) {
 	}
 	r.ops[head.Op]++
 	payload := segment[n:]
-	var octets [ddp.UntaggedLen]byte
-	k := head.Put(octets[:])
+	var bytes [ddp.UntaggedLen]byte
+	k := head.Put(bytes[:])
 	if head.Op == ddp.ReadRequestOp {
 		var ask ddp.ReadRequest
 		if !ask.Decode(payload) {
@@ -177,7 +177,7 @@ func (r *replay) segment(from capture.Side, segment []byte) {
 		payload = again[:ask.Put(again[:])]
 		r.check(from, head, r.rping.request(from, ask))
 	}
-	h.again = h.out.append(h.again, octets[:k], payload)
+	h.again = h.out.append(h.again, bytes[:k], payload)
 
 	switch {
 	case head.Op == ddp.Write:

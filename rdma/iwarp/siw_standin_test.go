@@ -14,7 +14,7 @@ import (
 
 // We take the place of a kernel: rping's client runs on our protocol, hears what the
 // recorded server said, and is given the tags and addresses of the recorded client.
-// Everything that it says must then be what the kernel said, octet for octet: the
+// Everything that it says must then be what the kernel said, byte for byte: the
 // request, the Sends, the answers to the server's Reads, cut into the same frames.
 func TestWeCanStandInForSiw(t *testing.T) {
 	for _, rec := range recordings {

@@ -28,7 +28,7 @@ func TestTsharkReadsTerminate(t *testing.T) {
 		fault        ddp.Fault
 		to           []byte // blame
 		etype, ecode string // the dissector has names for each layer
-		header, rest int    // octets of to that are shown: of DDP, of RDMAP
+		header, rest int    // bytes of to that are shown: of DDP, of RDMAP
 	}{
 		{ddp.FaultSourceTag, read, "etype_rdma", "errcode_rdma", ddp.UntaggedLen, ddp.ReadRequestLen},
 		{ddp.FaultSourceAccess, read, "etype_rdma", "errcode_rdma", ddp.UntaggedLen, ddp.ReadRequestLen},
@@ -65,8 +65,8 @@ func TestTsharkReadsTerminate(t *testing.T) {
 			header := c.header
 			if c.rest > 0 {
 				// With a read request behind it, the dissector gives the header of DDP
-				// 14 octets, though a read request is untagged and has 18 (RFC 5041
-				// section 4.3). So it cuts at another place; the octets are the same.
+				// 14 bytes, though a read request is untagged and has 18 (RFC 5041
+				// section 4.3). So it cuts at another place; the bytes are the same.
 				header = ddp.TaggedLen
 			}
 			same(t, got, "iwarp_rdma.term_ddp_h", c.to[:header])
@@ -75,7 +75,7 @@ func TestTsharkReadsTerminate(t *testing.T) {
 	}
 }
 
-// same compares a field that tshark shows as octets; no octets are no field.
+// same compares a field that tshark shows as bytes; no bytes are no field.
 func same(t *testing.T, got capture.Header, field string, want []byte) {
 	t.Helper()
 	shown := strings.ReplaceAll(fmt.Sprintf("% x", want), " ", ":")

@@ -55,10 +55,10 @@ func (s *speech) frame(from capture.Side, h ddp.Header, payload []byte) []byte {
 			s.msn[from][h.QN]++
 		}
 	}
-	var octets [ddp.UntaggedLen]byte
-	n := h.Put(octets[:])
+	var bytes [ddp.UntaggedLen]byte
+	n := h.Put(bytes[:])
 	s.fields = append(s.fields, fieldsOf(h, payload))
-	return s.out[from].append(nil, octets[:n], payload)
+	return s.out[from].append(nil, bytes[:n], payload)
 }
 
 // say sends one DDP segment as one TCP segment.

@@ -28,7 +28,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 		}
 	}
 	for i, c := range d.Counts() {
-		add(rdma.Counter("rail-bytes."+d.rails[i].Name), c.Octets)
+		add(rdma.Counter("rail-bytes."+d.rails[i].Name), c.Bytes)
 		add("rails.left", c.Left)
 		add("rails.back", c.Back)
 		add("rails.again", c.Again)

@@ -39,6 +39,6 @@ func TestCountersAndPaths(t *testing.T) {
 // TestIdlePeersAreSmall: what a peer costs that is not being talked to.
 func TestIdlePeersAreSmall(t *testing.T) {
 	if n := sizeOf[flow]() + 2*sizeOf[path]() + sizeOf[peer](); n > 640 {
-		t.Errorf("an idle peer on two rails costs %d octets, expected at most 640", n)
+		t.Errorf("an idle peer on two rails costs %d bytes, expected at most 640", n)
 	}
 }

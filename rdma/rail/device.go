@@ -65,7 +65,7 @@ type peer struct {
 type Device struct {
 	attr      rdma.Attr
 	rails     []Rail
-	speeds    []float64 // what their devices say, in octets a nanosecond
+	speeds    []float64 // what their devices say, in bytes a nanosecond
 	name      uint32
 	timeout   time.Duration
 	pieceMost int
@@ -139,7 +139,7 @@ func Open(c Config) (*Device, error) {
 		case a.LocalKeys:
 			return nil, fmt.Errorf("rail: %s (%s) wants memory to be registered before it is sent, so it cannot be a rail", r.Name, a.Name)
 		case a.MaxSend < 2*rdma.HeadMax+dataLen:
-			return nil, fmt.Errorf("rail: %s (%s) sends at most %d octets, so it cannot be a rail", r.Name, a.Name, a.MaxSend)
+			return nil, fmt.Errorf("rail: %s (%s) sends at most %d bytes, so it cannot be a rail", r.Name, a.Name, a.MaxSend)
 		}
 		speed := 1.0
 		if a.SendCost.PerByte > 0 {
@@ -148,7 +148,7 @@ func Open(c Config) (*Device, error) {
 		d.speeds = append(d.speeds, speed)
 		together += speed
 		longest = min(longest, a.MaxSend)
-		d.attr.Crowded = d.attr.Crowded || a.Crowded
+		d.attr.Oversubscribed = d.attr.Oversubscribed || a.Oversubscribed
 		if d.attr.SendCost.Fixed == 0 || a.SendCost.Fixed < d.attr.SendCost.Fixed {
 			d.attr.SendCost = a.SendCost
 		}
@@ -174,10 +174,10 @@ func (d *Device) Drops() Drops {
 
 // RailCounts tells what a rail has carried, and what was done about it.
 type RailCounts struct {
-	Octets uint64 // that were given to it, with what stands before each piece
-	Left   uint64 // how often it was left for a peer because it did not answer
-	Back   uint64 // how often it was used again
-	Again  uint64 // pieces that went again over others
+	Bytes uint64 // that were given to it, with what stands before each piece
+	Left  uint64 // how often it was left for a peer because it did not answer
+	Back  uint64 // how often it was used again
+	Again uint64 // pieces that went again over others
 }
 
 // Counts tells it for each rail, in the order of Config.Rails.
@@ -188,7 +188,7 @@ func (d *Device) Counts() []RailCounts {
 	for _, q := range d.pairs {
 		for i := range q.rails {
 			c := &q.rails[i].RailCounts
-			list[i].Octets += c.Octets
+			list[i].Bytes += c.Bytes
 			list[i].Left += c.Left
 			list[i].Back += c.Back
 			list[i].Again += c.Again
@@ -329,7 +329,7 @@ const (
 	bufferSizes = 6
 )
 
-// sizeOfBuffer is the place in the list of sizes of a buffer for n octets, and its size.
+// sizeOfBuffer is the place in the list of sizes of a buffer for n bytes, and its size.
 func (d *Device) sizeOfBuffer(n int) (index, size int) {
 	index = bits.Len(uint(max(n, leastBuffer)-1)) - bits.Len(uint(leastBuffer-1))
 	if index >= bufferSizes-1 {
@@ -338,7 +338,7 @@ func (d *Device) sizeOfBuffer(n int) (index, size int) {
 	return index, leastBuffer << index
 }
 
-// takeBuffer gives memory for n octets.
+// takeBuffer gives memory for n bytes.
 func (d *Device) takeBuffer(n int) []byte {
 	i, size := d.sizeOfBuffer(n)
 	if b, ok := last(&d.buffers[i]); ok {

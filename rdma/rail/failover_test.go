@@ -176,7 +176,7 @@ func spoil(b []byte) {
 func wrong(b []byte, seed byte) error {
 	for i := range b {
 		if b[i] != seed+byte(i*7) {
-			return fmt.Errorf("octet %d of %d is %#x instead of %#x", i, len(b), b[i], seed+byte(i*7))
+			return fmt.Errorf("byte %d of %d is %#x instead of %#x", i, len(b), b[i], seed+byte(i*7))
 		}
 	}
 	return nil
@@ -210,7 +210,7 @@ func (p *party) listen() {
 			}
 			spoil(p.bodies[c.ID]) // it is ours again, and may be used for anything
 			if one, ok := p.pages[c.ID]; ok && c.Status == rdma.StatusOK && !bytes.Equal(one.text, p.other.book[one.from:one.from+len(one.text)]) {
-				p.t.Fatalf("the Read of %d octets from %d brings something else", len(one.text), one.from)
+				p.t.Fatalf("the Read of %d bytes from %d brings something else", len(one.text), one.from)
 			}
 			continue
 		}
@@ -225,7 +225,7 @@ func (p *party) listen() {
 		}
 		if size > 0 {
 			if err := wrong(p.plots[number%plots][:size], byte(number)); err != nil {
-				p.t.Fatalf("message %d comes before the Write of %d octets posted before it: %v", number, size, err)
+				p.t.Fatalf("message %d comes before the Write of %d bytes posted before it: %v", number, size, err)
 			}
 			// From now on the memory is ours again. A Write that comes late would be
 			// seen by the next one who looks.
@@ -239,7 +239,7 @@ func (p *party) untouched() error {
 	for i, plot := range p.plots {
 		for k, b := range plot {
 			if b != 0 {
-				return fmt.Errorf("octet %d of region %d was written after it had been given back", k, i)
+				return fmt.Errorf("byte %d of region %d was written after it had been given back", k, i)
 			}
 		}
 	}
@@ -514,7 +514,7 @@ func TestStripesBySpeed(t *testing.T) {
 		if took > best*115/100 {
 			t.Errorf("speeds %v: %v for 8 MB, where %v would be possible", speeds, took, best)
 		}
-		share := float64(after[1].Octets-before[1].Octets) / size
+		share := float64(after[1].Bytes-before[1].Bytes) / size
 		if want := speeds[1] / (speeds[0] + speeds[1]); share < want*0.9 || share > want*1.1 {
 			t.Errorf("speeds %v: the second rail carries %.2f of a Write, expected %.2f", speeds, share, want)
 		}

@@ -213,7 +213,7 @@ func (f *flow) post(rail int, number uint32, p *piece) bool {
 		wr.Flags |= rdma.Patient // the rail has a copy
 	}
 	wr.HeadLen, wr.Body = uint16(n), body
-	return f.hand(rail, ticket{number: number, octets: uint32(n + body.Len()), kind: h.kind})
+	return f.hand(rail, ticket{number: number, bytes: uint32(n + body.Len()), kind: h.kind})
 }
 
 // greetAll says hello on every path where the peer has not heard one in this epoch. It
@@ -264,7 +264,7 @@ func (f *flow) say(rail int, h *header) bool {
 	wr := &f.q.one[0]
 	wr.HeadLen, wr.Body, wr.Flags = uint16(h.put(&wr.Head)), rdma.Mem{}, 0
 	p := &f.paths[rail]
-	return p.next-p.first < mostTickets && f.hand(rail, ticket{octets: uint32(wr.HeadLen), kind: h.kind})
+	return p.next-p.first < mostTickets && f.hand(rail, ticket{bytes: uint32(wr.HeadLen), kind: h.kind})
 }
 
 // hand gives the request in q.one to a rail.
@@ -279,7 +279,7 @@ func (f *flow) hand(rail int, t ticket) bool {
 	wr.Body = rdma.Mem{}
 	if n == 1 {
 		t.epoch = f.epoch
-		q.rails[rail].Octets += uint64(t.octets)
+		q.rails[rail].Bytes += uint64(t.bytes)
 		p.open(q.dev.now, t)
 		return true
 	}

@@ -57,7 +57,7 @@ func newLabNode(t *testing.T) *labNode {
 		if !f.Taken {
 			continue
 		}
-		d, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(f.Address.Addr(), 0), JobKey: []byte("the key of the lab"), Patience: 5 * time.Minute})
+		d, err := dgram.Open(dgram.Config{Bind: netip.AddrPortFrom(f.Address.Addr(), 0), JobKey: []byte("the key of the lab"), PeerTimeout: 5 * time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func labRead(n *labNode) {
 			slot := region[number%labSlots*labSize:][:labSize]
 			for i := 0; i < labSize; i += 4096 {
 				if got := binary.LittleEndian.Uint64(slot[i:]); got != number {
-					n.t.Fatalf("message %d comes, and at octet %d stands %d", number, i, got)
+					n.t.Fatalf("message %d comes, and at byte %d stands %d", number, i, got)
 				}
 			}
 		})
@@ -235,7 +235,7 @@ func labWrite(n *labNode) {
 	}
 	fmt.Printf("rate %.1f pause %d counts", rate, longest.Milliseconds())
 	for _, c := range n.dev.Counts() {
-		fmt.Printf(" %d %d %d", c.Octets>>20, c.Left, c.Back)
+		fmt.Printf(" %d %d %d", c.Bytes>>20, c.Left, c.Back)
 	}
 	fmt.Println()
 }

@@ -25,7 +25,7 @@ type world struct {
 type wire struct {
 	w       *world
 	latency time.Duration
-	speed   float64 // octets a nanosecond
+	speed   float64 // bytes a nanosecond
 	cut     bool
 	gives   time.Duration // after so long of silence a peer is given up; 0: never
 	ports   []*port

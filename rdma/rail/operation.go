@@ -12,8 +12,8 @@ type operation struct {
 	id        uint64
 	key       uint64 // of the region at the peer; of a result: here
 	address   uint64
-	cut       int // octets of body that were made pieces of
-	left      int // of a Read: octets that have not come
+	cut       int // bytes of body that were made pieces of
+	left      int // of a Read: bytes that have not come
 	refs      int // the queue, the table of asks, and each piece under way
 	ask       uint32
 	kind      kind
@@ -125,7 +125,7 @@ func (d *Device) keepResults(key uint64) {
 	}
 }
 
-// size is the number of octets to make pieces of.
+// size is the number of bytes to make pieces of.
 func (op *operation) size() int {
 	switch op.kind {
 	case kindMessage, kindData:

@@ -43,8 +43,8 @@ const (
 	tryEvery = 250 * time.Millisecond
 
 	// A speed is taken from no less than so much.
-	measuredOctets = 96 << 10
-	measuredTime   = 2 * time.Millisecond
+	measuredBytes = 96 << 10
+	measuredTime  = 2 * time.Millisecond
 	// slowest is the share of the fastest path's speed that a path is credited with at
 	// least, so that one that was slow gets something to be measured by.
 	slowest = 1.0 / 16
@@ -54,7 +54,7 @@ const (
 type ticket struct {
 	at     time.Duration
 	number uint32 // of the piece
-	octets uint32
+	bytes  uint32
 	epoch  uint8
 	kind   kind
 	open   bool
@@ -71,11 +71,11 @@ type path struct {
 	full     bool // its device takes nothing more until the next Poll
 	reached  bool // the peer can be addressed
 	backlog  int
-	speed    float64       // octets a nanosecond
+	speed    float64       // bytes a nanosecond
 	measured bool          // speed is not only what its device says
 	quickest time.Duration // in which something has arrived
 	since    time.Duration // when the measurement began
-	arrived  int           // octets that have arrived since
+	arrived  int           // bytes that have arrived since
 	doubt    time.Duration // since when another path has done better; 0: no doubt
 	triedAt  time.Duration // when a hello was sent last
 	greeting bool          // a hello is under way
@@ -87,7 +87,7 @@ type path struct {
 // busy tells whether something is under way on it.
 func (p *path) busy() bool { return p.first != p.next }
 
-// room tells whether another ticket of n octets may be opened.
+// room tells whether another ticket of n bytes may be opened.
 func (p *path) room(n int) bool {
 	most := max(int(p.speed*float64(backlogTime+2*p.quickest)), leastBacklog)
 	return p.next-p.first < mostTickets && (p.backlog == 0 || p.backlog+n <= most)
@@ -101,7 +101,7 @@ func (p *path) open(now time.Duration, t ticket) {
 	t.at, t.open = now, true
 	p.tickets[p.next%mostTickets] = t
 	p.next++
-	p.backlog += int(t.octets)
+	p.backlog += int(t.bytes)
 }
 
 // pending tells whether a ticket is open.
@@ -117,7 +117,7 @@ func (p *path) close(n uint32) (t ticket, ok bool) {
 	e := &p.tickets[n%mostTickets]
 	t = *e
 	e.open = false
-	p.backlog -= int(t.octets)
+	p.backlog -= int(t.bytes)
 	for p.busy() && !p.tickets[p.first%mostTickets].open {
 		p.first++
 	}
@@ -132,15 +132,15 @@ func (p *path) delivered(now time.Duration, t *ticket) (back bool) {
 	if took := now - t.at; p.quickest == 0 || took < p.quickest {
 		p.quickest = took
 	}
-	p.measure(now, int(t.octets))
+	p.measure(now, int(t.bytes))
 	return back
 }
 
 // measure takes the speed while there is something to do all the time.
-func (p *path) measure(now time.Duration, octets int) {
-	p.arrived += octets
+func (p *path) measure(now time.Duration, bytes int) {
+	p.arrived += bytes
 	took := now - p.since
-	if p.arrived < measuredOctets || took < measuredTime && p.backlog > 0 {
+	if p.arrived < measuredBytes || took < measuredTime && p.backlog > 0 {
 		return
 	}
 	if took > 0 {

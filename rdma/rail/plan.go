@@ -9,8 +9,8 @@ package rail
 
 // load is what a rail has to do for one peer.
 type load struct {
-	speed   float64 // octets a nanosecond
-	backlog int     // octets that were given to it and have not arrived
+	speed   float64 // bytes a nanosecond
+	backlog int     // bytes that were given to it and have not arrived
 	open    bool    // it may be used
 	full    bool    // it may be used, but takes nothing more at the moment
 }
@@ -20,13 +20,13 @@ const (
 	// T2 chapter 3 has 1 KB where the network interface does the work; here a processor
 	// does, and a piece costs it a few microseconds.
 	leastStripe = 8 << 10
-	// stickiness is how many octets a rail may have to do more than another and still
+	// stickiness is how many bytes a rail may have to do more than another and still
 	// get the next short message. Receipts travel with answers, so two peers that
 	// talk in turns should do it on one rail.
 	stickiness = 4 << 10
 )
 
-// place gives the rail for a message of n octets: the one that will be through with it
+// place gives the rail for a message of n bytes: the one that will be through with it
 // first. The favourite wins if it is not much later. It is -1 if none can take it.
 func place(n int, rails []load, favourite int) int {
 	best, soonest := -1, 0.0
@@ -47,7 +47,7 @@ func place(n int, rails []load, favourite int) int {
 }
 
 // stripe gives the rail and the length of the next piece of what is left of a long
-// message. The piece has at most most octets. It is -1 if the piece should wait for a
+// message. The piece has at most most bytes. It is -1 if the piece should wait for a
 // rail that is full.
 func stripe(left, most int, rails []load) (rail, size int) {
 	var out uint64 // rails that get nothing

@@ -37,7 +37,7 @@ func TestStripe(t *testing.T) {
 		name  string
 		size  int
 		rails []load
-		want  []int // octets
+		want  []int // bytes
 	}{
 		{"even", 1 << 20, []load{{speed: 1, open: true}, {speed: 1, open: true}}, []int{1 << 19, 1 << 19}},
 		{"by-speed", 1 << 20, []load{{speed: 1, open: true}, {speed: 3, open: true}}, []int{1 << 18, 3 << 18}},
@@ -51,7 +51,7 @@ func TestStripe(t *testing.T) {
 		for left := v.size; left > 0; {
 			rail, n := stripe(left, pieceSize, v.rails)
 			if rail < 0 || n < 1 || n > pieceSize || n > left {
-				t.Fatalf("%s: of %d octets left a piece of %d goes to rail %d", v.name, left, n, rail)
+				t.Fatalf("%s: of %d bytes left a piece of %d goes to rail %d", v.name, left, n, rail)
 			}
 			got[rail] += n
 			left -= n
@@ -82,7 +82,7 @@ func TestStripeEndsTogether(t *testing.T) {
 		for left := 200_000 + random.IntN(2_000_000); left > 0; {
 			rail, n := stripe(left, pieceSize, rails)
 			if rail < 0 || !rails[rail].open {
-				t.Fatalf("nobody gets the rest of %d octets: %d of %+v", left, rail, rails)
+				t.Fatalf("nobody gets the rest of %d bytes: %d of %+v", left, rail, rails)
 			}
 			rails[rail].backlog += n
 			left -= n
@@ -110,6 +110,6 @@ func TestStripeWaitsForFullRails(t *testing.T) {
 	}
 	rails[1].full = false
 	if rail, n := stripe(1<<20, pieceSize, rails); rail != 1 || n == 0 {
-		t.Errorf("rail %d gets %d octets, expected rail 1", rail, n)
+		t.Errorf("rail %d gets %d bytes, expected rail 1", rail, n)
 	}
 }

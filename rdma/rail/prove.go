@@ -118,7 +118,7 @@ func parseCard(text []byte) (c Card, id hostID, err error) {
 	}
 	raw, err := hex.DecodeString(c.ID)
 	if err != nil || len(raw) != len(id) {
-		return c, id, fmt.Errorf("rail: the card of %s names it %q, which is no number of 16 octets; do all hosts run the same version?", c.Host, c.ID)
+		return c, id, fmt.Errorf("rail: the card of %s names it %q, which is no number of 16 bytes; do all hosts run the same version?", c.Host, c.ID)
 	}
 	return c, hostID(raw), nil
 }

@@ -100,8 +100,8 @@ func (t *regions) deregister(mr rdma.MR) error {
 	return nil
 }
 
-// reach gives a part of a region if the whole access of total octets at address is
-// allowed: of one that is not, no octet moves. An access of nothing is not checked
+// reach gives a part of a region if the whole access of total bytes at address is
+// allowed: of one that is not, no byte moves. An access of nothing is not checked
 // (RFC 5040 sections 5.1 and 5.2).
 func (t *regions) reach(key, address, total, offset uint64, n int, need rdma.Access) ([]byte, bool) {
 	if total == 0 {

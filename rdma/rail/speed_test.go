@@ -12,12 +12,12 @@ import (
 // the receipts cost, without what processors do. The links carry 1 Gbit/s each.
 
 const (
-	gigabit     = 0.125 // octets a nanosecond
+	gigabit     = 0.125 // bytes a nanosecond
 	speedSize   = 1 << 20
 	speedWindow = 8
 )
 
-// speedOf moves megabytes for a while, one way or both ways, and gives octets a second.
+// speedOf moves megabytes for a while, one way or both ways, and gives bytes a second.
 // look is how often both parties poll at most: a program does not do so all the time.
 func speedOf(t *testing.T, wires int, op rdma.Op, both bool, look time.Duration) float64 {
 	t.Helper()

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What stands before a piece: put writes it, parse reads it. The first eight octets are
+// What stands before a piece: put writes it, parse reads it. The first eight bytes are
 // the same for all kinds.
 //
 //	 0  kind, and 128 on the last piece of a Write, 64 on a message that goes again

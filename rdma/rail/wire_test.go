@@ -30,7 +30,7 @@ func TestHeadersSurvive(t *testing.T) {
 		}
 		for short := range n {
 			if _, ok := new(header).parse(b[:short]); ok {
-				t.Errorf("%d of %d octets of %+v are taken for a header", short, n, h)
+				t.Errorf("%d of %d bytes of %+v are taken for a header", short, n, h)
 			}
 		}
 	}

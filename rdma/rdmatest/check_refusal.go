@@ -46,7 +46,7 @@ func refusalChecks() []check {
 			}
 			t.as(t.r.nodes[0])
 			t.at(t.mr.Base, math.MaxUint64, "with a key of all ones")
-			t.at(t.mr.Base, t.other.RKey, "with the key of a neighbouring region")
+			t.at(t.mr.Base, t.other.RKey, "with the key of a neighboring region")
 			t.at(t.mr.Base, t.foreign.RKey, "with a key that belongs to the same memory at another peer")
 		})
 		add("missing-right", func(t *trespass) {
@@ -130,8 +130,8 @@ func refuse(r *rig, op rdma.Op, forge func(*trespass)) {
 	t := &trespass{r: r, op: op, owner: r.nodes[1], region: newGuarded(1000, 3, 1)}
 	t.as(r.nodes[0])
 	t.mr = t.owner.register(t.region.mem, rightFor(op))
-	neighbour := make([]byte, 1000)
-	t.other = t.owner.register(neighbour, rightFor(op))
+	neighbor := make([]byte, 1000)
+	t.other = t.owner.register(neighbor, rightFor(op))
 	t.foreign = r.nodes[2].register(slices.Clone(t.region.mem), rightFor(op))
 	forge(t)
 	if r.kind == rdma.RC || op == rdma.OpPull {

@@ -183,7 +183,7 @@ func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) 
 	}
 	ps.state.publish(st | pullOpen)
 	x.peer.seg.head.bell.add(1)
-	if x.body.Len() >= helpFrom && !d.attr.Crowded || x.body.Len() == 0 {
+	if x.body.Len() >= helpFrom && !d.attr.Oversubscribed || x.body.Len() == 0 {
 		x.peer.seg.unpark()
 	}
 	if x.phase == phaseShared {

@@ -16,19 +16,19 @@ func (d *Device) describe() {
 	d.copies.kernel = d.cfg.Host == nil && !d.cfg.NoProcessVM && probeKernel()
 	a := &d.attr
 	*a = rdma.Attr{
-		Name:        "shm",
-		Transports:  rdma.RD,
-		Ops:         rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
-		MaxSend:     maxSend,
-		MaxInline:   maxSend,
-		SegmentHint: segmentHint,
-		MaxRegions:  int(d.seg.geo.slots),
-		Crowded:     d.cfg.Peers > d.cores(),
+		Name:           "shm",
+		Transports:     rdma.RD,
+		Ops:            rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
+		MaxSend:        maxSend,
+		MaxInline:      maxSend,
+		SegmentHint:    segmentHint,
+		MaxRegions:     int(d.seg.geo.slots),
+		Oversubscribed: d.cfg.Peers > d.cores(),
 	}
 	a.RegCost = rdma.Cost{Fixed: 40}
 	// A message is copied in and out, which overlaps if both sides have a core.
 	a.SendCost = rdma.Cost{Fixed: 300, PerByte: 0.13}
-	if a.Crowded {
+	if a.Oversubscribed {
 		a.SendCost.PerByte = 0.16
 	}
 	switch {
@@ -45,7 +45,7 @@ func (d *Device) describe() {
 		a.Ops |= rdma.Ops(rdma.OpPull, rdma.OpPush)
 		a.MaxPush = maxPush
 		a.PullCost.Fixed += 1000
-		if !a.Crowded {
+		if !a.Oversubscribed {
 			a.PullCost.PerByte *= 0.6 // two copy at once
 		}
 	}

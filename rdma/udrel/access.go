@@ -28,7 +28,7 @@ func (m *message) ask(wr *rdma.SendWR) {
 	p.lastAsk = m
 }
 
-// placeAt is what is left of an access from an octet on.
+// placeAt is what is left of an access from a byte on.
 func (m *message) placeAt(at int) place {
 	p := m.place
 	if m.kind == kindWrite {

@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 				if v.share > 0 {
 					below = rdmatest.Wrap(below, rdmatest.Faults{Seed: uint64(i), Drop: v.share, Duplicate: v.share, Reorder: v.share})
 				}
-				list = append(list, openTest(t, Config{Device: below, Packet: v.packet, Patience: time.Second, MaxTransfer: 6 << 20}))
+				list = append(list, openTest(t, Config{Device: below, Packet: v.packet, PeerTimeout: time.Second, MaxTransfer: 6 << 20}))
 			}
 			return list
 		}})

@@ -22,8 +22,8 @@ type traffic struct {
 
 // Counters that other devices do not have.
 const (
-	// PacketsReceipts are packets that carried nothing but a receipt.
-	PacketsReceipts rdma.Counter = "packets.receipts"
+	// PacketsAcks are packets that carried nothing but a receipt.
+	PacketsAcks rdma.Counter = "packets.receipts"
 	// PacketsNoRoom are packets that came early and were dropped.
 	PacketsNoRoom rdma.Counter = "packets.no-room"
 	// BuffersNow and BuffersPeak are receive buffers, now and at the most.
@@ -44,7 +44,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	defer d.mu.Unlock()
 	add(rdma.DatagramsRetransmitted, d.hangar.repeated)
 	add(rdma.DatagramsDuplicate, d.traffic.duplicate)
-	add(PacketsReceipts, d.traffic.receipts)
+	add(PacketsAcks, d.traffic.receipts)
 	add(PacketsNoRoom, d.traffic.noRoom)
 	add(rdma.LowWater, d.traffic.lowWater)
 	if d.closed {

@@ -24,9 +24,9 @@ type Config struct {
 	// most 16 KB and a header. Over an Ethernet it should fit into a frame: of a packet
 	// that was fragmented, one lost fragment loses all.
 	Packet int
-	// Patience is how long a peer may be silent, while something is under way to it,
+	// PeerTimeout is how long a peer may be silent, while something is under way to it,
 	// before it counts as gone for good. 0: 30 s.
-	Patience time.Duration
+	PeerTimeout time.Duration
 	// Least and Most are how many packets there is room for at first, and when more come
 	// at once than that. 0: 2 MB and 8 MB of them, but not less than 128 and not more
 	// than 512 and 2048.
@@ -129,8 +129,8 @@ func (c *Config) complete(below *rdma.Attr) error {
 	if c.Packet == 0 {
 		c.Packet = min(below.MaxSend, mostInline+2*rdma.HeadMax)
 	}
-	if c.Patience == 0 {
-		c.Patience = patience
+	if c.PeerTimeout == 0 {
+		c.PeerTimeout = patience
 	}
 	if c.MaxTransfer == 0 {
 		c.MaxTransfer = maxTransfer
@@ -145,7 +145,7 @@ func (c *Config) complete(below *rdma.Attr) error {
 		c.Most = max(min(max(mostMemory/c.Packet, 128), 2048), c.Least)
 	}
 	if c.Packet < 4*rdma.HeadMax || c.Packet > below.MaxSend {
-		return fmt.Errorf("udrel: a packet of %d octets is out of range; device %s takes %d to %d", c.Packet, below.Name, 4*rdma.HeadMax, below.MaxSend)
+		return fmt.Errorf("udrel: a packet of %d bytes is out of range; device %s takes %d to %d", c.Packet, below.Name, 4*rdma.HeadMax, below.MaxSend)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (c *Config) complete(below *rdma.Attr) error {
 func attrOf(c *Config, below *rdma.Attr) rdma.Attr {
 	a := rdma.Attr{
 		Name: c.Name, Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
-		MaxSend: maxSend, MaxInline: mostInline, MaxTransfer: c.MaxTransfer, RemoteCPU: true, Crowded: below.Crowded,
+		MaxSend: maxSend, MaxInline: mostInline, MaxTransfer: c.MaxTransfer, RemoteCPU: true, Oversubscribed: below.Oversubscribed,
 		SendCost: below.SendCost, RegCost: rdma.Cost{Fixed: 100},
 	}
 	// An access is a message there and one back.

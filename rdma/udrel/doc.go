@@ -5,7 +5,7 @@
 // pair.
 //
 // A process has one UD queue pair for all peers. A peer that nothing is under way to or
-// from costs less than 512 octets.
+// from costs less than 512 bytes.
 //
 // A message that is longer than a packet is cut. Write and Read are made of the same
 // packets: the peer's processor places them into registered memory, or reads it, and

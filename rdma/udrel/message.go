@@ -19,11 +19,11 @@ type message struct {
 	id        uint64 // of the work request
 	place     place
 	slot      uint32 // by which the device below knows it
-	cut       int    // octets of the body that packets carry
-	got       int    // a Read: octets that have come
+	cut       int    // bytes of the body that packets carry
+	got       int    // a Read: bytes that have come
 	pieces    int    // packets that have not come
 	below     int    // packets that the device below is reading
-	room      int    // octets of the body that a packet has room for, beside the head
+	room      int    // bytes of the body that a packet has room for, beside the head
 	kind      kind
 	flags     uint8 // of its packets
 	headLen   uint8
@@ -45,7 +45,7 @@ func (m *message) length() int {
 	return m.body.Len()
 }
 
-// pieceAt is how much of the body goes into the packet that begins at an octet.
+// pieceAt is how much of the body goes into the packet that begins at a byte.
 func (m *message) pieceAt(at int) int {
 	room := m.room
 	if at == 0 {
@@ -71,7 +71,7 @@ const (
 	mostRoomy = 128
 )
 
-// take gives a message with room for a copy of so many octets.
+// take gives a message with room for a copy of so many bytes.
 func (s *shelf) take(room int) *message {
 	list := &s.free
 	if room > shortCopy && len(s.roomy) > 0 || len(s.free) == 0 && len(s.roomy) > 0 {

@@ -96,7 +96,7 @@ func (n *network) run(sentence string, until time.Duration, cond func() bool) {
 	}
 }
 
-// post sends a message of so many octets, all of them its number.
+// post sends a message of so many bytes, all of them its number.
 func (s *simNode) post(length int) {
 	m := s.shelf.take(0)
 	m.kind, m.room, m.body, m.sending, m.awaited = kindSend, 1000, rdma.MemOf(make([]byte, length)), true, true
@@ -178,7 +178,7 @@ func (s *simNode) arrive(packet []byte) {
 	}
 	var h header
 	if !h.parse(packet) {
-		n.t.Fatalf("a packet of %d octets is not understood", len(packet))
+		n.t.Fatalf("a packet of %d bytes is not understood", len(packet))
 	}
 	if h.flags&flagHeld != 0 {
 		s.measure(stampOf(n.now).since(h.held))
@@ -223,7 +223,7 @@ func (s *simNode) arrive(packet []byte) {
 func (s *simNode) take(h *header) {
 	for _, b := range h.contents {
 		if b != s.wantNext {
-			s.net.t.Fatalf("message %d comes where %d should, at its octet %d", b, s.wantNext, s.wantAt)
+			s.net.t.Fatalf("message %d comes where %d should, at its byte %d", b, s.wantNext, s.wantAt)
 		}
 		s.wantAt++
 	}
@@ -332,7 +332,7 @@ func TestPatienceGrows(t *testing.T) {
 // TestIdlePeerIsSmall keeps what a rank holds for a peer that it does not talk to now.
 func TestIdlePeerIsSmall(t *testing.T) {
 	if n := sizeOf[peer](); n > 320 {
-		t.Errorf("an idle peer takes %d octets, want 320 at most", n)
+		t.Errorf("an idle peer takes %d bytes, want 320 at most", n)
 	}
 }
 

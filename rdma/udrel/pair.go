@@ -187,11 +187,11 @@ func (q *pair) check(wr *rdma.SendWR) error {
 	case !q.dev.attr.Ops.Has(wr.Op):
 		return fmt.Errorf("udrel: operation %v: %w", wr.Op, rdma.ErrUnsupported)
 	case wr.HeadLen > rdma.HeadMax:
-		return fmt.Errorf("udrel: a head of %d octets for peer %d is longer than %d", wr.HeadLen, wr.Peer, rdma.HeadMax)
+		return fmt.Errorf("udrel: a head of %d bytes for peer %d is longer than %d", wr.HeadLen, wr.Peer, rdma.HeadMax)
 	case wr.Op == rdma.OpSend && length > maxSend:
-		return fmt.Errorf("udrel: a message of %d octets for peer %d is longer than Attr.MaxSend, %d; cut it", length, wr.Peer, maxSend)
+		return fmt.Errorf("udrel: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; cut it", length, wr.Peer, maxSend)
 	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > mostInline:
-		return fmt.Errorf("udrel: an inline body of %d octets for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, mostInline)
+		return fmt.Errorf("udrel: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, mostInline)
 	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.cfg.MaxTransfer:
 		return fmt.Errorf("udrel: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; cut it", wr.Op, wr.Body.Len(), wr.Peer, q.dev.cfg.MaxTransfer)
 	}
@@ -273,7 +273,7 @@ func (q *pair) tend() {
 	for i := 0; i < len(q.busy); {
 		p := q.busy[i]
 		ask := p.expire(now)
-		if !(p.sender.idle() && p.asks == nil) && now-p.heard > q.dev.cfg.Patience {
+		if !(p.sender.idle() && p.asks == nil) && now-p.heard > q.dev.cfg.PeerTimeout {
 			p.givenUp = now - p.heard
 			q.abandon(p, rdma.StatusPeerGone)
 			q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusPeerGone}, loan{})
@@ -312,7 +312,7 @@ func (q *pair) wake() time.Duration {
 	for _, p := range q.busy {
 		at = min(at, p.sender.wake(), p.receiver.wake())
 		if p.asks != nil {
-			at = min(at, p.heard+q.dev.cfg.Patience)
+			at = min(at, p.heard+q.dev.cfg.PeerTimeout)
 		}
 	}
 	return at
@@ -350,7 +350,7 @@ func (q *pair) end(m *message, status rdma.Status) {
 	q.dev.shelf.put(m)
 }
 
-// moved is the octets of a request that is complete.
+// moved is the bytes of a request that is complete.
 func (m *message) moved() uint64 {
 	if m.status != rdma.StatusOK {
 		return 0

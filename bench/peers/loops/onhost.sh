@@ -3,7 +3,7 @@
 # the name of the host, as if by ssh: launchers take it for their remote shell. They
 # put options before the host, which are for ssh, and may give the command as one word.
 # Without a name of its own a host would pass for the machine, and ranks of different
-# hosts for neighbours.
+# hosts for neighbors.
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1
 shift

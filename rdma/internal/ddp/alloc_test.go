@@ -11,7 +11,7 @@ type oneBuffer struct{ wr rdma.RecvWR }
 
 func (b *oneBuffer) Take() (rdma.RecvWR, bool) { return b.wr, true }
 
-// TestSteadyTrafficAllocatesNothing sends, writes, reads and adds, through the octets
+// TestSteadyTrafficAllocatesNothing sends, writes, reads and adds, through the bytes
 // of every header, once the rings are there.
 func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 	mem := make([]byte, 64)
@@ -61,7 +61,7 @@ func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 		}
 		atomic.Put(body)
 		whole(b, m, body)
-		for b.Owed() {
+		for b.ResponsesPending() {
 			h, answer, f := b.Respond(100)
 			if f != NoFault {
 				t.Fatal(f)

@@ -6,7 +6,7 @@
 //
 // # The road of a segment in
 //
-//	Header.Decode    the 14 or 18 octets, or a Fault
+//	Header.Decode    the 14 or 18 bytes, or a Fault
 //	Stream.Place     where the payload goes: memory, checked, for now only
 //	  (the device reads or copies the payload there)
 //	Stream.Deliver   once per segment and in order: what has happened, as an Event
@@ -28,7 +28,7 @@
 //
 //	Stream.Send, Write, Read, Fetch   number the message and note what comes back
 //	Message.Segment                   the header and length of the next piece
-//	Header.Put                        its octets
+//	Header.Put                        its bytes
 //
 // # When something is wrong
 //

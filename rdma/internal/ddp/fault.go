@@ -37,7 +37,7 @@ const (
 	// RFC 5040 section 4.8, remote operation.
 	FaultVersion     Fault = operation | 5
 	FaultOpcode      Fault = operation | 6
-	FaultAlignment   Fault = operation | 7 // RFC 7306 section 8.2: an atomic off its 8 octets
+	FaultAlignment   Fault = operation | 7 // RFC 7306 section 8.2: an atomic off its 8 bytes
 	FaultGlobal      Fault = operation | 8
 	FaultUnspecified Fault = operation | 0xff
 

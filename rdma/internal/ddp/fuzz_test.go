@@ -7,7 +7,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Whatever comes: no panic, and no octet outside what was opened for it.
+// Whatever comes: no panic, and no byte outside what was opened for it.
 
 func FuzzHeader(f *testing.F) {
 	for o := range opcodes {
@@ -45,7 +45,7 @@ func FuzzTerminate(f *testing.F) {
 		out := make([]byte, TerminateMax)
 		n := first.Put(out)
 		if n != first.Len() {
-			t.Fatalf("Put wrote %d octets, Len is %d", n, first.Len())
+			t.Fatalf("Put wrote %d bytes, Len is %d", n, first.Len())
 		}
 		// What the RFCs have no number for may be read as mirrored; the rest stays.
 		if !again.Decode(out[:n]) || first.Fault.known() && again != first {
@@ -92,7 +92,7 @@ func (a *arena) open(b []byte, acc rdma.Access) bool {
 	return i < 2*fuzzPieces && i%2 == 1 && at%fuzzPiece+uint64(len(b)) <= fuzzPiece && a.access[i/2]&acc != 0
 }
 
-// FuzzStream feeds a stream with segments: an octet of length, then the segment.
+// FuzzStream feeds a stream with segments: a byte of length, then the segment.
 func FuzzStream(f *testing.F) {
 	seed := func(segments ...[]byte) {
 		var all []byte
@@ -153,28 +153,28 @@ func (a *arena) feed(t *testing.T, s *Stream, segment []byte) {
 		return
 	}
 	if !a.open(to, rdma.RemoteWrite) {
-		t.Fatalf("%+v: %d octets are placed where nothing is open", h, len(to))
+		t.Fatalf("%+v: %d bytes are placed where nothing is open", h, len(to))
 	}
 	if !h.Op.Control() && len(to) != len(payload) {
-		t.Fatalf("%+v: room for %d octets of %d", h, len(to), len(payload))
+		t.Fatalf("%+v: room for %d bytes of %d", h, len(to), len(payload))
 	}
 	copy(to, payload)
 	var e Event
 	s.Deliver(&h, len(payload), payload, &e)
 	if e.Len > fuzzPiece {
-		t.Fatalf("%+v: a message of %d octets in a piece of %d", h, e.Len, fuzzPiece)
+		t.Fatalf("%+v: a message of %d bytes in a piece of %d", h, e.Len, fuzzPiece)
 	}
 }
 
 // drain sends what is owed.
 func (a *arena) drain(t *testing.T, s *Stream) {
-	for s.Owed() {
+	for s.ResponsesPending() {
 		h, payload, fault := s.Respond(20)
 		if fault != NoFault {
 			return
 		}
 		if h.Op == ReadResponse && !a.open(payload, rdma.RemoteRead) {
-			t.Fatalf("%+v: %d octets are read where nothing is open", h, len(payload))
+			t.Fatalf("%+v: %d bytes are read where nothing is open", h, len(payload))
 		}
 	}
 }

@@ -2,7 +2,7 @@ package ddp
 
 import "encoding/binary"
 
-// The header of a segment: RFC 5041 section 4 with the octet of RDMAP, RFC 5040
+// The header of a segment: RFC 5041 section 4 with the byte of RDMAP, RFC 5040
 // section 4.1. A tagged segment says where it goes, by tag and address; an untagged
 // one says which message of which queue it belongs to, and the receiver knows where
 // that goes. All numbers are big-endian.
@@ -19,7 +19,7 @@ const (
 	SendSolicited
 	SendSolicitedInvalidate
 	TerminateOp
-	Immediate          // 8 octets into a receive
+	Immediate          // 8 bytes into a receive
 	ImmediateSolicited // the same, and the receiver should wake up
 	AtomicRequestOp
 	AtomicResponseOp
@@ -107,7 +107,7 @@ type Header struct {
 	QN, MSN, MO uint32
 }
 
-// HeaderLen is the length of the header that begins with this octet.
+// HeaderLen is the length of the header that begins with this byte.
 func HeaderLen(first byte) int {
 	if first&flagTagged != 0 {
 		return TaggedLen
@@ -123,7 +123,7 @@ func (h *Header) Len() int {
 	return UntaggedLen
 }
 
-// Put writes the header to the front of b, which has room for Len octets, and gives
+// Put writes the header to the front of b, which has room for Len bytes, and gives
 // their number.
 func (h *Header) Put(b []byte) int {
 	b[0] = versionDDP
@@ -143,10 +143,10 @@ func (h *Header) Put(b []byte) int {
 	return UntaggedLen
 }
 
-// Decode reads the header from the front of b, of a segment that has size octets in
+// Decode reads the header from the front of b, of a segment that has size bytes in
 // all, and checks what can be checked without knowing the stream. b holds at least
 // the header if the segment does. n is the length of the header; the payload is the
-// size-n octets behind it.
+// size-n bytes behind it.
 func (h *Header) Decode(b []byte, size int) (n int, f Fault) {
 	*h = Header{}
 	if len(b) == 0 {

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-func TestHeaderOctets(t *testing.T) {
+func TestHeaderBytes(t *testing.T) {
 	for _, c := range []struct {
 		header Header
-		octets string
+		bytes  string
 	}{
 		// What soft-iWARP sends as its ready-to-receive message.
 		{Header{Op: Write, Last: true, Tag: 1}, "c140" + "00000001" + "0000000000000000"},
@@ -29,8 +29,8 @@ func TestHeaderOctets(t *testing.T) {
 		t.Run(c.header.Op.String(), func(t *testing.T) {
 			b := make([]byte, UntaggedLen)
 			n := c.header.Put(b)
-			if got := hex.EncodeToString(b[:n]); got != c.octets || n != c.header.Len() || n != HeaderLen(b[0]) {
-				t.Fatalf("Put: %s (%d octets, Len %d), want %s", got, n, c.header.Len(), c.octets)
+			if got := hex.EncodeToString(b[:n]); got != c.bytes || n != c.header.Len() || n != HeaderLen(b[0]) {
+				t.Fatalf("Put: %s (%d bytes, Len %d), want %s", got, n, c.header.Len(), c.bytes)
 			}
 			payload := kinds[c.header.Op].payload
 			if payload < 0 {
@@ -47,7 +47,7 @@ func TestHeaderOctets(t *testing.T) {
 func TestHeaderFaults(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		octets  string
+		bytes   string
 		payload int
 		want    Fault
 	}{
@@ -66,17 +66,17 @@ func TestHeaderFaults(t *testing.T) {
 		{"a Send on the queue of requests", "4143" + "00000000000000010000000100000000", 0, FaultOpcode},
 		{"a read request on the queue of Sends", "4141" + "00000000000000000000000100000000", 28, FaultOpcode},
 		{"queue 4", "4143" + "00000000000000040000000100000000", 0, FaultQueue},
-		{"a message of 2^32 octets", "4143" + "000000000000000000000001ffffffff", 1, FaultTooLong},
-		{"a message of 2^32-1 octets", "4143" + "000000000000000000000001fffffffe", 1, NoFault},
+		{"a message of 2^32 bytes", "4143" + "000000000000000000000001ffffffff", 1, FaultTooLong},
+		{"a message of 2^32-1 bytes", "4143" + "000000000000000000000001fffffffe", 1, NoFault},
 		{"a read request too short", "4141" + "00000000000000010000000100000000", 27, FaultUnspecified},
 		{"a read request too long", "4141" + "00000000000000010000000100000000", 53, FaultTooLong},
 		{"a read request in pieces", "0141" + "00000000000000010000000100000000", 28, FaultUnspecified},
 		{"a read request that begins in the middle", "4141" + "00000000000000010000000100000004", 28, FaultUnspecified},
-		{"immediate data of 7 octets", "4148" + "00000000000000000000000100000000", 7, FaultUnspecified},
+		{"immediate data of 7 bytes", "4148" + "00000000000000000000000100000000", 7, FaultUnspecified},
 		{"reserved bits are not looked at", "7d73" + "00000000000000000000000100000000", 0, NoFault},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b, err := hex.DecodeString(c.octets)
+			b, err := hex.DecodeString(c.bytes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,11 +93,11 @@ func TestOpcodeWords(t *testing.T) {
 			t.Errorf("opcode %d has no name", o)
 		}
 		if o.Control() && kinds[o].payload > ControlMax {
-			t.Errorf("%v: payload of %d octets does not fit ControlMax", o, kinds[o].payload)
+			t.Errorf("%v: payload of %d bytes does not fit ControlMax", o, kinds[o].payload)
 		}
 	}
 	if TerminateMax > ControlMax {
-		t.Errorf("a Terminate of %d octets does not fit ControlMax", TerminateMax)
+		t.Errorf("a Terminate of %d bytes does not fit ControlMax", TerminateMax)
 	}
 	if o := opcodes; o.String() != "unknown operation" || o.Tagged() || o.Control() {
 		t.Errorf("opcode %d is taken for a known one", o)
@@ -136,7 +136,7 @@ func TestMessageIsCut(t *testing.T) {
 				off += uint32(n)
 			}
 			if off != c.message.Len {
-				t.Fatalf("the segments have %d octets of %d", off, c.message.Len)
+				t.Fatalf("the segments have %d bytes of %d", off, c.message.Len)
 			}
 		})
 	}

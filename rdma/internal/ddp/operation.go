@@ -12,7 +12,7 @@ const (
 	ImmediateLen      = 8
 )
 
-// ReadRequest asks for Size octets of the source, to be placed in the sink.
+// ReadRequest asks for Size bytes of the source, to be placed in the sink.
 type ReadRequest struct {
 	Sink     Tag
 	SinkTO   uint64
@@ -21,7 +21,7 @@ type ReadRequest struct {
 	SourceTO uint64
 }
 
-// Put writes the 28 octets.
+// Put writes the 28 bytes.
 func (r *ReadRequest) Put(b []byte) int {
 	binary.BigEndian.PutUint32(b[0:], uint32(r.Sink))
 	binary.BigEndian.PutUint64(b[4:], r.SinkTO)
@@ -31,7 +31,7 @@ func (r *ReadRequest) Put(b []byte) int {
 	return ReadRequestLen
 }
 
-// Decode reads the 28 octets; it is false if b has another length.
+// Decode reads the 28 bytes; it is false if b has another length.
 func (r *ReadRequest) Decode(b []byte) bool {
 	if len(b) != ReadRequestLen {
 		return false
@@ -54,7 +54,7 @@ const (
 	CompareSwap AtomicCode = 2
 )
 
-// AtomicRequest changes the 8 octets at the target and asks for what they were. A
+// AtomicRequest changes the 8 bytes at the target and asks for what they were. A
 // FetchAdd adds Data; each bit of Mask is the top of a field that carries into no
 // other, so that Mask 0 is a plain sum. A CompareSwap puts the bits of Data that are
 // in Mask if the bits in CompareMask are those of Compare.
@@ -69,7 +69,7 @@ type AtomicRequest struct {
 	CompareMask uint64
 }
 
-// Put writes the 52 octets.
+// Put writes the 52 bytes.
 func (r *AtomicRequest) Put(b []byte) int {
 	binary.BigEndian.PutUint32(b[0:], uint32(r.Code))
 	binary.BigEndian.PutUint32(b[4:], r.ID)
@@ -82,7 +82,7 @@ func (r *AtomicRequest) Put(b []byte) int {
 	return AtomicRequestLen
 }
 
-// Decode reads the 52 octets; it is false if b has another length.
+// Decode reads the 52 bytes; it is false if b has another length.
 func (r *AtomicRequest) Decode(b []byte) bool {
 	if len(b) != AtomicRequestLen {
 		return false
@@ -128,7 +128,7 @@ type AtomicResponse struct {
 	Original uint64
 }
 
-// Put writes the 12 octets of figure 6 of RFC 7306. Section 4 speaks of 32, which
+// Put writes the 12 bytes of figure 6 of RFC 7306. Section 4 speaks of 32, which
 // nobody sends.
 func (r *AtomicResponse) Put(b []byte) int {
 	binary.BigEndian.PutUint32(b[0:], r.ID)
@@ -136,7 +136,7 @@ func (r *AtomicResponse) Put(b []byte) int {
 	return AtomicResponseLen
 }
 
-// Decode reads the 12 octets; it is false if b has another length.
+// Decode reads the 12 bytes; it is false if b has another length.
 func (r *AtomicResponse) Decode(b []byte) bool {
 	if len(b) != AtomicResponseLen {
 		return false

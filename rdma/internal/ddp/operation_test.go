@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOperationOctets(t *testing.T) {
+func TestOperationBytes(t *testing.T) {
 	read := ReadRequest{Sink: 0x01020304, SinkTO: 0x1111111122222222, Size: 0x55, Source: 0x0a0b0c0d, SourceTO: 0x3333333344444444}
 	b := make([]byte, ControlMax)
 	if got, want := hex.EncodeToString(b[:read.Put(b)]), "01020304"+"1111111122222222"+"00000055"+"0a0b0c0d"+"3333333344444444"; got != want {
@@ -40,7 +40,7 @@ func TestOperationOctets(t *testing.T) {
 	for n := range ControlMax + 2 {
 		b := make([]byte, n)
 		if read2.Decode(b) != (n == ReadRequestLen) || atomic2.Decode(b) != (n == AtomicRequestLen) || answer2.Decode(b) != (n == AtomicResponseLen) {
-			t.Errorf("%d octets are taken for an operation", n)
+			t.Errorf("%d bytes are taken for an operation", n)
 		}
 	}
 }

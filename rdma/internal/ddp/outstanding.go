@@ -17,7 +17,7 @@ type ask struct {
 	sink   rdma.Mem
 	tag    Tag // of the sink; 0 for an atomic
 	number uint32
-	got    uint32 // octets delivered
+	got    uint32 // bytes delivered
 	atomic bool
 }
 
@@ -71,7 +71,7 @@ func (s *Stream) ask(op Opcode, length uint32, one ask) Message {
 	return Message{Header{Op: op, QN: QueueRequest, MSN: one.number}, length}
 }
 
-// place is the memory for the octets [off, off+n) of a Read Response. The tag is
+// place is the memory for the bytes [off, off+n) of a Read Response. The tag is
 // looked for among all that are open, because datagrams may pass each other.
 func (a *asks) place(h *Header, off, n int) ([]byte, Fault) {
 	if n == 0 {

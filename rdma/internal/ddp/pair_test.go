@@ -60,7 +60,7 @@ func newPair(t *testing.T, change func(*Config)) (a, b *side) {
 	return a, b
 }
 
-// region registers n octets of a pattern.
+// region registers n bytes of a pattern.
 func (s *side) region(n int, acc rdma.Access, change func(*Region)) ([]byte, Tag) {
 	s.t.Helper()
 	mem := pattern(n)
@@ -118,7 +118,7 @@ func (s *side) take(segment []byte) (e Event, f Fault) {
 		return e, f
 	}
 	if len(to) != len(payload) {
-		panic(fmt.Sprintf("room for %d octets of %d", len(to), len(payload)))
+		panic(fmt.Sprintf("room for %d bytes of %d", len(to), len(payload)))
 	}
 	copy(to, payload)
 	f = s.stream.Deliver(&h, len(payload), nil, &e)
@@ -127,7 +127,7 @@ func (s *side) take(segment []byte) (e Event, f Fault) {
 
 // answer sends all that is owed and gives the event of its last segment.
 func (s *side) answer() (e Event, f Fault) {
-	for s.stream.Owed() {
+	for s.stream.ResponsesPending() {
 		h, payload, f := s.stream.Respond(s.room)
 		if f != NoFault {
 			return e, f

@@ -24,7 +24,7 @@ type receives struct {
 	taken  ring[rdma.RecvWR]
 }
 
-// place is the memory for the octets [off, off+n) of a segment's payload.
+// place is the memory for the bytes [off, off+n) of a segment's payload.
 func (r *receives) place(h *Header, off, n int) ([]byte, Fault) {
 	ahead := h.MSN - r.next // wraps as the numbers do
 	if ahead >= uint32(r.taken.limit) {
@@ -50,7 +50,7 @@ func (r *receives) place(h *Header, off, n int) ([]byte, Fault) {
 	return room.Bytes()[lo : lo+uint64(n) : lo+uint64(n)], NoFault
 }
 
-// deliver counts a segment of n octets that has been placed, in the order of the
+// deliver counts a segment of n bytes that has been placed, in the order of the
 // stream. Offsets must follow each other without a gap, or the receiver would be
 // shown what the buffer held before. The message stays in its place until finish.
 func (r *receives) deliver(h *Header, n int) Fault {

@@ -12,7 +12,7 @@ import (
 // RDMA Security Mechanisms", USENIX Security 2021), as far as they meet this layer.
 // Impersonation on the network is the devices' to refuse, with the job key.
 
-// TestReDMArkGuessedKeys knows one tag and tries its neighbours, its bits and many
+// TestReDMArkGuessedKeys knows one tag and tries its neighbors, its bits and many
 // random ones. 100,000 guesses at 100 tags of 32 bits hit with a chance of 1 in 430; the
 // seed is one that misses.
 func TestReDMArkGuessedKeys(t *testing.T) {
@@ -81,7 +81,7 @@ func TestReDMArkOutOfBounds(t *testing.T) {
 		for _, n := range []uint32{1, 7, 64, 100} {
 			inside := to >= 0x1000 && to+uint64(n) <= 0x1000+64
 			if _, f := a.send(a.stream.Write(tag, to, n), pattern(100)[:n]); (f == NoFault) != inside {
-				t.Fatalf("%d octets at %#x: %v, inside: %v", n, to, f, inside)
+				t.Fatalf("%d bytes at %#x: %v, inside: %v", n, to, f, inside)
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func TestReDMArkInjection(t *testing.T) {
 // bounded and small, and the tags of a device are bounded as a whole.
 func TestReDMArkExhaustion(t *testing.T) {
 	if n := reflect.TypeFor[Stream]().Size(); n > 256 {
-		t.Errorf("an idle stream has %d octets, more than 256", n)
+		t.Errorf("an idle stream has %d bytes, more than 256", n)
 	}
 	if n := testing.AllocsPerRun(10, func() {
 		NewStream(Config{Buffers: (*postedBuffers)(nil), Window: 1 << 20, Inbound: 1 << 20, Outbound: 1 << 20})

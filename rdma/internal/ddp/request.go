@@ -13,7 +13,7 @@ type request struct {
 	number uint32
 	read   ReadRequest
 	atomic AtomicRequest
-	sent   uint32 // octets of the answer that have left
+	sent   uint32 // bytes of the answer that have left
 }
 
 // requests is the side that is asked.

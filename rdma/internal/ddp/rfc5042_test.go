@@ -13,7 +13,7 @@ import (
 
 const bothWays = rdma.RemoteRead | rdma.RemoteWrite
 
-// wantRefused writes 4 octets, reads them and adds to them, and wants to be refused
+// wantRefused writes 4 bytes, reads them and adds to them, and wants to be refused
 // each time.
 func wantRefused(t *testing.T, owner *side, mem []byte, tag Tag, to uint64, placed, source Fault) {
 	t.Helper()
@@ -92,7 +92,7 @@ func TestRFC5042_6_2_1_WriteOverrun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		to     uint64
-		placed int // octets of the message that lie inside
+		placed int // bytes of the message that lie inside
 	}{
 		{"one segment over the end", 0x1000 + 62, 0},
 		{"last segment over the end", 0x1000, 64},
@@ -185,14 +185,14 @@ func TestRFC5042_6_2_2_NothingAfterDeregister(t *testing.T) {
 		mem, tag := b.region(64, bothWays, nil)
 		h := Header{Op: Write, Last: true, Tag: tag, TO: 0x1000}
 		if to, f := b.stream.Place(&h, 0, 32); f != NoFault || len(to) != 32 {
-			t.Fatalf("%d octets, %v", len(to), f)
+			t.Fatalf("%d bytes, %v", len(to), f)
 		}
 		if to, f := b.stream.Place(&h, 10, 22); f != NoFault || &to[0] != &mem[10] {
 			t.Fatalf("the rest goes elsewhere: %v", f)
 		}
 		b.table.Deregister(tag)
 		if to, f := b.stream.Place(&h, 10, 22); f != FaultTag || to != nil {
-			t.Fatalf("the rest is placed: %d octets, %v", len(to), f)
+			t.Fatalf("the rest is placed: %d bytes, %v", len(to), f)
 		}
 	})
 	t.Run("within an answer", func(t *testing.T) {
@@ -202,12 +202,12 @@ func TestRFC5042_6_2_2_NothingAfterDeregister(t *testing.T) {
 			t.Fatal(f)
 		}
 		if _, payload, f := b.stream.Respond(32); f != NoFault || len(payload) != 32 {
-			t.Fatalf("first half: %d octets, %v", len(payload), f)
+			t.Fatalf("first half: %d bytes, %v", len(payload), f)
 		}
 		b.table.Deregister(tag)
 		_, payload, f := b.stream.Respond(32)
 		if f != FaultSourceTag || payload != nil {
-			t.Fatalf("second half: %d octets, %v", len(payload), f)
+			t.Fatalf("second half: %d bytes, %v", len(payload), f)
 		}
 	})
 }

@@ -72,8 +72,8 @@ func (s *Stream) Write(tag Tag, to uint64, n uint32) Message {
 	return Message{Header{Op: Write, Tag: tag, TO: to}, n}
 }
 
-// Place is the memory for the octets [off, off+n) of the payload of a segment. It is
-// nil for no octets and for a header of RDMAP. FaultNoBuffer changes nothing: the
+// Place is the memory for the bytes [off, off+n) of the payload of a segment. It is
+// nil for no bytes and for a header of RDMAP. FaultNoBuffer changes nothing: the
 // device may end the stream, or let the peer wait and ask again.
 func (s *Stream) Place(h *Header, off, n int) ([]byte, Fault) {
 	switch {
@@ -112,11 +112,11 @@ type Event struct {
 	Recv        rdma.RecvWR // Received: the buffer
 	Invalidated Tag         // Received: the tag that ended with it, or 0
 	ID          uint64      // Fetched: as given to Read or Fetch
-	Len         uint32      // Received, Fetched: octets
+	Len         uint32      // Received, Fetched: bytes
 	Original    uint64      // Fetched, an atomic: the value before
 }
 
-// Deliver takes a segment with n octets of payload that were placed, or are in body
+// Deliver takes a segment with n bytes of payload that were placed, or are in body
 // if it is a header of RDMAP. It is called once for each segment and in order, and
 // fills in what has happened.
 func (s *Stream) Deliver(h *Header, n int, body []byte, e *Event) (f Fault) {
@@ -174,11 +174,11 @@ func (s *Stream) deliverTerminate(h *Header, body []byte, e *Event) Fault {
 	return NoFault
 }
 
-// Owed tells whether the peer waits for an answer.
-func (s *Stream) Owed() bool { return s.requests.owed.n != 0 }
+// ResponsesPending tells whether the peer waits for an answer.
+func (s *Stream) ResponsesPending() bool { return s.requests.owed.n != 0 }
 
 // Respond makes the next segment of the answers that are owed, with at most room
-// octets of payload and room for an atomic response. The payload is the source itself,
+// bytes of payload and room for an atomic response. The payload is the source itself,
 // or memory of the stream, until the next call: the device sends or copies it before
 // it gives up its lock.
 func (s *Stream) Respond(room int) (Header, []byte, Fault) {
@@ -186,7 +186,7 @@ func (s *Stream) Respond(room int) (Header, []byte, Fault) {
 }
 
 // Terminate makes the message that ends the stream for a fault, which the segment
-// caused that begins with raw and has size octets. It is false if one was made before:
+// caused that begins with raw and has size bytes. It is false if one was made before:
 // there is only one, and nothing follows it (RFC 5040 section 5.4).
 func (s *Stream) Terminate(f Fault, raw []byte, size int) (m Message, t Terminate, ok bool) {
 	return s.end(TerminateFor(f, raw, size))

@@ -97,7 +97,7 @@ func TestReceiveFaults(t *testing.T) {
 	send := func(msn, mo uint32, last bool) Header { return Header{Op: Send, MSN: msn, MO: mo, Last: last} }
 	for _, c := range []struct {
 		name     string
-		buffers  int // of 64 octets
+		buffers  int // of 64 bytes
 		segments []Header
 		n        int
 		want     Fault
@@ -172,12 +172,12 @@ func TestReadIsAnswered(t *testing.T) {
 			tag = 77 // not to be checked
 		}
 		e, f := a.read(5, sink, tag, 0x1003)
-		if f != NoFault || e.Kind != Asked || !b.stream.Owed() {
-			t.Fatalf("%d octets: request: %+v, %v", n, e, f)
+		if f != NoFault || e.Kind != Asked || !b.stream.ResponsesPending() {
+			t.Fatalf("%d bytes: request: %+v, %v", n, e, f)
 		}
 		e, f = b.answer()
-		if f != NoFault || e.Kind != Fetched || e.ID != 5 || e.Len != uint32(n) || b.stream.Owed() {
-			t.Fatalf("%d octets: answer: %+v, %v", n, e, f)
+		if f != NoFault || e.Kind != Fetched || e.ID != 5 || e.Len != uint32(n) || b.stream.ResponsesPending() {
+			t.Fatalf("%d bytes: answer: %+v, %v", n, e, f)
 		}
 		wantBytes(t, "sink", sink, mem[3:3+n])
 	}
@@ -369,7 +369,7 @@ func TestRefusalShowsWhatIsLeft(t *testing.T) {
 		t.Fatal(f)
 	}
 	if _, payload, f := b.stream.Respond(20); f != NoFault || len(payload) != 20 {
-		t.Fatalf("%d octets, %v", len(payload), f)
+		t.Fatalf("%d bytes, %v", len(payload), f)
 	}
 	b.table.Deregister(tag)
 	_, _, f := b.stream.Respond(20)
@@ -377,7 +377,7 @@ func TestRefusalShowsWhatIsLeft(t *testing.T) {
 	_, terminate, _ := b.stream.Refuse(f)
 	r, ok := terminate.Request()
 	if !ok || r.SinkTO != 20 || r.SourceTO != 0x1016 || r.Size != 30 || r.Source != tag {
-		t.Fatalf("%+v, %v; want the last 30 octets", r, ok)
+		t.Fatalf("%+v, %v; want the last 30 bytes", r, ok)
 	}
 }
 
@@ -404,7 +404,7 @@ func TestFlushGivesBackWhatIsOpen(t *testing.T) {
 	if !slices.Equal(received, []uint64{1}) || !slices.Equal(fetching, []uint64{3, 4}) || !slices.Equal(atomics, []bool{false, true}) {
 		t.Fatalf("given back: receives %v, requests %v (atomic %v)", received, fetching, atomics)
 	}
-	if b.stream.Owed() {
+	if b.stream.ResponsesPending() {
 		t.Fatal("an answer is owed after the end")
 	}
 }

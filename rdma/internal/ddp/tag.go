@@ -29,7 +29,7 @@ type StreamID uint32
 // Region is registered memory.
 type Region struct {
 	Mem    rdma.Mem
-	Base   uint64 // the address of its first octet, as peers give it
+	Base   uint64 // the address of its first byte, as peers give it
 	Access rdma.Access
 	Domain Domain
 	// Stream, when not 0, is the only stream that may use the tag.
@@ -202,19 +202,19 @@ func (t *Table) reach(d Domain, s StreamID, tag Tag, to, n uint64, need rdma.Acc
 	return r.Mem.Bytes()[off : off+n : off+n], granted
 }
 
-// Place is the memory for n octets that a peer writes: RFC 5041 section 7.1.
+// Place is the memory for n bytes that a peer writes: RFC 5041 section 7.1.
 func (t *Table) Place(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fault) {
 	mem, r := t.reach(d, s, tag, to, n, rdma.RemoteWrite)
 	return mem, refusedPlacement[r]
 }
 
-// Source is the memory of n octets that a peer reads: RFC 5040 section 7.2.
+// Source is the memory of n bytes that a peer reads: RFC 5040 section 7.2.
 func (t *Table) Source(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fault) {
 	mem, r := t.reach(d, s, tag, to, n, rdma.RemoteRead)
 	return mem, refusedSource[r]
 }
 
-// Target is the 8 octets that a peer changes by an atomic: RFC 7306 section
+// Target is the 8 bytes that a peer changes by an atomic: RFC 7306 section
 // 8.2. It is the memory that must be aligned, whatever its address is to peers.
 func (t *Table) Target(d Domain, s StreamID, tag Tag, to uint64) ([]byte, Fault) {
 	mem, r := t.reach(d, s, tag, to, 8, rdma.RemoteRead|rdma.RemoteWrite)

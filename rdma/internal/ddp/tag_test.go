@@ -122,7 +122,7 @@ func TestReachBounds(t *testing.T) {
 		placed, source Fault
 	}{
 		{"all", base, 16, NoFault, NoFault},
-		{"last octet", base + 15, 1, NoFault, NoFault},
+		{"last byte", base + 15, 1, NoFault, NoFault},
 		{"one before", base - 1, 1, FaultTagBounds, FaultSourceBounds},
 		{"begins before", base - 1, 2, FaultTagBounds, FaultSourceBounds},
 		{"all but the first", base + 1, 15, NoFault, NoFault},
@@ -135,7 +135,7 @@ func TestReachBounds(t *testing.T) {
 			got, f := table.Place(0, 0, tag, c.to, c.n)
 			wantFault(t, "Place", f, c.placed)
 			if f == NoFault && (uint64(len(got)) != c.n || cap(got) != len(got) || &got[0] != &mem[c.to-base]) {
-				t.Fatalf("another piece: %d octets, room for %d", len(got), cap(got))
+				t.Fatalf("another piece: %d bytes, room for %d", len(got), cap(got))
 			}
 			_, f = table.Source(0, 0, tag, c.to, c.n)
 			wantFault(t, "Source", f, c.source)

@@ -21,12 +21,12 @@ type Terminate struct {
 	Fault  Fault
 	Size   uint16 // of the segment, if a header is shown
 	shown  [UntaggedLen + ReadRequestLen]byte
-	header uint8 // octets of shown that are the header of DDP: 0, 14 or 18
+	header uint8 // bytes of shown that are the header of DDP: 0, 14 or 18
 	read   bool  // a read request follows in shown
 }
 
 // TerminateFor makes the Terminate for a fault that was caused by the segment that
-// begins with raw and has size octets in all. Which headers it shows depends on the
+// begins with raw and has size bytes in all. Which headers it shows depends on the
 // fault: those of a read request for a fault of protection, that of DDP for a fault of
 // operation or of DDP, none if the fault is local or below.
 func TerminateFor(f Fault, raw []byte, size int) Terminate {
@@ -71,7 +71,7 @@ func (t *Terminate) Len() int {
 	return n
 }
 
-// Put writes the payload, Len octets.
+// Put writes the payload, Len bytes.
 func (t *Terminate) Put(b []byte) int {
 	clear(b[:terminateFixed])
 	b[0] = t.Fault.Layer()<<4 | t.Fault.Type()
@@ -122,7 +122,7 @@ func (t *Terminate) Decode(b []byte) bool {
 
 // mirrored tells a Terminate of Linux's soft-iWARP on a little-endian machine, which
 // has the bits of its fields in the reverse order: layer and type change places, and
-// what is shown stands at the other end of its octet, where the RFC has zeros.
+// what is shown stands at the other end of its byte, where the RFC has zeros.
 func mirrored(b []byte, straight Fault) bool {
 	if b[2] != 0 {
 		return b[2]&0xe0 == 0

@@ -20,7 +20,7 @@ func TestTerminateShowsWhatTheFaultAsksFor(t *testing.T) {
 		{"read of a bad tag", FaultSourceTag, request, "0100e000" + "002e" + hex.EncodeToString(request)},
 		{"write to a bad tag", FaultTag, write, "1100c000" + "0036" + ddp(write)},
 		{"write outside", FaultTagBounds, write, "1101c000" + "0036" + ddp(write)},
-		{"atomic off its 8 octets", FaultAlignment, atomic, "0207c000" + "0046" + ddp(atomic)},
+		{"atomic off its 8 bytes", FaultAlignment, atomic, "0207c000" + "0046" + ddp(atomic)},
 		{"atomic on a bad tag", FaultSourceTag, atomic, "0100c000" + "0046" + ddp(atomic)},
 		{"unknown operation", FaultOpcode, request, "0206c000" + "002e" + ddp(request)},
 		{"no receive", FaultNoBuffer, write, "1202c000" + "0036" + ddp(write)},
@@ -51,9 +51,9 @@ func TestTerminateShowsWhatTheFaultAsksFor(t *testing.T) {
 // TestTerminateOfSoftIWARP reads what Linux sends, whose bit-fields are mirrored.
 func TestTerminateOfSoftIWARP(t *testing.T) {
 	for _, c := range []struct {
-		octets string
-		want   Fault
-		shown  int
+		bytes string
+		want  Fault
+		shown int
 	}{
 		{"02020000", FaultMPACRC, 0}, // as seen on the wire
 		{"20020000", FaultMPACRC, 0},
@@ -63,18 +63,18 @@ func TestTerminateOfSoftIWARP(t *testing.T) {
 		{"1100c000" + "000e" + "c140" + "0000", FaultTag, 0},
 		{"0205c000", FaultVersion, 0}, // says that a header follows, and none does
 	} {
-		b, err := hex.DecodeString(c.octets)
+		b, err := hex.DecodeString(c.bytes)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got Terminate
 		if !got.Decode(b) || got.Fault != c.want || len(got.DDP()) != c.shown {
-			t.Errorf("%s: %v, %d octets shown; want %v, %d", c.octets, got.Fault, len(got.DDP()), c.want, c.shown)
+			t.Errorf("%s: %v, %d bytes shown; want %v, %d", c.bytes, got.Fault, len(got.DDP()), c.want, c.shown)
 		}
 	}
 	var got Terminate
 	if got.Decode([]byte{0x20, 2, 0}) {
-		t.Error("3 octets are taken for a Terminate")
+		t.Error("3 bytes are taken for a Terminate")
 	}
 }
 

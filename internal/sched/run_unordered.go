@@ -1,8 +1,8 @@
 package sched
 
-// Loose sends: those that may go in any order, so that they can go in the order in
+// Unordered sends: those that may go in any order, so that they can go in the order in
 // which peers arrive (T2 6.4). The graph says which they are and in which order
-// they stand if nothing is known; Attendance says who has arrived. From the moment
+// they stand if nothing is known; ArrivalTracker says who has arrived. From the moment
 // that a loose send could begin:
 //
 //	hold    it waits with the others
@@ -15,11 +15,11 @@ package sched
 // comes late blocks nobody. Serve is called when somebody may have arrived.
 //
 // Any order is right. Validate has shown that loose sends wait for nothing but the
-// arrival of their peers (validate_loose.go).
+// arrival of their peers (validate_unordered.go).
 
-// Attendance tells whether the peer of a loose send is known to have begun the same
+// ArrivalTracker tells whether the peer of a loose send is known to have begun the same
 // collective. It may say so late, but not before it is true.
-type Attendance interface {
+type ArrivalTracker interface {
 	Here(r *Run, id int, op *Op) bool
 }
 

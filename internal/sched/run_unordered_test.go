@@ -31,7 +31,7 @@ func looseTo(t *testing.T, n, ports int) *Graph {
 	b.Reset(0, n+1)
 	b.Ports(ports)
 	for peer := 1; peer <= n; peer++ {
-		b.SendLoose(peer, Span{In, 0, 1})
+		b.SendUnordered(peer, Span{In, 0, 1})
 	}
 	g, err := b.Graph()
 	if err != nil {

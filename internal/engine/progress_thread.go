@@ -31,7 +31,7 @@ import (
 type deputy struct {
 	waiter p2p.Waiter // stands for it where the driver is named
 	open   []Op       // large operations that were left behind, and some that have ended
-	stats  DeputyStats
+	stats  ProgressStats
 
 	duty   atomic.Bool // the same as e.onDuty, for a look without the lock
 	called atomic.Bool // the application has left it something to go on with
@@ -44,8 +44,8 @@ type deputy struct {
 	windows int
 }
 
-// DeputyStats counts what a deputy did.
-type DeputyStats struct {
+// ProgressStats counts what a deputy did.
+type ProgressStats struct {
 	Duties uint64 // times the application left it something
 	Wakes  uint64 // times it came to look
 	Served uint64 // completions and messages that it took
@@ -346,8 +346,8 @@ func (e *Engine) armDeputy() time.Duration {
 	return timeout
 }
 
-// Deputy is what the deputy has done; nothing without one.
-func (e *Engine) Deputy() (s DeputyStats) {
+// ProgressStats is what the deputy has done; nothing without one.
+func (e *Engine) ProgressStats() (s ProgressStats) {
 	e.lock()
 	defer e.unlock()
 	if e.deputy != nil {

@@ -11,14 +11,14 @@ import (
 // edge is one block on its way.
 type edge struct{ from, to, bytes int }
 
-// neighbourhood makes the shapes of all ranks from edges, in their order, with
+// neighborhood makes the shapes of all ranks from edges, in their order, with
 // gaps between blocks, and the task that they are to do: the n-th edge from one
 // rank to another is the n-th both where it begins and where it ends.
-func neighbourhood(size int, edges []edge) ([]Shape, *sched.Task) {
+func neighborhood(size int, edges []edge) ([]Shape, *sched.Task) {
 	shapes := make([]Shape, size)
 	task := &sched.Task{Ranks: make([]sched.Memory, size)}
 	for r := range shapes {
-		shapes[r] = Shape{Kind: Neighbours, Rank: r, Size: size,
+		shapes[r] = Shape{Kind: Neighbors, Rank: r, Size: size,
 			Send: Blocks{Irregular: true, Lens: []int{}}, Recv: Blocks{Irregular: true, Lens: []int{}}}
 	}
 	add := func(b *Blocks, end *int, n int) (off int) {
@@ -39,9 +39,9 @@ func neighbourhood(size int, edges []edge) ([]Shape, *sched.Task) {
 	return shapes, task
 }
 
-func proveNeighbours(t *testing.T, shapes []Shape, task *sched.Task) {
+func proveNeighbors(t *testing.T, shapes []Shape, task *sched.Task) {
 	t.Helper()
-	for _, a := range neighboursAlgorithms() {
+	for _, a := range neighborsAlgorithms() {
 		a.EachParams(func(params []int) {
 			graphs := make([]*sched.Graph, len(shapes))
 			for r := range shapes {
@@ -59,9 +59,9 @@ func proveNeighbours(t *testing.T, shapes []Shape, task *sched.Task) {
 	}
 }
 
-// TestNeighbourGraphs draws graphs in which ranks occur several times, with
-// themselves as neighbours and with empty blocks.
-func TestNeighbourGraphs(t *testing.T) {
+// TestNeighborGraphs draws graphs in which ranks occur several times, with
+// themselves as neighbors and with empty blocks.
+func TestNeighborGraphs(t *testing.T) {
 	rng := rand.New(rand.NewSource(3))
 	for size := 1; size <= 9; size++ {
 		for range 20 {
@@ -69,15 +69,15 @@ func TestNeighbourGraphs(t *testing.T) {
 			for i := range edges {
 				edges[i] = edge{rng.Intn(size), rng.Intn(size), rng.Intn(5)}
 			}
-			shapes, task := neighbourhood(size, edges)
-			proveNeighbours(t, shapes, task)
+			shapes, task := neighborhood(size, edges)
+			proveNeighbors(t, shapes, task)
 		}
 	}
 }
 
-// TestCartesianNeighbours does what the head of neighbours.go tells callers to do,
+// TestCartesianNeighbors does what the head of neighbors.go tells callers to do,
 // and asks for what MPI-4.1 8.6 says: a block that goes down comes in from above.
-func TestCartesianNeighbours(t *testing.T) {
+func TestCartesianNeighbors(t *testing.T) {
 	const each = 5
 	for _, dims := range [][]int{{1}, {2}, {3}, {1, 1}, {2, 1}, {2, 2}, {3, 2, 1}} {
 		t.Run(fmt.Sprint(dims), func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestCartesianNeighbours(t *testing.T) {
 			task := &sched.Task{Ranks: make([]sched.Memory, size)}
 			for r := range shapes {
 				s, m := &shapes[r], &task.Ranks[r]
-				*s = Shape{Kind: Neighbours, Rank: r, Size: size, Recv: Blocks{Each: each}}
+				*s = Shape{Kind: Neighbors, Rank: r, Size: size, Recv: Blocks{Each: each}}
 				m.In, m.Out = 2*len(dims)*each, 2*len(dims)*each
 				stride := 1
 				for d, n := range dims {
@@ -111,16 +111,16 @@ func TestCartesianNeighbours(t *testing.T) {
 					}
 				}
 			}
-			proveNeighbours(t, shapes, task)
+			proveNeighbors(t, shapes, task)
 		})
 	}
 }
 
-func TestNeighboursUneven(t *testing.T) {
-	a := neighboursAlgorithms()[0]
+func TestNeighborsUneven(t *testing.T) {
+	a := neighborsAlgorithms()[0]
 	for _, s := range []Shape{
-		{Kind: Neighbours, Size: 2, Dests: []int{0}, Send: Blocks{Each: 1}},
-		{Kind: Neighbours, Size: 2, Sources: []int{0}, Recv: Blocks{Each: 1}},
+		{Kind: Neighbors, Size: 2, Dests: []int{0}, Send: Blocks{Each: 1}},
+		{Kind: Neighbors, Size: 2, Sources: []int{0}, Recv: Blocks{Each: 1}},
 	} {
 		var b sched.Builder
 		if _, err := a.Graph(&b, &s, a.Default()); err == nil {

@@ -1,7 +1,7 @@
 package engine
 
 // Who has arrived at a collective, for the sends of its graph that may go in any
-// order (sched.Attendance, T2 6.4.1). No message is sent for it:
+// order (sched.ArrivalTracker, T2 6.4.1). No message is sent for it:
 //
 //	an offer    the peer has posted the receive of our message and sent an RTR; so
 //	            receives of such a graph are offered (T1 4.2). This is the zero-copy
@@ -43,7 +43,7 @@ func (co *Collective) gatherCrowd() {
 	}
 	for i := range g.Ops {
 		c.answer[i] = -1
-		if op := &g.Ops[i]; op.Loose {
+		if op := &g.Ops[i]; op.Unordered {
 			c.answer[i] = first[op.Peer]
 		}
 	}

@@ -1,6 +1,6 @@
 package mpi_test
 
-// Neighbourhood collectives, blocking, started and prepared, against the
+// Neighborhood collectives, blocking, started and prepared, against the
 // definition (MPI-4.1 section 8.6): what each rank should get is computed from the
 // topology alone.
 
@@ -13,8 +13,8 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// noNeighbour is what buffers hold where nothing may be written.
-const noNeighbour = -7
+// noNeighbor is what buffers hold where nothing may be written.
+const noNeighbor = -7
 
 // sentBlock is element i of the block that a rank sends to its destination number to.
 func sentBlock(rank, to, i int) int { return 10000*rank + 100*to + i + 1 }
@@ -23,7 +23,7 @@ func sentBlock(rank, to, i int) int { return 10000*rank + 100*to + i + 1 }
 // its blocks; from is ProcNull if nobody does.
 type arrival func(j int) (from, block int)
 
-// exchange is one neighbourhood of the calling rank.
+// exchange is one neighborhood of the calling rank.
 type exchange struct {
 	t              mpi.Topology
 	rank           int
@@ -31,8 +31,8 @@ type exchange struct {
 	from           arrival
 }
 
-// neighbourForms calls a collective in its three forms; the prepared one twice.
-func neighbourForms(t *testing.T, what string, check func(form string), blocking func() error, started func() mpi.Request, prepared func() *mpi.Persistent) {
+// neighborForms calls a collective in its three forms; the prepared one twice.
+func neighborForms(t *testing.T, what string, check func(form string), blocking func() error, started func() mpi.Request, prepared func() *mpi.Persistent) {
 	t.Helper()
 	noError(t, blocking(), what)
 	check(what)
@@ -58,14 +58,14 @@ func (x *exchange) run(t *testing.T, what string) {
 	}
 	check := func(form string) { x.check(t, what+": "+form, out, false, func(int) (int, int) { return n, 0 }) }
 	clearBlocks(out)
-	neighbourForms(t, "NeighborAlltoall", check,
+	neighborForms(t, "NeighborAlltoall", check,
 		func() error { return mpi.NeighborAlltoall(x.t, in, out) },
 		func() mpi.Request { return mpi.IneighborAlltoall(x.t, in, out) },
 		func() *mpi.Persistent { return mpi.NeighborAlltoallInit(x.t, in, out) })
 	in = []int{sentBlock(x.rank, 0, 0), sentBlock(x.rank, 0, 1), sentBlock(x.rank, 0, 2)}
 	check = func(form string) { x.check(t, what+": "+form, out, true, func(int) (int, int) { return n, 0 }) }
 	clearBlocks(out)
-	neighbourForms(t, "NeighborAllgather", check,
+	neighborForms(t, "NeighborAllgather", check,
 		func() error { return mpi.NeighborAllgather(x.t, in, out) },
 		func() mpi.Request { return mpi.IneighborAllgather(x.t, in, out) },
 		func() *mpi.Persistent { return mpi.NeighborAllgatherInit(x.t, in, out) })
@@ -102,7 +102,7 @@ func (x *exchange) runIrregular(t *testing.T, what string) {
 	at := func(j int) (int, int) { return recvCounts[j], j % 2 }
 	check := func(form string) { x.check(t, what+": "+form, out, false, at) }
 	clearBlocks(out)
-	neighbourForms(t, "NeighborAlltoallv", check,
+	neighborForms(t, "NeighborAlltoallv", check,
 		func() error {
 			return mpi.NeighborAlltoallv(x.t, in, sendCounts, sendDispls, out, recvCounts, recvDispls)
 		},
@@ -119,7 +119,7 @@ func (x *exchange) runIrregular(t *testing.T, what string) {
 		}
 	}
 	clearBlocks(out)
-	neighbourForms(t, "NeighborAlltoallw", check,
+	neighborForms(t, "NeighborAlltoallw", check,
 		func() error { return mpi.NeighborAlltoallw(x.t, in, sends, out, recvs) },
 		func() mpi.Request { return mpi.IneighborAlltoallw(x.t, in, sends, out, recvs) },
 		func() *mpi.Persistent { return mpi.NeighborAlltoallwInit(x.t, in, sends, out, recvs) })
@@ -139,7 +139,7 @@ func (x *exchange) runIrregular(t *testing.T, what string) {
 	}
 	check = func(form string) { x.check(t, what+": "+form, out, true, at) }
 	clearBlocks(out)
-	neighbourForms(t, "NeighborAllgatherv", check,
+	neighborForms(t, "NeighborAllgatherv", check,
 		func() error { return mpi.NeighborAllgatherv(x.t, mine, out, recvCounts, recvDispls) },
 		func() mpi.Request { return mpi.IneighborAllgatherv(x.t, mine, out, recvCounts, recvDispls) },
 		func() *mpi.Persistent { return mpi.NeighborAllgathervInit(x.t, mine, out, recvCounts, recvDispls) })
@@ -158,7 +158,7 @@ func (x *exchange) check(t *testing.T, what string, out []int, same bool, at fun
 		n, gap := at(j)
 		for i := range n + gap {
 			if i >= n || from < 0 {
-				want = append(want, noNeighbour)
+				want = append(want, noNeighbor)
 			} else {
 				want = append(want, sentBlock(from, b, i))
 			}
@@ -172,7 +172,7 @@ func (x *exchange) check(t *testing.T, what string, out []int, same bool, at fun
 
 func clearBlocks(out []int) {
 	for i := range out {
-		out[i] = noNeighbour
+		out[i] = noNeighbor
 	}
 }
 
@@ -186,7 +186,7 @@ func blockLayout(t *testing.T, n, at int) *mpi.Layout[int] {
 // On grids: dimension by dimension, negative direction first; what goes one way
 // comes in from the other side, also in rings of one and two, where both sides are
 // the same rank.
-func TestNeighboursOnGrids(t *testing.T) {
+func TestNeighborsOnGrids(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2, 3, 4, 5, 6}, func(t *testing.T, c *mpi.Comm) {
 		for _, k := range gridCases {
 			if k.places() > c.Size() {
@@ -206,7 +206,7 @@ func TestNeighboursOnGrids(t *testing.T) {
 	})
 }
 
-func TestNeighboursOnGraphs(t *testing.T) {
+func TestNeighborsOnGraphs(t *testing.T) {
 	mpitest.Sizes(t, []int{4, 6}, func(t *testing.T, c *mpi.Comm) {
 		edges := [][]int{{1, 3, 3, 0}, {0}, {3}, {0, 2, 0}} // twice between 0 and 3; 0 with itself
 		g, err := c.GraphCreate(edges, nil)
@@ -246,7 +246,7 @@ func countOf(list []int, v int) int {
 	return n
 }
 
-func TestNeighboursOnDistGraphs(t *testing.T) {
+func TestNeighborsOnDistGraphs(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2, 3, 5, 6}, func(t *testing.T, c *mpi.Comm) {
 		edges := ladder(c.Size())
 		for _, reorder := range []mpi.Reorder{nil, reversed} {
@@ -274,7 +274,7 @@ func TestNeighboursOnDistGraphs(t *testing.T) {
 	})
 }
 
-func TestNeighboursRefuse(t *testing.T) {
+func TestNeighborsRefuse(t *testing.T) {
 	mpitest.Run(t, 3, func(t *testing.T, c *mpi.Comm) {
 		g, err := c.CartCreate([]int{3}, []bool{true}, nil)
 		noError(t, err, "CartCreate")
@@ -301,7 +301,7 @@ func TestNeighboursRefuse(t *testing.T) {
 }
 
 // The calls of the steady state allocate nothing.
-func TestNeighboursAllocateNothing(t *testing.T) {
+func TestNeighborsAllocateNothing(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates itself")
 	}

@@ -1,10 +1,10 @@
 package mpi
 
-// Neighbourhood collectives (MPI-4.1 sections 8.6 to 8.8): every rank of a topology
-// exchanges with its neighbours only. All of them are one kind of schedule, in
+// Neighborhood collectives (MPI-4.1 sections 8.6 to 8.8): every rank of a topology
+// exchanges with its neighbors only. All of them are one kind of schedule, in
 // which a rank has a block for each destination and one from each source. What the
 // topology adds is which rank that is, and, on grids, how blocks are paired
-// (neighbourBlocks).
+// (neighborBlocks).
 
 import "github.com/muster-mpi/muster/internal/coll"
 
@@ -17,19 +17,19 @@ func NeighborAllgather[T Elem](t Topology, in, out []T) error {
 	if err != nil {
 		return err
 	}
-	return t.neighbours().c.blocking(&k)
+	return t.neighbors().c.blocking(&k)
 }
 
 // IneighborAllgather starts a NeighborAllgather.
 func IneighborAllgather[T Elem](t Topology, in, out []T) Request {
 	k, err := neighborAllgatherCall(t, "IneighborAllgather", in, out)
-	return t.neighbours().c.started(&k, err)
+	return t.neighbors().c.started(&k, err)
 }
 
 // NeighborAllgatherInit prepares a NeighborAllgather.
 func NeighborAllgatherInit[T Elem](t Topology, in, out []T) *Persistent {
 	k, err := neighborAllgatherCall(t, "NeighborAllgatherInit", in, out)
-	return t.neighbours().c.prepared(&k, err)
+	return t.neighbors().c.prepared(&k, err)
 }
 
 func neighborAllgatherCall[T Elem](t Topology, name string, in, out []T) (collCall, error) {
@@ -53,21 +53,21 @@ func NeighborAllgatherv[T Elem](t Topology, in, out []T, counts, displs []int) e
 	if err != nil {
 		return err
 	}
-	return t.neighbours().c.blocking(&k)
+	return t.neighbors().c.blocking(&k)
 }
 
 // IneighborAllgatherv starts a NeighborAllgatherv. counts and displs are not used
 // after the call.
 func IneighborAllgatherv[T Elem](t Topology, in, out []T, counts, displs []int) Request {
 	k, err := neighborAllgathervCall(t, "IneighborAllgatherv", in, out, counts, displs)
-	return t.neighbours().c.started(&k, err)
+	return t.neighbors().c.started(&k, err)
 }
 
 // NeighborAllgathervInit prepares a NeighborAllgatherv. counts and displs are not
 // used after the call.
 func NeighborAllgathervInit[T Elem](t Topology, in, out []T, counts, displs []int) *Persistent {
 	k, err := neighborAllgathervCall(t, "NeighborAllgathervInit", in, out, counts, displs)
-	return t.neighbours().c.prepared(&k, err)
+	return t.neighbors().c.prepared(&k, err)
 }
 
 func neighborAllgathervCall[T Elem](t Topology, name string, in, out []T, counts, displs []int) (collCall, error) {
@@ -83,26 +83,26 @@ func neighborAllgathervCall[T Elem](t Topology, name string, in, out []T, counts
 // NeighborAlltoall sends block i of in to destination i of the calling rank and
 // receives block j of out from its source j. On a grid what is sent in the negative
 // direction of a dimension arrives as the block from the positive one, and the
-// other way round, also if both neighbours are the same rank. Blocks of sources
+// other way round, also if both neighbors are the same rank. Blocks of sources
 // that are ProcNull are left as they are.
 func NeighborAlltoall[T Elem](t Topology, in, out []T) error {
 	k, err := neighborAlltoallCall(t, "NeighborAlltoall", in, out)
 	if err != nil {
 		return err
 	}
-	return t.neighbours().c.blocking(&k)
+	return t.neighbors().c.blocking(&k)
 }
 
 // IneighborAlltoall starts a NeighborAlltoall.
 func IneighborAlltoall[T Elem](t Topology, in, out []T) Request {
 	k, err := neighborAlltoallCall(t, "IneighborAlltoall", in, out)
-	return t.neighbours().c.started(&k, err)
+	return t.neighbors().c.started(&k, err)
 }
 
 // NeighborAlltoallInit prepares a NeighborAlltoall.
 func NeighborAlltoallInit[T Elem](t Topology, in, out []T) *Persistent {
 	k, err := neighborAlltoallCall(t, "NeighborAlltoallInit", in, out)
-	return t.neighbours().c.prepared(&k, err)
+	return t.neighbors().c.prepared(&k, err)
 }
 
 func neighborAlltoallCall[T Elem](t Topology, name string, in, out []T) (collCall, error) {
@@ -139,21 +139,21 @@ func NeighborAlltoallv[T Elem](t Topology, in []T, sendCounts, sendDispls []int,
 	if err != nil {
 		return err
 	}
-	return t.neighbours().c.blocking(&k)
+	return t.neighbors().c.blocking(&k)
 }
 
 // IneighborAlltoallv starts a NeighborAlltoallv. Counts and places are not used
 // after the call.
 func IneighborAlltoallv[T Elem](t Topology, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) Request {
 	k, err := neighborAlltoallvCall(t, "IneighborAlltoallv", in, sendCounts, sendDispls, out, recvCounts, recvDispls)
-	return t.neighbours().c.started(&k, err)
+	return t.neighbors().c.started(&k, err)
 }
 
 // NeighborAlltoallvInit prepares a NeighborAlltoallv. Counts and places are not
 // used after the call.
 func NeighborAlltoallvInit[T Elem](t Topology, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) *Persistent {
 	k, err := neighborAlltoallvCall(t, "NeighborAlltoallvInit", in, sendCounts, sendDispls, out, recvCounts, recvDispls)
-	return t.neighbours().c.prepared(&k, err)
+	return t.neighbors().c.prepared(&k, err)
 }
 
 func neighborAlltoallvCall[T Elem](t Topology, name string, in []T, sendCounts, sendDispls []int, out []T, recvCounts, recvDispls []int) (collCall, error) {
@@ -175,14 +175,14 @@ func neighborAlltoallvCall[T Elem](t Topology, name string, in []T, sendCounts, 
 // is sent the elements of in that sends[i] names, and what comes from source j goes
 // to the elements of out that recvs[j] names. A nil layout is an empty block. So
 // the borders of a rank's part of a grid, rows and columns alike, go to its
-// neighbours in one call.
+// neighbors in one call.
 func NeighborAlltoallw[T Elem](t Topology, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) error {
 	k, w, err := neighborAlltoallwCall(t, "NeighborAlltoallw", in, sends, out, recvs)
 	if err != nil {
 		return err
 	}
 	w.pack()
-	if err := t.neighbours().c.blocking(&k); err != nil {
+	if err := t.neighbors().c.blocking(&k); err != nil {
 		return err
 	}
 	w.unpack(0)
@@ -193,13 +193,13 @@ func NeighborAlltoallw[T Elem](t Topology, in []T, sends []*Layout[T], out []T, 
 // the request has been waited for.
 func IneighborAlltoallw[T Elem](t Topology, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) Request {
 	k, w, err := neighborAlltoallwCall(t, "IneighborAlltoallw", in, sends, out, recvs)
-	return t.neighbours().c.startedPacked(&k, w, err)
+	return t.neighbors().c.startedPacked(&k, w, err)
 }
 
 // NeighborAlltoallwInit prepares a NeighborAlltoallw.
 func NeighborAlltoallwInit[T Elem](t Topology, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) *Persistent {
 	k, w, err := neighborAlltoallwCall(t, "NeighborAlltoallwInit", in, sends, out, recvs)
-	return t.neighbours().c.preparedPacked(&k, w, err)
+	return t.neighbors().c.preparedPacked(&k, w, err)
 }
 
 func neighborAlltoallwCall[T Elem](t Topology, name string, in []T, sends []*Layout[T], out []T, recvs []*Layout[T]) (collCall, *packedExchange, error) {
@@ -222,7 +222,7 @@ func neighborAlltoallwCall[T Elem](t Topology, name string, in []T, sends []*Lay
 
 // neighborCall begins a call.
 func neighborCall[T Elem](t Topology, name string) (collCall, error) {
-	k := collCall{name: name, near: t.neighbours(), key: planKey{kind: coll.Neighbours, elem: sizeOf[T]()}}
+	k := collCall{name: name, near: t.neighbors(), key: planKey{kind: coll.Neighbors, elem: sizeOf[T]()}}
 	c := k.near.c
 	if err := checkType[T](c, name); err != nil {
 		return k, err
@@ -236,10 +236,10 @@ func neighborCall[T Elem](t Topology, name string) (collCall, error) {
 	return k, nil
 }
 
-// neighbourBlocks fills in who a rank exchanges with and which blocks. Nobody is
+// neighborBlocks fills in who a rank exchanges with and which blocks. Nobody is
 // left out, and the sources stand in the order in which they are paired, so that
 // the schedule can take the n-th block to a rank for the n-th that it gets.
-func (k *collCall) neighbourBlocks(s *coll.Shape) {
+func (k *collCall) neighborBlocks(s *coll.Shape) {
 	n := k.near
 	if n == nil {
 		return // somebody asks what a call would do

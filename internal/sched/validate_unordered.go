@@ -2,7 +2,7 @@ package sched
 
 import "fmt"
 
-// Loose sends. They go in whatever order peers arrive, some at a time, so they must
+// Unordered sends. They go in whatever order peers arrive, some at a time, so they must
 // end in every order. It is enough that the receive which a loose send meets is
 // posted as soon as its rank has begun: after copies and reductions of what the
 // rank has itself, but after no message. Then a loose send that was posted waits
@@ -16,7 +16,7 @@ func (w *world) checkLoose() *Fault {
 	for r, g := range w.graphs {
 		for i := range g.Ops {
 			op := &g.Ops[i]
-			if !op.Loose {
+			if !op.Unordered {
 				continue
 			}
 			if early == nil {
@@ -43,7 +43,7 @@ func (g *Graph) early() []bool {
 	}
 	for i := range g.Ops { // what waits has a larger number
 		op := &g.Ops[i]
-		if t := g.Turn(i); t >= 0 && (!early[i] || op.Loose) {
+		if t := g.Turn(i); t >= 0 && (!early[i] || op.Unordered) {
 			early[t] = false
 		}
 		if !early[i] || op.Kind <= Recv {
