@@ -21,7 +21,7 @@ TESTS       ?=
 PEERS       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race multi multi-race fuzz lint cross explore prove bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-hosts test-channels test-launchers test-verbs-vm interop-siw ci clean
+.PHONY: help build test race multi multi-race fuzz words lint cross explore prove bench-peers bench-verbs-loss bench-verbs-vm iwarp ofi test-hosts test-channels test-launchers test-verbs-vm interop-siw ci clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -153,7 +153,7 @@ func (h *house) checkFolder(folder string, files []*source) {
 	}
 }
 
-// isFront tells whether a newcomer looks into the file first: doc.go, or main.go
+// isFront reports whether a newcomer looks into the file first: doc.go, or main.go
 // of a program.
 func (s *source) isFront() bool {
 	return s.name() == "doc.go" || s.name() == "main.go" && s.file.Name.Name == "main"

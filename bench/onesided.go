@@ -275,7 +275,7 @@ func allOnOneWord(c *mpi.Comm, w *mpi.Win[int64], n int, emit func(Result), call
 	return nil
 }
 
-// wordCall tries to add 1 to the word of a rank, with a flush, and tells whether it
+// wordCall tries to add 1 to the word of a rank, with a flush, and reports whether it
 // did. was is what is known of the word.
 type wordCall func(w *mpi.Win[int64], was *int64, target int) (bool, error)
 

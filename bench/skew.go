@@ -142,7 +142,7 @@ func (f SkewFigure) Results() []Result {
 	return []Result{f.Mean, f.Bound, by, f.Tail}
 }
 
-// AwaitsAll tells whether every rank needs something of every other, so that nobody can
+// AwaitsAll reports whether every rank needs something of every other, so that nobody can
 // leave before the last has come.
 func AwaitsAll(collective string) bool {
 	return slices.Contains([]string{"allgather", "alltoall", "allreduce"}, collective)

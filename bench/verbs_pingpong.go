@@ -103,7 +103,7 @@ func followPingPong(s *VerbsSession, w wire, t *verbsTurn) error {
 // resendAfter is when a datagram, or its answer, is taken for lost.
 const resendAfter = 100 * time.Millisecond
 
-// leadLossyPingPong sends a message again if no answer comes. The first byte tells which
+// leadLossyPingPong sends a message again if no answer comes. The first byte reports which
 // message an answer is for.
 func leadLossyPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	if t.Connections > 1 {
@@ -130,7 +130,7 @@ func leadLossyPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) 
 	return got, err
 }
 
-// askLossy sends a message until its answer has come, and tells how often it was sent
+// askLossy sends a message until its answer has come, and reports how often it was sent
 // again.
 func askLossy(s *VerbsSession, w wire, out []byte) (again int, err error) {
 	for ; ; again++ {

@@ -78,7 +78,7 @@ func (s *VerbsSession) openWire(b *Verbs, t *verbsTurn) (wire, error) {
 	return w, nil
 }
 
-// inOnePiece tells whether a message of a size can be sent, not only written.
+// inOnePiece reports whether a message of a size can be sent, not only written.
 func inOnePiece(w wire, size int) bool {
 	way := w.way(size)
 	return way != "" && !strings.HasPrefix(way, "write")

@@ -308,7 +308,7 @@ func (r *recorder) site(from callers) string {
 	return s
 }
 
-// isOwn tells whether a function is of this package, and not of its tests.
+// isOwn reports whether a function is of this package, and not of its tests.
 func isOwn(function string) bool {
 	const own = "github.com/muster-mpi/muster/mpi."
 	return strings.HasPrefix(function, own)

@@ -141,7 +141,7 @@ func (k *preparedColl) next(c *Comm) (*engine.Collective, error) {
 	return co, nil
 }
 
-// active tells whether it was started and has not ended.
+// active reports whether it was started and has not ended.
 func (k *preparedColl) active() bool {
 	return k.co.Active() || k.aware != nil && k.aware.Active()
 }

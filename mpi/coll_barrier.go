@@ -56,7 +56,7 @@ func (c *Comm) barrier(op string) error {
 	return c.blocking(&k)
 }
 
-// onSharedCores tells whether the job has one host and more ranks than cores there.
+// onSharedCores reports whether the job has one host and more ranks than cores there.
 // Ranks of one host agree about that; those of several may not.
 func (c *Comm) onSharedCores() bool {
 	return c.w.client.LocalSize() == c.w.comm.size && c.e.Oversubscribed()

@@ -107,7 +107,7 @@ func (p *commHistory) operating(yes bool) {
 // Calls is this rank's calls, for another rank to compare.
 func (p *commHistory) Calls() []byte { return p.Append(nil) }
 
-// Disagrees tells whether the writer of a note has made other calls.
+// Disagrees reports whether the writer of a note has made other calls.
 func (p *commHistory) Disagrees(note []byte) bool {
 	if len(note) == 0 {
 		return false

@@ -307,6 +307,6 @@ func checkOp[T Elem](c *Comm, name string, op *Op[T]) error {
 	return nil
 }
 
-// same tells whether two slices begin at the same place, so that a call is meant
+// same reports whether two slices begin at the same place, so that a call is meant
 // to work in place.
 func same[T any](a, b []T) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }

@@ -59,7 +59,7 @@ type chooser struct {
 	model coll.Model
 }
 
-// nodesOf tells which ranks share a node, nil if all do.
+// nodesOf reports which ranks share a node, nil if all do.
 func (h *chooser) nodesOf(c *Comm) *coll.Topology {
 	h.prepare(c)
 	return h.nodes

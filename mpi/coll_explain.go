@@ -11,7 +11,7 @@ type CollectiveChoice struct {
 	Seconds   float64
 }
 
-// CollectiveExplained tells how a call is made, and why.
+// CollectiveExplained reports how a call is made, and why.
 type CollectiveExplained struct {
 	CollectiveChoice
 	Why string
@@ -29,7 +29,7 @@ type CollectiveExplained struct {
 	NoSegment string
 }
 
-// ExplainCollective tells which algorithm serves a call of a collective on c, by the
+// ExplainCollective reports which algorithm serves a call of a collective on c, by the
 // names of Config.Collective, in which all blocks are equal, with so many bytes: of
 // the data, or of a block where each rank has one. With ranks above 0 it is told
 // for so many instead, which need not exist; all are then taken to be as far from

@@ -220,7 +220,7 @@ func (w matrixWay) force(c *mpi.Comm) {
 	}
 }
 
-// can tells whether a way can serve a call. What it cannot serve, another way does.
+// can reports whether a way can serve a call. What it cannot serve, another way does.
 func (w matrixWay) can(k matrixCall, ranks int) bool {
 	if w.algorithm == nil {
 		return !k.irregular && (k.count > 0 || k.kind == coll.Barrier)
@@ -232,7 +232,7 @@ func (w matrixWay) can(k matrixCall, ranks int) bool {
 	return ok
 }
 
-// sampled tells whether a call is in the sample, alike on all ranks. The sample is
+// sampled reports whether a call is in the sample, alike on all ranks. The sample is
 // about the same for few ranks and for many.
 func sampled(w matrixWay, ranks, i int) bool {
 	h := fnv.New32a()

@@ -370,7 +370,7 @@ func (l *teamList) leaveAll(why string) error {
 	return errors.Join(errs...)
 }
 
-// NodeSegment tells how many bytes of memory the ranks of a communicator share for
+// NodeSegment reports how many bytes of memory the ranks of a communicator share for
 // blocking collectives; if 0, why: they have not made enough calls yet, or cannot.
 func NodeSegment(c *Comm) (bytes int, why string) {
 	switch n := c.node; {

@@ -92,7 +92,7 @@ func (c *Comm) plan(k *collCall) (*plan, error) {
 	return c.otherPlan(k)
 }
 
-// fits tells whether a plan is one for a call.
+// fits reports whether a plan is one for a call.
 func (p *plan) fits(k *collCall) bool {
 	return p.key == k.key && (!p.key.irregular ||
 		slices.Equal(p.counts[0], k.sendCounts) && slices.Equal(p.counts[1], k.sendDispls) &&

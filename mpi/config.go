@@ -88,7 +88,7 @@ type Config struct {
 	Network string `env:"MUSTER_NETWORK"`
 	// Interface is the network interface between hosts, or its address or network. For
 	// network iwarp it may be several, separated by commas: they are used together.
-	// Default: chosen; muster explain network tells how.
+	// Default: chosen; muster explain network reports how.
 	Interface string `env:"MUSTER_INTERFACE"`
 	// NoSharedMemory sends messages over the network even between ranks of one
 	// host. Default false.

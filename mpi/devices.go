@@ -207,7 +207,7 @@ const (
 	softwareNetwork = "iwarp"
 )
 
-// goesBySoftware tells whether software iWARP carries messages, whose threads work
+// goesBySoftware reports whether software iWARP carries messages, whose threads work
 // while the program computes.
 func goesBySoftware(cfg *Config, client pmi.Client) bool {
 	return (cfg.Network == softwareNetwork || cfg.Network == "" && !ofi.Built) &&

@@ -22,7 +22,7 @@ type typeCheck struct {
 	known sync.Map             // reflect.Type → error or nil
 }
 
-// mayTravel tells whether T is the type that passed last; if not, admit decides.
+// mayTravel reports whether T is the type that passed last; if not, admit decides.
 // Send and Recv ask it themselves: it is inlined there, and bytesOf is not.
 func mayTravel[T Elem](t *typeCheck) bool { return t.last.Load() == typeWord((*T)(nil)) }
 

@@ -66,7 +66,7 @@ func (ps *collPlans) forget() {
 	}
 }
 
-// ServedBy tells what made the last call of a kind since the plans of c were
+// ServedBy reports what made the last call of a kind since the plans of c were
 // forgotten: an algorithm and its parameters, or, if no schedule was needed, nil.
 func ServedBy(c *Comm, kind coll.Kind) (*coll.Algorithm, []int) {
 	c.e.Lock()

@@ -29,7 +29,7 @@ type FrequentBuffers struct {
 	Frequent int    // of these, used often
 }
 
-// FrequentUse tells what is thought of buffers of messages to a rank, and counts for the
+// FrequentUse reports what is thought of buffers of messages to a rank, and counts for the
 // device that carries them. The list is empty where nothing is to be gained: on devices
 // that send from any memory.
 func FrequentUse(c *Comm, rank int) ([]Frequently, FrequentBuffers, error) {

@@ -189,7 +189,7 @@ func (g *interGroups) comm(ctx uint32, name string) *Comm {
 	return c.ready()
 }
 
-// IsInter tells whether c is an inter-communicator.
+// IsInter reports whether c is an inter-communicator.
 func (c *Comm) IsInter() bool { return c.inter != nil }
 
 // RemoteSize is the number of ranks in the other group of an inter-communicator,

@@ -26,7 +26,7 @@ import (
 	"github.com/muster-mpi/muster/rdma/rail"
 )
 
-// chooseRails tells which interfaces software iWARP uses as far as can be told on one
+// chooseRails reports which interfaces software iWARP uses as far as can be told on one
 // host, and why. A job on one host needs none of them.
 func chooseRails(cfg *Config, apart bool) ([]rail.Candidate, error) {
 	list, err := rail.Interfaces()
@@ -66,7 +66,7 @@ func oneRail(cfg *Config, candidates []rail.Candidate) {
 	}
 }
 
-// proves tells whether interfaces are dialled before they are used. Connections are not
+// proves reports whether interfaces are dialled before they are used. Connections are not
 // made of datagrams, which a firewall may drop.
 func proves(cfg *Config, apart bool) bool { return apart && cfg.Channel != "rc" }
 

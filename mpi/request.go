@@ -198,7 +198,7 @@ func (r Request) Done() bool {
 
 func (r Request) done() bool { return !r.op.Active() || r.c.e.Done(r.op) }
 
-// Active tells whether the request stands for an operation, under way or ended,
+// Active reports whether the request stands for an operation, under way or ended,
 // and so is to be waited for.
 func (r Request) Active() bool { return r.c != nil }
 

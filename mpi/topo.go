@@ -88,7 +88,7 @@ func (c *Comm) order(op string, places int, reorder Reorder, describe func() *Ar
 	return order, nil
 }
 
-// distinct tells whether ranks holds n different numbers below size, and where
+// distinct reports whether ranks holds n different numbers below size, and where
 // not.
 func distinct(ranks []int, n, size int) (wrong int, ok bool) {
 	seen := make([]bool, size)

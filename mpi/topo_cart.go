@@ -141,7 +141,7 @@ func (g *Cart) beside(dim, steps int) int {
 // Dims are the numbers of places in each dimension.
 func (g *Cart) Dims() []int { return slices.Clone(g.dims) }
 
-// Periods tells which dimensions are closed to a ring.
+// Periods reports which dimensions are closed to a ring.
 func (g *Cart) Periods() []bool { return slices.Clone(g.periods) }
 
 // MyCoords are the coordinates of the calling rank.

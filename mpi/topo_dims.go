@@ -88,7 +88,7 @@ func (s *factorSearch) descend(i, rest, top int) {
 	}
 }
 
-// hopeless tells whether the factors that are left, whose product is rest, cannot
+// hopeless reports whether the factors that are left, whose product is rest, cannot
 // all be near enough to the first to be better than what was found.
 func (s *factorSearch) hopeless(left, rest int) bool {
 	low := s.chosen[0] - s.spread
@@ -106,7 +106,7 @@ func (s *factorSearch) judge() {
 	}
 }
 
-// reaches tells whether d to the power k is at least n.
+// reaches reports whether d to the power k is at least n.
 func reaches(d, k, n int) bool {
 	p := 1
 	for range k {

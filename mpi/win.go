@@ -91,7 +91,7 @@ func (w *Win[T]) Len(rank int) int {
 // point-to-point messages are the window's.
 func (w *Win[T]) Comm() *Comm { return w.c }
 
-// Direct tells whether a rank's memory is in reach of this rank's processor, so that
+// Direct reports whether a rank's memory is in reach of this rank's processor, so that
 // puts and gets are copies.
 func (w *Win[T]) Direct(rank int) bool {
 	return uint(rank) < uint(len(w.direct)) && w.direct[rank] != nil

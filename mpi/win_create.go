@@ -143,7 +143,7 @@ func (w *window) near() string {
 	return ""
 }
 
-// onMyNode tells whether a rank is on this rank's host.
+// onMyNode reports whether a rank is on this rank's host.
 func (w *window) onMyNode(rank int) bool {
 	return w.c.w.client.Node(w.c.world(rank)) == w.c.w.client.Node(w.c.world(w.c.rank))
 }

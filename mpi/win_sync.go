@@ -114,7 +114,7 @@ func (w *Win[T]) Wait() error {
 	return failed
 }
 
-// Test is Wait that does not wait: it tells whether the epoch has ended.
+// Test is Wait that does not wait: it reports whether the epoch has ended.
 func (w *Win[T]) Test() (bool, error) {
 	const op = "Win.Test"
 	if err := w.awaitOrigins(op); err != nil {

@@ -39,7 +39,7 @@ var join = sync.OnceValues(func() (*job, error) {
 	return &job{world: w}, nil
 })
 
-// Launched tells whether a launcher started this process as a rank of a job.
+// Launched reports whether a launcher started this process as a rank of a job.
 func Launched() bool {
 	for _, name := range []string{"PMI_FD", "PMI_PORT", "PMIX_RANK", "MUSTER_ROOT"} {
 		if os.Getenv(name) != "" {

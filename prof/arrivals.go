@@ -29,7 +29,7 @@ import (
 // for ever, and records need little memory.
 const keepAll = 512
 
-// Kept tells whether the n-th call of a kind on a communicator, counted from 0, is
+// Kept reports whether the n-th call of a kind on a communicator, counted from 0, is
 // recorded, and for how many calls it stands. It follows from the number alone, so
 // that all ranks record the same calls.
 func Kept(n uint64) (weight int, kept bool) {
@@ -108,7 +108,7 @@ func (c *GatheredCall) Mean() float64 { return c.Sum / float64(c.Came) }
 // equation 6.3).
 func (c *GatheredCall) Spread() int64 { return c.Last - c.First }
 
-// complete tells whether all have come, and left.
+// complete reports whether all have come, and left.
 func (c *GatheredCall) complete() bool { return c.Came == c.Size && c.Size > 1 }
 
 // Arrivals is a list of calls, ordered by their keys, and what is known of the job.

@@ -140,7 +140,7 @@ func (c *Counters) AddSizes(protocol string, class int, messages, bytes uint64) 
 	c.Sizes = append(c.Sizes, s)
 }
 
-// isOwnMemory tells whether a counter is part of MemoryTotal.
+// isOwnMemory reports whether a counter is part of MemoryTotal.
 func (n Name) isOwnMemory() bool {
 	return strings.HasPrefix(string(n), "memory.") && n != MemoryTotal && n != MemoryRegistered && n != MemoryKernel
 }

@@ -5,7 +5,7 @@ package rdma
 // out when it is asked for. Package prof adds the counters of a rank's devices up, by
 // name, and shows those of all ranks.
 
-// CountingDevice is a Device that tells what it holds and what it has done.
+// CountingDevice is a Device that reports what it holds and what it has done.
 type CountingDevice interface {
 	Device
 	// Count calls add for its counters, as they are now. A name may come more than

@@ -28,7 +28,7 @@ type Device interface {
 
 // NamedDevice is a Device that makes up its own handles for peers, and knows their
 // names: the numbers that they were opened with, which in a job are ranks. A peer may
-// be heard before it is resolved; its name then tells who it is.
+// be heard before it is resolved; its name then reports who it is.
 type NamedDevice interface {
 	Device
 	// NameOf is the name of a peer that Resolve or a completion gave out.
@@ -115,7 +115,7 @@ type FileCQ interface {
 	// File is a descriptor that is readable when Poll may have something to do, or
 	// when Wake was called. It stays the same until Close.
 	File() int
-	// Sleep gets ready for a sleep on File and tells how long it may last at most:
+	// Sleep gets ready for a sleep on File and reports how long it may last at most:
 	// not longer than limit, and 0 if Poll may have something to do at once. Timers of
 	// the device are in it: after the time is over Poll is called in any case.
 	Sleep(limit time.Duration) time.Duration

@@ -10,7 +10,7 @@ import (
 // again.
 var ErrAgain = errors.New("rdma: queue full, poll and try again")
 
-// ErrUnsupported says that the device has no such ability; Attr tells which it
+// ErrUnsupported says that the device has no such ability; Attr reports which it
 // has.
 var ErrUnsupported = errors.New("rdma: not supported by this device")
 

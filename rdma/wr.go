@@ -63,7 +63,7 @@ func Ops(ops ...Op) OpSet {
 	return s
 }
 
-// Has tells whether o is in the set.
+// Has reports whether o is in the set.
 func (s OpSet) Has(o Op) bool { return s>>o&1 != 0 }
 
 // HeadMax is the room for a message's Head in a work request.

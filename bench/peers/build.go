@@ -50,7 +50,7 @@ func (g *group) programs(peersOnly bool) []program {
 }
 
 // possible leaves out the groups that this machine cannot run, saying why, and
-// tells what the others need.
+// reports what the others need.
 func possible(groups []*group, o options) (left []*group, needed []program) {
 	for _, g := range groups {
 		programs := g.programs(o.peersOnly)

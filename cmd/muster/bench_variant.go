@@ -62,7 +62,7 @@ func useVariant(b bench.Benchmark, name string) error {
 // inSegment is the name that MUSTER_COLLECTIVE has for shared memory without messages.
 const inSegment = "segment"
 
-// variantServes tells whether an algorithm can do the calls of a benchmark, and if not,
+// variantServes reports whether an algorithm can do the calls of a benchmark, and if not,
 // why. The library passes over one that cannot and takes another, whose time must not
 // be told under its name.
 func variantServes(b bench.Benchmark, name string, on place, size int) (ok bool, why string) {

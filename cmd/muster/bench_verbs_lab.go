@@ -20,7 +20,7 @@ import (
 // labPort is free on a host that was just made.
 const labPort = 7000
 
-// inLab tells whether the benchmark is to run on hosts of a lab.
+// inLab reports whether the benchmark is to run on hosts of a lab.
 func (f *verbsFlags) inLab() bool { return f.rate != "" || f.loss != 0 }
 
 func (f *verbsFlags) checkLab() error {

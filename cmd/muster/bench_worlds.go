@@ -54,7 +54,7 @@ func worldsWith(c *mpi.Comm, list []bench.World) ([]*mpi.World, error) {
 // memory needs none.
 const strictDevice = "rc-strict"
 
-// overNetwork tells whether messages go over a network, by the environment.
+// overNetwork reports whether messages go over a network, by the environment.
 func overNetwork() bool {
 	cfg, err := mpi.ConfigFromEnv(os.Environ())
 	return err == nil && cfg.NoSharedMemory

@@ -123,7 +123,7 @@ func (f *doctorFlags) hostNames() ([]string, error) {
 	return names, nil
 }
 
-// remoteCommand tells how to start a doctor on a host: as muster run starts its
+// remoteCommand reports how to start a doctor on a host: as muster run starts its
 // agents.
 func (f *doctorFlags) remoteCommand(self string) (func(host string) []string, error) {
 	var template []string

@@ -111,7 +111,7 @@ func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int
 	return tw.Flush()
 }
 
-// explainSizes tells which algorithm serves which sizes. It looks at powers of two.
+// explainSizes reports which algorithm serves which sizes. It looks at powers of two.
 func explainSizes(w io.Writer, kind coll.Kind, ask func(int) (*mpi.CollectiveExplained, error)) error {
 	const from, to = 1, 64 << 20
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -1,6 +1,6 @@
 package main
 
-// The part of muster explain that tells which short messages are sent from the program's
+// The part of muster explain that reports which short messages are sent from the program's
 // own buffer: see mpi.Config.Frequent.
 
 import (

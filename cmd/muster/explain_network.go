@@ -104,7 +104,7 @@ func explainNetwork(ctx context.Context, w io.Writer, cfg *mpi.Config, all bool)
 }
 
 // explainSoftware tells of the network that needs no library. In a job its hosts dial each
-// other, and each tells what has answered.
+// other, and each reports what has answered.
 func explainSoftware(ctx context.Context, w io.Writer, cfg *mpi.Config, why string) error {
 	host, line, table, proved, err := mpi.ProvenNetwork(ctx, cfg)
 	if host == "" && err == nil {

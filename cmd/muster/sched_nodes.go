@@ -48,7 +48,7 @@ func parseNodes(text string) (*coll.Topology, error) {
 	return coll.Consecutive(1, counts...), nil
 }
 
-// printTraffic tells what each node has to do, by the measures of T2 table 5.1.
+// printTraffic reports what each node has to do, by the measures of T2 table 5.1.
 func printTraffic(w io.Writer, graphs []*sched.Graph, nodes *coll.Topology) error {
 	traffic, err := sched.TrafficOf(graphs, nodes.Node)
 	if err != nil {

@@ -209,7 +209,7 @@ func (c candidate) String() string {
 	return b.String()
 }
 
-// serves tells whether the candidate can do the calls of the benchmark that measures it.
+// serves reports whether the candidate can do the calls of the benchmark that measures it.
 // All ranks are on this host, so one that needs several nodes cannot.
 func (c candidate) serves(ranks, size int) bool {
 	b, err := bench.Find(c.algorithm.Kind.String())

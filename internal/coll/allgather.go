@@ -85,7 +85,7 @@ func portsParam(values ...int) Param {
 	return Param{Name: "ports", Values: values, About: "messages that a rank sends at a time"}
 }
 
-// irregular tells whether blocks have lengths of their own.
+// irregular reports whether blocks have lengths of their own.
 func (b *Blocks) irregular() bool { return b.Irregular || b.Lens != nil }
 
 // blocksTotal gives the bytes of all blocks of an allgather and of the largest.

@@ -131,7 +131,7 @@ func scatterPartsCost(s *Shape, m *Model) float64 {
 	return m.halves(s.Size, float64(s.Bytes)) + m.bytes(1, 1, float64(s.Bytes)*(n-1)/n)
 }
 
-// has tells whether the scatter has given a part to a rank.
+// has reports whether the scatter has given a part to a rank.
 func (d *parted) has(rank, i int) bool {
 	span := d.s.Size
 	if rank > 0 {

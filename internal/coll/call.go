@@ -111,5 +111,5 @@ func (c Call) Hash(history uint64) uint64 {
 // With is a call with its number, of which 8 bits are kept.
 func (c Call) With(number uint64) Call { return c | Call(number&0xff)<<6 }
 
-// Numbered tells whether a call that was read from elsewhere has a number.
+// Numbered reports whether a call that was read from elsewhere has a number.
 func (c Call) Numbered(number uint64) bool { return uint64(c>>6)&0xff == number&0xff }

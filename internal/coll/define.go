@@ -41,7 +41,7 @@ func Task(shapes []Shape) *sched.Task {
 	return t
 }
 
-// Prove tells what is wrong with the graphs of all ranks of a call, or nothing.
+// Prove reports what is wrong with the graphs of all ranks of a call, or nothing.
 func Prove(shapes []Shape, graphs []*sched.Graph) error {
 	if err := checkShapes(shapes); err != nil {
 		return err

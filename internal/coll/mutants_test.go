@@ -68,7 +68,7 @@ type mutantTally struct {
 	by                map[string]int // the checks that found them
 }
 
-// mayBeHarmless tells which faults can be none: dependencies may follow from
+// mayBeHarmless reports which faults can be none: dependencies may follow from
 // others or be there for pace, the same bytes may lie in two buffers, and operands
 // that commute may be exchanged.
 func mayBeHarmless(fault string, s *Shape) bool {

@@ -36,7 +36,7 @@ func newParts(s *Shape, root int) *parts {
 	return p
 }
 
-// isSpeaker tells whether the rank speaks for its node.
+// isSpeaker reports whether the rank speaks for its node.
 func (p *parts) isSpeaker() bool { return p.place == p.speaks }
 
 // inNode begins a phase among the ranks of the node, with the speaker as root, and

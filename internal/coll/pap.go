@@ -10,7 +10,7 @@ import "github.com/muster-mpi/muster/internal/sched"
 //	pap_shm_direct  the same among node masters, and what has     pap_shm.go, pap_reduce.go
 //	                come from a node is copied out at once
 //
-// No message tells who has arrived. A receive that is posted and waits offers its
+// No message reports who has arrived. A receive that is posted and waits offers its
 // buffer (RTR, T1 4.2), and a message that has come was sent by somebody who is
 // there: the executor asks the messages themselves (sched.ArrivalTracker). Here is only
 // said which sends may go in any order: sched's loose sends. Where there are none,

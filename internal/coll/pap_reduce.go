@@ -28,7 +28,7 @@ func (p *pairs) combine(from, to int) sched.Span {
 
 func halfOf(from, to int) int { return from + (to-from+1)/2 }
 
-// written tells whether another value is combined into that of number i.
+// written reports whether another value is combined into that of number i.
 func written(i, from, to int) bool {
 	for to-from > 1 {
 		if i == to-1 {

@@ -91,7 +91,7 @@ func addOnce(ids []sched.ID, id sched.ID) []sched.ID {
 	return append(ids, id)
 }
 
-// follows tells whether b begins where a ends.
+// follows reports whether b begins where a ends.
 func follows(a, b sched.Span) bool { return a.Buf == b.Buf && a.Off+a.Len == b.Off }
 
 // sendPieces sends pieces as one message: from where they are if they lie side by

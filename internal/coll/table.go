@@ -80,10 +80,10 @@ func (a *Algorithm) Default() []int {
 	return params
 }
 
-// Rooted tells whether a kind has a root.
+// Rooted reports whether a kind has a root.
 func (k Kind) Rooted() bool { return k == Bcast || k == Gather || k == Scatter || k == Reduce }
 
-// Applicable tells whether an algorithm can do a call, and if not, why. All ranks
+// Applicable reports whether an algorithm can do a call, and if not, why. All ranks
 // of the call get the same answer: InPlace, which may differ, matters to Neighbors
 // alone, where MPI has no such call.
 func Applicable(a *Algorithm, s *Shape) (ok bool, why string) {

@@ -43,7 +43,7 @@ type Rule struct {
 // Range is the numbers from Min to Max; with Max 0, all from Min on.
 type Range struct{ Min, Max int }
 
-// Has tells whether a number is in the range.
+// Has reports whether a number is in the range.
 func (r Range) Has(n int) bool { return n >= r.Min && (r.Max == 0 || n <= r.Max) }
 
 // match finds the rule for a call and its number. What is passed over on the way

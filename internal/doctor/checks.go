@@ -37,7 +37,7 @@ type Finding struct {
 type Check struct {
 	Name string
 	Why  string // it matters
-	// Host judges a host by itself; many tells whether it shall work with others.
+	// Host judges a host by itself; many reports whether it shall work with others.
 	Host func(f *Facts, many bool) Finding
 	// Between judges how several hosts get on, and returns at least one finding.
 	// A check has either of the two.
@@ -109,7 +109,7 @@ func Judge(s *Survey) []Result {
 func judgeEach(s *Survey, judge func(*Facts, bool) Finding) (all []Finding) {
 	for _, v := range s.Hosts {
 		if v.Facts == nil {
-			continue // judgeReach tells why
+			continue // judgeReach reports why
 		}
 		f := judge(v.Facts, len(s.Hosts) > 1)
 		same := slices.IndexFunc(all, func(o Finding) bool {

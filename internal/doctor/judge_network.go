@@ -155,7 +155,7 @@ func judgeFabric(f *Facts, many bool) Finding {
 	return fine("%s: %s", b.Version, b.Taken).with(append([]string{"taken: " + b.Reason}, b.Offers...)...)
 }
 
-// plainTCP tells whether an offer is one of those that need no adapter.
+// plainTCP reports whether an offer is one of those that need no adapter.
 func plainTCP(taken string) bool {
 	for _, p := range []string{"tcp", "net", "udp", "sockets"} {
 		if strings.HasPrefix(taken, p) {

@@ -2,7 +2,7 @@ package doctor
 
 // Whether one process may copy from the memory of another can only be tried. The
 // doctor starts two children, as a launcher starts ranks: one owns a secret and
-// tells where it is, the other reads it there.
+// reports where it is, the other reads it there.
 //
 //	doctor ── starts ──→ owner:  "PID ADDRESS\n"
 //	doctor ── starts ──→ reader PID ADDRESS:  what it read

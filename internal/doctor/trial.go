@@ -118,7 +118,7 @@ func answerTCP(l *net.TCPListener, p Target) {
 	}
 }
 
-// answerUDP tells who knows the token how much of the packet has arrived. It
+// answerUDP reports who knows the token how much of the packet has arrived. It
 // never sends more than it got.
 func answerUDP(u *net.UDPConn, p Target) {
 	packet := make([]byte, 1<<16)

@@ -39,7 +39,7 @@ func (l *Layout) Alignment() int64 { return l.align }
 // whether a list of pieces or a packed copy is the better way to send it.
 func (l *Layout) Blocks() int64 { return l.shape.blocks }
 
-// IsContiguous tells whether any number of elements form one piece of memory,
+// IsContiguous reports whether any number of elements form one piece of memory,
 // in order and without gaps. Such elements need no packing.
 func (l *Layout) IsContiguous() bool {
 	return l.shape.kind == shapeBlock && l.shape.size == l.Extent()

@@ -11,7 +11,7 @@ var haveVectors = hasAVX2()
 func hasAVX2() bool
 
 // reduceVectors sets inout to in op inout. Both hold the same whole elements, at
-// least a vector of them, and are aligned as Go aligns such elements. It tells whether
+// least a vector of them, and are aligned as Go aligns such elements. It reports whether
 // it knows how; if not, it did nothing.
 func reduceVectors(op Op, kind Kind, inout, in *byte, bytes int) bool {
 	switch op {

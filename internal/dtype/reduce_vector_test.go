@@ -151,7 +151,7 @@ func TestVectorsKnowWhatTheyDoNotKnow(t *testing.T) {
 	}
 }
 
-// reaches tells whether a sum of many elements goes through vectors. One that goes
+// reaches reports whether a sum of many elements goes through vectors. One that goes
 // element by element carries the first through to the last if the destination is the
 // source moved on by one, which nobody else may do.
 func reaches[T Integer | float32 | float64]() bool {

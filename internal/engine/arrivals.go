@@ -71,7 +71,7 @@ func (co *Collective) heard(op *sched.Op) {
 	}
 }
 
-// Here tells whether the peer of a loose send has arrived.
+// Here reports whether the peer of a loose send has arrived.
 func (co *Collective) Here(_ *sched.Run, id int, op *sched.Op) bool {
 	c, p := co.crowd, &co.parts[id]
 	if c.came[op.Peer] {

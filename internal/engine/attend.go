@@ -7,7 +7,7 @@ package engine
 import "github.com/muster-mpi/muster/internal/pmi"
 
 // ShowWaiting writes on the board that the rank sleeps between calls of Attend. Whom it
-// waits for is not known: a word in memory does not tell who will change it.
+// waits for is not known: a word in memory does not report who will change it.
 func (e *Engine) ShowWaiting(c *Comm, op string) {
 	e.lock()
 	defer e.unlock()

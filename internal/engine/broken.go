@@ -35,10 +35,10 @@ const (
 type Past interface {
 	// Latest is the latest call and its number.
 	Latest() (number, what uint64)
-	// Differs tells whether another rank's call of a number differs from this
+	// Differs reports whether another rank's call of a number differs from this
 	// rank's, as far as that is known.
 	Differs(number, what uint64) bool
-	// Disagrees tells whether the rank that wrote a note by Tell has made other calls.
+	// Disagrees reports whether the rank that wrote a note by Tell has made other calls.
 	Disagrees(note []byte) bool
 	// Broken is called when another rank has told of an error by a note. The lock is
 	// held.

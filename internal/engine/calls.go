@@ -35,7 +35,7 @@ type Op struct {
 	handle uint64
 }
 
-// Active tells whether there is something to wait for.
+// Active reports whether there is something to wait for.
 func (o Op) Active() bool { return o.x != nil }
 
 // Handle is the operation's small integer name, 0 for none.
@@ -315,7 +315,7 @@ func (e *Engine) collect(o Op) (Status, error) {
 	return st, err
 }
 
-// stale tells whether the operation was completed before; its Xfer may serve
+// stale reports whether the operation was completed before; its Xfer may serve
 // another one by now.
 func (o Op) stale() bool { return o.x != nil && o.x.Handle() != o.handle }
 

@@ -90,7 +90,7 @@ func (e *Engine) NewCollective(g *sched.Graph, c *Comm, ranks []int32, pool *Col
 	return co
 }
 
-// Active tells whether it runs.
+// Active reports whether it runs.
 func (co *Collective) Active() bool { return co.whole != nil }
 
 // RunCollective runs a collective to its end. The lock is held.

@@ -173,7 +173,7 @@ func (e *Engine) Attr(rank int) *rdma.Attr {
 	return e.home.attr
 }
 
-// Oversubscribed tells whether ranks of this host share cores.
+// Oversubscribed reports whether ranks of this host share cores.
 func (e *Engine) Oversubscribed() bool { return e.cfg.Oversubscribed }
 
 // Timeout is how long a step with the launcher may take.

@@ -49,7 +49,7 @@ const (
 	membarrierRegisterPrivateExpedited = 1 << 4
 )
 
-// canBias tells whether the kernel can make a barrier on all cores of this
+// canBias reports whether the kernel can make a barrier on all cores of this
 // process, and asks it to be ready.
 func canBias() bool {
 	_, _, errno := unix.RawSyscall(unix.SYS_MEMBARRIER, membarrierRegisterPrivateExpedited, 0, 0)

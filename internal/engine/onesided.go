@@ -134,7 +134,7 @@ func (e *Engine) OpenWindow(comm Comm, ranks []int32, size int, target *rma.Targ
 	return w, place, nil
 }
 
-// SetMemory tells where the memory of a rank is.
+// SetMemory reports where the memory of a rank is.
 func (w *Window) SetMemory(rank int, p WindowMemory) { w.peers[rank].place = p }
 
 // watchWindow counts the windows that need somebody to serve requests.

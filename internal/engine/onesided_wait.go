@@ -56,7 +56,7 @@ func (w *Window) confirm(rank int, local bool) {
 	}
 }
 
-// await waits until nothing is under way to a rank, and tells what went wrong.
+// await waits until nothing is under way to a rank, and reports what went wrong.
 func (w *Window) await(op string, rank int) error {
 	p := &w.peers[rank]
 	if p.pending > 0 {

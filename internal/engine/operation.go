@@ -36,7 +36,7 @@ func (e *Engine) RunOperation(op Operation, held bool) {
 	op.Operate()
 }
 
-// InOperation tells whether the caller was called by an operation.
+// InOperation reports whether the caller was called by an operation.
 func (e *Engine) InOperation() bool { return insideOperation() }
 
 // guarded is what guard has changed.
@@ -80,7 +80,7 @@ func (s *spinLock) unguard(g guarded) {
 	}
 }
 
-// insideOperation tells whether the caller was called by an operation.
+// insideOperation reports whether the caller was called by an operation.
 func insideOperation() bool {
 	var pcs [64]uintptr
 	n := runtime.Callers(2, pcs[:])

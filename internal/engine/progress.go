@@ -169,7 +169,7 @@ func (e *Engine) work(d *lane, n int) int {
 	return n
 }
 
-// quiet tells whether there is nothing to post, to deliver or to try again, and
+// quiet reports whether there is nothing to post, to deliver or to try again, and
 // nobody waits for somebody's arrival.
 func (e *Engine) quiet() bool {
 	return len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.blocked)|e.probers|e.held == 0

@@ -73,10 +73,10 @@ func (e *Engine) dismissDeputy() {
 	<-d.gone
 }
 
-// onDuty tells whether the deputy drives.
+// onDuty reports whether the deputy drives.
 func (e *Engine) onDuty() bool { return e.deputy != nil && e.driver == &e.deputy.waiter }
 
-// undriven tells whether no caller drives.
+// undriven reports whether no caller drives.
 func (e *Engine) undriven() bool { return e.driver == nil || e.onDuty() }
 
 // leave is the end of a call that has started an operation. It unlocks, and calls the
@@ -91,7 +91,7 @@ func (e *Engine) leave(x *p2p.Xfer) {
 	}
 }
 
-// noteLarge puts the deputy on duty for a large operation, and tells whether it must
+// noteLarge puts the deputy on duty for a large operation, and reports whether it must
 // be called.
 func (e *Engine) noteLarge(x *p2p.Xfer) bool {
 	if !e.cfg.Async || x.Done() || len(x.Buf) <= irecvPolls || x.Link != nil && !x.Link.Rendezvous(len(x.Buf)) {
@@ -108,10 +108,10 @@ func (e *Engine) noteLarge(x *p2p.Xfer) bool {
 	return e.putOnDuty()
 }
 
-// over tells whether an operation has ended, and perhaps serves as another by now.
+// over reports whether an operation has ended, and perhaps serves as another by now.
 func (o Op) over() bool { return o.stale() || o.x.Done() }
 
-// pending tells whether something large is under way, or a window open. The newest is looked at first:
+// pending reports whether something large is under way, or a window open. The newest is looked at first:
 // it is the likeliest.
 func (d *deputy) pending() bool {
 	if d.windows > 0 {

@@ -48,7 +48,7 @@ func (e *Engine) pollRings(d *lane) (n int) {
 }
 
 // offerByRing posts packets to a peer that has a ring for us: by the ring as long as it
-// takes them, else by the receive queue. It tells how many the device took.
+// takes them, else by the receive queue. It reports how many the device took.
 func (e *Engine) offerByRing(l *p2p.Link, wrs []rdma.SendWR) (taken int, err error) {
 	for taken < len(wrs) {
 		wr := wrs[taken : taken+1]

@@ -196,7 +196,7 @@ func (d *lane) use(mem []byte, what Use) (rdma.MR, bool) {
 // goldenRatio spreads addresses (Knuth, The Art of Computer Programming 3, 6.4).
 const goldenRatio = 0x9E3779B97F4A7C15
 
-// seldom counts a use of a buffer and tells whether it is used too seldom.
+// seldom counts a use of a buffer and reports whether it is used too seldom.
 func (s *sources) seldom(addr uint64, size int, limit uint32) bool {
 	if s.calls++; s.lean && s.calls%leanEvery != 0 {
 		return true

@@ -1,7 +1,7 @@
 package lab
 
 // In the order of a lab's life: Usable, Up, its facts, Down. Meanwhile links.go
-// and rate.go change the cables. names.go finds labs again, status.go tells what
+// and rate.go change the cables. names.go finds labs again, status.go reports what
 // they are like, stale.go removes what dead processes have left.
 
 import (
@@ -59,7 +59,7 @@ const (
 	hostFiles = "/etc/netns"
 )
 
-// Usable tells why no lab can be had here, nil if one can.
+// Usable reports why no lab can be had here, nil if one can.
 func Usable() error {
 	if err := tool("ip", "iproute2"); err != nil {
 		return err

@@ -147,7 +147,7 @@ func pour() {
 	os.Exit(0)
 }
 
-// count counts datagrams, and tells how many to whoever connects, when no more
+// count counts datagrams, and reports how many to whoever connects, when no more
 // of them come.
 func count() {
 	u, err := net.ListenPacket("udp", os.Getenv("LAB_TEST_ADDR"))
@@ -191,7 +191,7 @@ func shower() {
 	os.Exit(0)
 }
 
-// makeLab makes a lab, tells who its hosts are, and waits to be killed.
+// makeLab makes a lab, reports who its hosts are, and waits to be killed.
 func makeLab() {
 	l, err := Up(Config{Prefix: os.Getenv("LAB_TEST_PREFIX")})
 	check(err)

@@ -1,6 +1,6 @@
 package lab
 
-// What a lab is like now, read from the kernel: the ports of the switch tell what
+// What a lab is like now, read from the kernel: the ports of the switch report what
 // is plugged in and connected, the token buckets how fast, the rules of each host
 // how much is lost.
 

@@ -14,7 +14,7 @@ import (
 // hosts (remote.go). What happens to ranks it posts to the job as events.
 type backend interface {
 	// start starts all ranks, or begins to: each is posted as started, or one
-	// event tells why the job cannot be.
+	// event reports why the job cannot be.
 	start()
 	// host names the machine that a rank runs on.
 	host(rank int) string
@@ -23,7 +23,7 @@ type backend interface {
 	signalAll(sig syscall.Signal)
 	// markDead writes a death on every board.
 	markDead(d pmi.Death)
-	// pulse tells whether the ranks move; false if there is no board to tell.
+	// pulse reports whether the ranks move; false if there is no board to tell.
 	pulse() (pulse, bool)
 	// rows is what the ranks say of themselves, in order of ranks, and which
 	// hosts did not answer.

@@ -132,7 +132,7 @@ func (b *branch) hasSpoken() bool {
 	return b.spoke
 }
 
-// attempt runs the shell until it ends. It tells why that was and whether another
+// attempt runs the shell until it ends. It reports why that was and whether another
 // attempt makes sense.
 func (b *branch) attempt() (why string, again bool) {
 	cmd := exec.Command(b.words[0], b.words[1:]...)

@@ -65,7 +65,7 @@ type Config struct {
 	Quiet bool
 
 	// StuckAfter is how long nothing must have moved, while some ranks wait, before
-	// Run tells who waits for whom and what the others do. Default: a minute, which no healthy program waits as a whole.
+	// Run reports who waits for whom and what the others do. Default: a minute, which no healthy program waits as a whole.
 	// Negative: never.
 	StuckAfter time.Duration
 	// Grace is how long ranks may go on after one of them has died, so that

@@ -56,7 +56,7 @@ func placeVariable(name string) bool {
 	return false
 }
 
-// travels tells whether a variable of the launcher is set on other hosts too. The
+// travels reports whether a variable of the launcher is set on other hosts too. The
 // others describe the machine or the session there.
 func travels(name string) bool {
 	return strings.HasPrefix(name, "MUSTER_") || strings.HasPrefix(name, "GO") || name == "PATH" || name == "LD_LIBRARY_PATH"

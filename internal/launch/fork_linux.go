@@ -48,7 +48,7 @@ func socketPair() (ours, theirs int, err error) {
 	return fds[0], fds[1], unix.SetNonblock(fds[0], true)
 }
 
-// inForeground tells whether this process may read from a terminal. Where it
+// inForeground reports whether this process may read from a terminal. Where it
 // may not, a read would stop it.
 func inForeground(tty uintptr) bool {
 	group, err := unix.IoctlGetInt(int(tty), unix.TIOCGPGRP)

@@ -31,7 +31,7 @@ func socketPair() (ours, theirs int, err error) {
 	return fds[0], fds[1], unix.SetNonblock(fds[0], true)
 }
 
-// inForeground tells whether this process may read from a terminal.
+// inForeground reports whether this process may read from a terminal.
 func inForeground(tty uintptr) bool {
 	group, err := unix.IoctlGetInt(int(tty), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()

@@ -32,7 +32,7 @@ type jobSpec struct {
 	Dir     string
 	Bind    Bind
 	Stdin   bool
-	Pulse   time.Duration // how often to tell whether ranks move; 0: never
+	Pulse   time.Duration // how often to report whether ranks move; 0: never
 	Grace   time.Duration
 }
 

@@ -106,7 +106,7 @@ func (w *startWatch) stage() (startStage, bool) {
 	return 0, false
 }
 
-// late tells what has not come in time. gone tells which ranks have ended, whom
+// late reports what has not come in time. gone reports which ranks have ended, whom
 // nobody need wait for.
 func (w *startWatch) late(now time.Time, gone func(rank int) bool) (string, bool) {
 	s, under := w.stage()

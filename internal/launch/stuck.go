@@ -13,7 +13,7 @@ import (
 	"github.com/muster-mpi/muster/internal/pmi"
 )
 
-// pulse is what tells whether ranks move.
+// pulse is what reports whether ranks move.
 type pulse struct {
 	progress uint64 // sum over all ranks
 	waiting  int    // ranks that sleep in a call
@@ -28,7 +28,7 @@ func (p *pulse) add(o pulse) {
 	p.learnt += o.learnt
 }
 
-// pulseOf reads it off rows. alive tells which processes still run.
+// pulseOf reads it off rows. alive reports which processes still run.
 func pulseOf(rows []pmi.Row, alive func(rank int) bool) (p pulse) {
 	for i := range rows {
 		r := &rows[i]
@@ -96,7 +96,7 @@ func lookEvery(after time.Duration) time.Duration {
 const maxStuckLines = 40
 
 // describeWaits gives the report, line by line, without ranks for which there is a line
-// of their own. ended tells how a rank's process ended, or "" while it runs.
+// of their own. ended reports how a rank's process ended, or "" while it runs.
 func describeWaits(rows []rankRow, own map[int]bool, ended func(rank int) string, now time.Time) []string {
 	type line struct {
 		ranks []int

@@ -28,12 +28,12 @@ type rankRow struct {
 	process processState
 }
 
-// away tells whether a rank is not waiting: it computes, or has not joined.
+// away reports whether a rank is not waiting: it computes, or has not joined.
 func (r *rankRow) away(ended func(rank int) string) bool {
 	return ended(r.Rank) == "" && (r.State == pmi.RowRunning || r.State == pmi.RowAbsent)
 }
 
-// cannotMove tells whether a rank is away, or waits and is stopped: no message moves it.
+// cannotMove reports whether a rank is away, or waits and is stopped: no message moves it.
 func (r *rankRow) cannotMove(ended func(rank int) string) bool {
 	return r.away(ended) || ended(r.Rank) == "" && r.State == pmi.RowWaiting && r.process.stopped()
 }
@@ -48,7 +48,7 @@ type sample struct {
 // sleeps: the runtime and timers of a sleeping program need some.
 const idleShare = 0.02
 
-// computes tells whether a rank has used a core since the sample, and how much of it.
+// computes reports whether a rank has used a core since the sample, and how much of it.
 // known is false if there is nothing to tell by.
 func (s *sample) computes(r *rankRow, now time.Time) (used, in time.Duration, computes, known bool) {
 	if s == nil || r.Rank >= len(s.rows) || r.process.letter == 0 || s.rows[r.Rank].process.pid != r.process.pid {

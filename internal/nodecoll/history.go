@@ -75,7 +75,7 @@ func (r *record) at(n uint64) (c coll.Call, ok bool) {
 	return c, n+Kept > r.number.load()+1 && c.Numbered(n) // or it is being overwritten
 }
 
-// Differs tells whether another rank's call of a number differs from this rank's, as
+// Differs reports whether another rank's call of a number differs from this rank's, as
 // far as that is kept.
 func (h *History) Differs(number, what uint64) bool {
 	c, ok := h.At(number)

@@ -95,5 +95,5 @@ func bytesOf[T any](s []T) []byte {
 
 func sizeOf[T any]() int { return int(unsafe.Sizeof(*new(T))) }
 
-// same tells whether two slices begin at the same place.
+// same reports whether two slices begin at the same place.
 func same[T any](a, b []T) bool { return unsafe.SliceData(a) == unsafe.SliceData(b) }

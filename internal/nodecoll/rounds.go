@@ -18,7 +18,7 @@ const (
 	direct = 16 << 10
 )
 
-// Fits tells whether so many ranks can have a team, for elements of a size: a round
+// Fits reports whether so many ranks can have a team, for elements of a size: a round
 // must carry an element for each rank.
 func Fits(ranks, elem int) bool { return elem <= flowBytes && ranks*elem <= mostBytes }
 
@@ -45,5 +45,5 @@ func slotsFor(n int) uint64 {
 	return slots
 }
 
-// direct tells whether everybody reduces everything.
+// direct reports whether everybody reduces everything.
 func (t *Team) direct(bytes int) bool { return bytes <= cellBytes || bytes*t.size <= direct }

@@ -44,7 +44,7 @@ type Keeper interface {
 	Sleep(op string, peer int) error
 	// Wake ends the Sleep of a peer that waits for name, now or when it comes.
 	Wake(op string, peer, name int) error
-	// InOperation tells whether the caller was called by an operation of a reduction.
+	// InOperation reports whether the caller was called by an operation of a reduction.
 	InOperation() bool
 }
 
@@ -90,7 +90,7 @@ func (t *Team) Rank() int { return t.rank }
 // Size is the number of ranks.
 func (t *Team) Size() int { return t.size }
 
-// Oversubscribed tells whether the ranks share cores, as rank 0 sees it.
+// Oversubscribed reports whether the ranks share cores, as rank 0 sees it.
 func (t *Team) Oversubscribed() bool { return t.crowded }
 
 // Bytes is the size of the segment.

@@ -97,7 +97,7 @@ func (m *Machine) arriveSlots(l *Link, pkt []byte) {
 	l.out.freed += n
 }
 
-// HasRing tells whether the peer has a ring for us.
+// HasRing reports whether the peer has a ring for us.
 func (l *Link) HasRing() bool { return l.out != nil }
 
 // ByRing makes of a packet a Write into the next slot of the peer's ring. It is false,
@@ -131,7 +131,7 @@ func (l *Link) Wrote() {
 	l.Stats.RingSent++
 }
 
-// PollRing takes the packets that have come by a ring, and tells how many.
+// PollRing takes the packets that have come by a ring, and reports how many.
 func (m *Machine) PollRing(l *Link) (n int) {
 	r := l.in
 	if m.crc == nil {

@@ -107,7 +107,7 @@ func (g grammar) shapes(yield func(p program)) {
 	fill(0, 0, 0)
 }
 
-// balanced tells whether every rank receives as many messages as are sent to it.
+// balanced reports whether every rank receives as many messages as are sent to it.
 func (p program) balanced() bool {
 	var n [maxRanks]int
 	for rank, ops := range p {
@@ -335,7 +335,7 @@ func every(n int) (out [][]bool) {
 	return out
 }
 
-// hasLong tells whether some message of the program is sent by rendezvous.
+// hasLong reports whether some message of the program is sent by rendezvous.
 func (p program) hasLong() bool {
 	for _, ops := range p {
 		for _, op := range ops {

@@ -91,12 +91,12 @@ func (o *oracle) visit(s oracleState) {
 	o.allowed[s.got] = true
 }
 
-// waits tells whether a receive that was started still waits.
+// waits reports whether a receive that was started still waits.
 func (s *oracleState) waits(r, i int) bool {
 	return s.got.of(r, i) == nothing && s.cancelled>>message(r, i)&1 == 0
 }
 
-// free tells whether a rank can go on with its program.
+// free reports whether a rank can go on with its program.
 func (o *oracle) free(s *oracleState, r int) bool {
 	pc := int(s.pc[r])
 	if pc == len(o.p[r]) {

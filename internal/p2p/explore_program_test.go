@@ -40,13 +40,13 @@ type program [][]progOp
 // message is the number of the message that operation i of a rank sends.
 func message(rank, i int) int { return rank*maxOps + i }
 
-// payload is byte k of a message: it tells which message it belongs to.
+// payload is byte k of a message: it reports which message it belongs to.
 func payload(msg, k int) byte { return byte(1 + msg*16 + k) }
 
 // messageOf is the message that a byte of data belongs to.
 func messageOf(b byte) int { return int(b-1) / 16 }
 
-// fits tells whether a receive accepts a message, by envelope.
+// fits reports whether a receive accepts a message, by envelope.
 func (p program) fits(rank, i, msg int) bool {
 	r, from := p[rank][i], msg/maxOps
 	s := p[from][msg%maxOps]
@@ -54,7 +54,7 @@ func (p program) fits(rank, i, msg int) bool {
 		(r.peer == AnySource || int(r.peer) == from) && (r.tag == AnyTag || r.tag == s.tag)
 }
 
-// cancels tells whether receives of the program are cancelled. Then messages and
+// cancels reports whether receives of the program are cancelled. Then messages and
 // receives may be left over.
 func (p program) cancels() bool {
 	for _, ops := range p {

@@ -277,7 +277,7 @@ func (r *run) events(out []event) []event {
 	return out
 }
 
-// free tells whether a rank can go on with its program.
+// free reports whether a rank can go on with its program.
 func (r *run) free(i int) bool {
 	pr := &r.ranks[i]
 	return pr.pc < len(r.p[i]) && (pr.pc == 0 || !r.p[i][pr.pc-1].block || pr.done[pr.pc-1])
@@ -485,7 +485,7 @@ func (r *run) received(rank, i int, x *Xfer) {
 	r.got.set(rank, i, msg)
 }
 
-// taken tells whether a message has gone to some receive other than the given.
+// taken reports whether a message has gone to some receive other than the given.
 func (r *run) taken(msg, rank, i int) bool {
 	to := int(r.p[msg/maxOps][msg%maxOps].peer)
 	for k, op := range r.p[to] {

@@ -321,7 +321,7 @@ func TestSegmentsOfAnEndedReceiveAreDropped(t *testing.T) {
 	j.clean()
 }
 
-// cancel tells whether a receive was taken back, or will be.
+// cancel reports whether a receive was taken back, or will be.
 func cancel(m *Machine, x *Xfer) bool {
 	cancelled, pending := m.Cancel(x)
 	return cancelled || pending

@@ -173,7 +173,7 @@ func (t *matcher) firstPosted(p pattern) *Xfer {
 	return best
 }
 
-// wildBefore tells whether a receive with a wildcard could take a message that
+// wildBefore reports whether a receive with a wildcard could take a message that
 // fits an exact receive, because it was posted before.
 func (t *matcher) wildBefore(x *Xfer) bool {
 	if t.wildcards == 0 {

@@ -10,7 +10,7 @@ package p2p
 // writes: what the device leaves to this rank's CPU is done at once.
 func (m *Machine) OfferStaying(x *Xfer) { m.offer(x, true) }
 
-// Awaits tells whether the peer has offered a buffer for our next message of an
+// Awaits reports whether the peer has offered a buffer for our next message of an
 // envelope.
 func (l *Link) Awaits(ctx uint32, tag int32) bool {
 	if len(l.offers) == 0 {
@@ -25,7 +25,7 @@ func (l *Link) Awaits(ctx uint32, tag int32) bool {
 	return false
 }
 
-// Announced tells whether the message of a receive is under way or there.
+// Announced reports whether the message of a receive is under way or there.
 func (x *Xfer) Announced() bool {
 	return x.stage > stagePosted && x.stage != stageReady && x.stage != stageLeaving
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A receive tells whether its message has the signature that it expects, whoever was
+// A receive reports whether its message has the signature that it expects, whoever was
 // first, by every protocol.
 func TestSignatures(t *testing.T) {
 	eachWay(t, func(t *testing.T, j *job, size int) {

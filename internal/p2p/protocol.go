@@ -215,7 +215,7 @@ func (l *Link) choose(n int) uint8 {
 	return protoEager
 }
 
-// Rendezvous tells whether a standard send of n bytes asks before it sends.
+// Rendezvous reports whether a standard send of n bytes asks before it sends.
 func (l *Link) Rendezvous(n int) bool { return n > l.eagerMax && l.Err == nil }
 
 // chooseRendezvous is for a send that may not be eager: the cheapest of the

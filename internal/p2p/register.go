@@ -29,7 +29,7 @@ const (
 	leaseMatched       // of an operation that is matched
 )
 
-// mayExpose tells whether an operation that is not matched may register its buffer.
+// mayExpose reports whether an operation that is not matched may register its buffer.
 func (d *device) mayExpose() bool { return d.attr.MaxRegions == 0 || d.exposed < d.attr.MaxRegions/2 }
 
 // exposed counts the registration of an operation that is not matched.

@@ -96,7 +96,7 @@ func (m *Machine) offer(x *Xfer, stays bool) {
 	}
 	mr, err := m.mem.Register(l, x.Buf, rights)
 	if err != nil {
-		return // the sender will ask; that needs less, and tells if it fails
+		return // the sender will ask; that needs less, and reports if it fails
 	}
 	x.mr, x.hasMR = mr, true
 	x.exposed()
@@ -238,7 +238,7 @@ func (rndvSpec) Begin(m *Machine, x *Xfer) {
 	m.moveWith(rdma.Prompt, x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
 }
 
-// Written tells whether a send has found an RTR and its write is under way.
+// Written reports whether a send has found an RTR and its write is under way.
 func (x *Xfer) Written() bool { return x.proto == protoSpec && x.stage == stageMove }
 
 // arriveSpec takes an RTS that names the receive whose RTR was used. It must be

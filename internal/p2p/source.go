@@ -42,7 +42,7 @@ func (m *Machine) SourceFrom(l *Link, least int) {
 	l.sourceMin = max(least, 1)
 }
 
-// Sourced tells whether Sources is asked for n bytes.
+// Sourced reports whether Sources is asked for n bytes.
 func (l *Link) Sourced(n int) bool { return n >= l.sourceMin }
 
 // SendShort is SendOne for messages that may be sent from where they are. If they are,

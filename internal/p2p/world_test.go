@@ -138,7 +138,7 @@ func (w *world) sendNow(r int, l *Link, tag int32, buf []byte) bool {
 	return true
 }
 
-// takes tells whether a request waits from one rank to another, and the device has room
+// takes reports whether a request waits from one rank to another, and the device has room
 // for it.
 func (w *world) takes(from, to int) bool {
 	wi := w.wire(from, to)
@@ -264,7 +264,7 @@ func (w *world) deliver(from, to, i int) {
 	w.settle(to)
 }
 
-// ready tells whether work i of a rank may complete: a push only when its pull
+// ready reports whether work i of a rank may complete: a push only when its pull
 // is there or has copied everything.
 func (w *world) ready(r, i int) bool {
 	wk := &w.nodes[r].work[i]

@@ -103,7 +103,7 @@ type Waiter struct {
 	Next    *Waiter  // the shell's lists
 }
 
-// Done tells whether the operation has ended.
+// Done reports whether the operation has ended.
 func (x *Xfer) Done() bool { return x.stage == stageDone }
 
 // Total is the length of a received message as it was sent, which is more than Len
@@ -243,5 +243,5 @@ func (p *pool) putMsg(g *Msg) {
 	p.msgs = g
 }
 
-// whole tells whether nothing of the message is still at the sender.
+// whole reports whether nothing of the message is still at the sender.
 func (g *Msg) whole() bool { return !g.rts && len(g.data) == g.Total }

@@ -68,7 +68,7 @@ type Row struct {
 	Started  bool      // it has come as far as the program itself
 }
 
-// Death tells how a rank died.
+// Death reports how a rank died.
 type Death struct {
 	Rank   int
 	Host   string // the first 64 bytes are kept
@@ -231,7 +231,7 @@ func (b *Board) Death(i int) (Death, bool) {
 	return b.Dead(int(atomic.LoadUint64(&r[rowNthDeath])) - 1)
 }
 
-// Dead tells whether a rank has died, and how.
+// Dead reports whether a rank has died, and how.
 func (b *Board) Dead(rank int) (Death, bool) {
 	r := b.row(rank)
 	if r == nil || atomic.LoadUint64(&r[rowDied]) != 1 {
@@ -273,7 +273,7 @@ func (b *Board) Learnt(rank int) {
 	}
 }
 
-// HasLearnt tells whether a rank has said so.
+// HasLearnt reports whether a rank has said so.
 func (b *Board) HasLearnt(rank int) bool {
 	r := b.row(rank)
 	return r != nil && atomic.LoadUint64(&r[rowLearnt]) != 0

@@ -55,7 +55,7 @@ type Client interface {
 	// Abort asks the launcher to end the whole job with an exit status. It
 	// returns, so that the caller can end its own process.
 	Abort(code int, why string)
-	// AbortReports tells whether the other ranks learn the reason of an Abort. Other
+	// AbortReports reports whether the other ranks learn the reason of an Abort. Other
 	// launchers kill all ranks, perhaps before this one has printed it.
 	AbortReports() bool
 	// Close tells the launcher that this rank has finished properly. A process

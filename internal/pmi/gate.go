@@ -31,7 +31,7 @@ func (b *Board) Arrive() (opening uint64, last bool) {
 // Open opens the gate. Only the last to come may do it.
 func (b *Board) Open(opening uint64) { atomic.StoreUint64(&b.words[wordReleased], opening) }
 
-// Opened tells whether the gate has been opened so many times.
+// Opened reports whether the gate has been opened so many times.
 func (b *Board) Opened(opening uint64) bool {
 	return atomic.LoadUint64(&b.words[wordReleased]) >= opening
 }

@@ -1,4 +1,4 @@
-// PMI_process_mapping tells which ranks share a node, in the form
+// PMI_process_mapping reports which ranks share a node, in the form
 //
 //	(vector,(node,nodes,ranks),(node,nodes,ranks),...)
 //

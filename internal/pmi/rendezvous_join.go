@@ -63,7 +63,7 @@ func joinRoot(ctx context.Context, p place) (Client, error) {
 	}
 }
 
-// knock is one attempt. stage tells how far it came.
+// knock is one attempt. stage reports how far it came.
 func knock(ctx context.Context, p place, me hello) (_ net.Conn, _ *lineReader, stage string, err error) {
 	dialer := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive()}
 	conn, err := dialer.DialContext(ctx, "tcp", p.root)

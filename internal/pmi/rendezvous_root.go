@@ -100,7 +100,7 @@ func listenAtRoot(ctx context.Context, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// ownAddress tells whether to listen on this address alone. A name that means
+// ownAddress reports whether to listen on this address alone. A name that means
 // loopback here, as a host's own name often does in its /etc/hosts, means
 // something else elsewhere and is not taken.
 func ownAddress(ctx context.Context, host string) bool {

@@ -115,7 +115,7 @@ func NewServer(cfg ServerConfig) *Server {
 // JobID is the job's name.
 func (s *Server) JobID() string { return s.cfg.JobID }
 
-// Phase tells how far a rank is.
+// Phase reports how far a rank is.
 func (s *Server) Phase(rank int) Phase {
 	s.mu.Lock()
 	defer s.mu.Unlock()

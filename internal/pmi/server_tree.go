@@ -25,7 +25,7 @@ type Upstream interface {
 	Get(key string, done func(value string, ok bool))
 }
 
-// ServerCounts tell what the requests for values cost.
+// ServerCounts report what the requests for values cost.
 type ServerCounts struct {
 	Gets      uint64 // asked of this server, by its ranks and by servers below
 	Forwarded uint64 // of these, how many it had to ask of the server above

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Built tells whether this program has PMIx.
+// Built reports whether this program has PMIx.
 const Built = false
 
 // Session is a process's connection to the local PMIx server. In this build

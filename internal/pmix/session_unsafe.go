@@ -23,7 +23,7 @@ import (
 	"unsafe"
 )
 
-// Built tells whether this program has PMIx.
+// Built reports whether this program has PMIx.
 const Built = true
 
 // Session is a process's connection to the local PMIx server. A process has one.

@@ -167,10 +167,10 @@ func (p *Pool) Drained(now time.Duration) {
 	}
 }
 
-// Idle tells whether Drained has nothing to do for now.
+// Idle reports whether Drained has nothing to do for now.
 func (p *Pool) Idle() bool { return len(p.back) < p.together() && p.now == p.cfg.Least }
 
-// Stats tells what the pool holds and has done.
+// Stats reports what the pool holds and has done.
 func (p *Pool) Stats() Stats {
 	s := p.stats
 	s.Now = p.now

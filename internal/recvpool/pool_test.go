@@ -45,7 +45,7 @@ func (q *queue) deregister(mr rdma.MR) error {
 	return nil
 }
 
-// take gives a message a buffer, and tells whether the queue runs low.
+// take gives a message a buffer, and reports whether the queue runs low.
 func (q *queue) take(t *testing.T) (id uint64, low bool) {
 	t.Helper()
 	if len(q.posted) == 0 {

@@ -207,7 +207,7 @@ func (c *Cache) miss(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	return r.part(lo, size), nil
 }
 
-// mayStay tells whether a registration may be kept and shared.
+// mayStay reports whether a registration may be kept and shared.
 func (c *Cache) mayStay(mem []byte, acc rdma.Access) bool {
 	if len(mem) == 0 || int64(len(mem)) > c.cfg.Bytes {
 		return false

@@ -63,7 +63,7 @@ func (d *testDevice) Deregister(mr rdma.MR) error {
 	return nil
 }
 
-// check tells what is wrong with an MR for mem at this moment.
+// check reports what is wrong with an MR for mem at this moment.
 func (d *testDevice) check(mr rdma.MR, mem []byte, acc rdma.Access) error {
 	r, ok := d.live[mr.RKey]
 	lo := rdma.MemOf(mem).Addr()

@@ -69,7 +69,7 @@ func (x *index) find(lo, hi uint64) (id uint32) {
 }
 
 // covering compares all places. Addresses have less than 63 bits, so the sign
-// bit of the differences tells whether lo and hi lie inside.
+// bit of the differences reports whether lo and hi lie inside.
 func (b *bucket) covering(lo, hi uint64) (id uint32) {
 	if int64((lo-b.lo[0])|(b.hi[0]-hi)) >= 0 {
 		id = b.id[0]

@@ -30,10 +30,10 @@ type Epochs struct {
 // NewEpochs is for a window of n ranks. Nothing may be reached yet.
 func NewEpochs(n int) *Epochs { return &Epochs{access: make([]access, n)} }
 
-// Open tells whether a target, which exists, may be reached.
+// Open reports whether a target, which exists, may be reached.
 func (e *Epochs) Open(target int) bool { return e.access[target] != 0 }
 
-// Passive tells whether a target may be reached because of a lock: then it can be
+// Passive reports whether a target may be reached because of a lock: then it can be
 // flushed.
 func (e *Epochs) Passive(target int) bool { return e.access[target]&(byLock|byLockAll) != 0 }
 

@@ -18,7 +18,7 @@ type Waiting struct {
 	Exclusive bool
 }
 
-// Request asks for the lock and tells whether it is granted at once. If not, a
+// Request asks for the lock and reports whether it is granted at once. If not, a
 // Release will name it.
 func (l *Lock) Request(w Waiting) bool {
 	if len(l.queue) > 0 || !l.free(w.Exclusive) {

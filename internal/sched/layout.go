@@ -273,7 +273,7 @@ func (d *drawing) holds(s *stage, rank int, buf Buf) contents {
 	})
 }
 
-// readLater tells whether scratch will be read in a later step.
+// readLater reports whether scratch will be read in a later step.
 func (d *drawing) readLater(rank int, p piece, step int32) bool {
 	meets := func(s Span) bool { return s.Buf == Tmp && s.Off < p.at+p.n && p.at < s.Off+s.Len }
 	for i, op := range d.graphs[rank].Ops {

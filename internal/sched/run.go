@@ -67,7 +67,7 @@ func (r *Run) Fail(err error) {
 	}
 }
 
-// Done tells whether nothing is under way and nothing will be begun.
+// Done reports whether nothing is under way and nothing will be begun.
 func (r *Run) Done() bool { return r.out == 0 && (r.left == 0 || r.err != nil) }
 
 // Err is the first error.
@@ -111,7 +111,7 @@ func (r *Run) advance() {
 	}
 }
 
-// post posts a message and tells whether it is under way then.
+// post posts a message and reports whether it is under way then.
 func (r *Run) post(i int32, op *Op) bool {
 	s := op.Src
 	if op.Kind == Recv {

@@ -17,7 +17,7 @@ package sched
 // Any order is right. Validate has shown that loose sends wait for nothing but the
 // arrival of their peers (validate_unordered.go).
 
-// ArrivalTracker tells whether the peer of a loose send is known to have begun the same
+// ArrivalTracker reports whether the peer of a loose send is known to have begun the same
 // collective. It may say so late, but not before it is true.
 type ArrivalTracker interface {
 	Here(r *Run, id int, op *Op) bool
@@ -110,7 +110,7 @@ func (r *Run) here(i int32) bool {
 	return r.Who != nil && r.Who.Here(r, int(i), &r.Graph.Ops[i])
 }
 
-// depart posts a loose send and tells whether it is under way then.
+// depart posts a loose send and reports whether it is under way then.
 func (r *Run) depart(i int32) bool {
 	if !r.post(i, &r.Graph.Ops[i]) {
 		return false

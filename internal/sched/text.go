@@ -18,7 +18,7 @@ package sched
 //
 // "after" names the operations that must have ended. That sends to one peer keep
 // their order is not written: it follows from the order of the lines. Parse skips
-// empty lines and what follows a #, so that a test can tell what a graph is about.
+// empty lines and what follows a #, so that a test can report what a graph is about.
 
 import (
 	"fmt"

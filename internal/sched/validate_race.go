@@ -96,7 +96,7 @@ func (f *raceFinder) sweep(g *Graph, all []access) (a, b int32, found bool) {
 	return 0, 0, false
 }
 
-// ordered tells whether i has ended when j is posted.
+// ordered reports whether i has ended when j is posted.
 func (f *raceFinder) ordered(g *Graph, i, j int32) bool {
 	after := g.After(int(i))
 	if slices.Contains(after, j) {

@@ -11,7 +11,7 @@ import (
 //
 // Loss is found by time, as RFC 8985 (RACK) has it: a datagram is lost when one
 // that left after it has arrived and it has not, a little later. The receipt
-// tells when the latest arrival left, so a repeated datagram is no riddle: its
+// reports when the latest arrival left, so a repeated datagram is no riddle: its
 // second departure has another time.
 
 // receipt is what a receiver tells of the datagrams it has.

@@ -129,7 +129,7 @@ func (d *Device) attendOnce(seen uint32) (away bool) {
 	return true
 }
 
-// gone tells whether there is no need to attend: the program is back, or the device closed.
+// gone reports whether there is no need to attend: the program is back, or the device closed.
 func (d *Device) gone(seen uint32) bool { return d.closed || d.attendant.calls.Load() != seen }
 
 // until is the time from now to at.

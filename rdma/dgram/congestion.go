@@ -77,12 +77,12 @@ func (c *congestion) floor() float64 {
 	return max(delayFloor, lossFloor*c.unit)
 }
 
-// permits tells whether a datagram may leave now.
+// permits reports whether a datagram may leave now.
 func (c *congestion) permits(now time.Duration, underWay int) bool {
 	return now >= c.paceAt && c.permitsLater(underWay)
 }
 
-// permitsLater tells whether one may leave as soon as pacing lets it. One always
+// permitsLater reports whether one may leave as soon as pacing lets it. One always
 // may when nothing is under way: a window below one datagram is pacing alone.
 func (c *congestion) permitsLater(underWay int) bool {
 	return underWay == 0 || float64(underWay)+c.unit <= c.window

@@ -20,7 +20,7 @@ type traffic struct {
 	lowWater uint64 // times that few receive buffers were left
 }
 
-// Count tells what the device holds and has done.
+// Count reports what the device holds and has done.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

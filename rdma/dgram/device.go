@@ -222,7 +222,7 @@ func costs(mss int, partial bool) (send, get, put, register rdma.Cost) {
 // Attr says what the device can do.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
-// Drops tells how many datagrams were dropped, and why.
+// Drops reports how many datagrams were dropped, and why.
 func (d *Device) Drops() Drops {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -398,7 +398,7 @@ func (d *Device) receiveOne() bool {
 	return true
 }
 
-// fillBatch takes slots for so many datagrams, and tells whether there is one.
+// fillBatch takes slots for so many datagrams, and reports whether there is one.
 func (d *Device) fillBatch(n int) bool {
 	for len(d.batch) < n {
 		s := d.store.take()
@@ -444,7 +444,7 @@ func (d *Device) tend() {
 	}
 }
 
-// rested tells whether it is time to tend. Where nothing is under way the clock is not asked.
+// rested reports whether it is time to tend. Where nothing is under way the clock is not asked.
 func (d *Device) rested() bool {
 	if d.restUntil == never {
 		return false

@@ -99,7 +99,7 @@ func TestStrangersCostNothing(t *testing.T) {
 	}
 }
 
-// outstanding tells whether something is not known to have arrived.
+// outstanding reports whether something is not known to have arrived.
 func (s *station) outstanding() bool { return s.qp.(rdma.DrainQP).Pending() > 0 }
 
 // TestEarlierLifeIsNotHeard has a process come back on the port of one that ended.

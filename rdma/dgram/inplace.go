@@ -46,12 +46,12 @@ type inPlace struct {
 	content header
 }
 
-// expects tells whether a datagram that can be received in place may be the next.
+// expects reports whether a datagram that can be received in place may be the next.
 func (d *Device) expects() bool {
 	return (d.inPlace.reads > 0 || d.inPlace.midway) && d.socket.peeks()
 }
 
-// placeable tells whether datagrams of this device can be received in place at all.
+// placeable reports whether datagrams of this device can be received in place at all.
 func (d *Device) placeable() bool {
 	return d.mss() >= placeAbove && !d.keys.encrypt && d.socket.peeks()
 }
@@ -116,7 +116,7 @@ func (d *Device) receiveInPlace() bool {
 	return true
 }
 
-// genuine tells whether the datagram that was looked at, so many bytes long, comes from a
+// genuine reports whether the datagram that was looked at, so many bytes long, comes from a
 // process of the job.
 func (d *Device) genuine(whole int) bool {
 	k, at := d.keys, &d.inPlace
@@ -128,7 +128,7 @@ func (d *Device) genuine(whole int) bool {
 	return k.tagged(at.seal[crcLen:])
 }
 
-// sealed tells whether the datagram that came, of which coming has what the tag covers, has
+// sealed reports whether the datagram that came, of which coming has what the tag covers, has
 // the right tag: it is checked now, or this is the one that genuine has checked.
 func (d *Device) sealed(seal []byte, now bool) bool {
 	if now {

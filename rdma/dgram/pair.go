@@ -233,7 +233,7 @@ func (q *pair) refusePost(p *peer, wr *rdma.SendWR) {
 	q.complete(p, wr.ID, wr.Op, 0, false, rdma.StatusPeerGone)
 }
 
-// mayWait tells whether the end of a message that nobody waits for may be heard of late. It
+// mayWait reports whether the end of a message that nobody waits for may be heard of late. It
 // may not where much is under way: the copies would use up the memory for them.
 func (q *pair) mayWait(p *peer, m *message) bool {
 	return m.length <= patientMost && q.pending < q.depth/4 && p.calm(q.dev.now)
@@ -267,7 +267,7 @@ func (q *pair) occupy(p *peer) {
 	}
 }
 
-// working tells whether tend has anything to do.
+// working reports whether tend has anything to do.
 func (q *pair) working() bool { return len(q.busy)+len(q.leaving)+len(q.records) > 0 }
 
 // tend serves the peers that are not resting.
@@ -305,7 +305,7 @@ func (q *pair) tend() {
 	}
 }
 
-// awaitsAnswer tells whether a receipt should not go alone yet: this Poll shows the program
+// awaitsAnswer reports whether a receipt should not go alone yet: this Poll shows the program
 // something, and its answer may take the receipt with it. The next call does not wait.
 func (d *Device) awaitsAnswer(p *peer) bool {
 	if !d.shows || p.owed >= receiptEvery {

@@ -37,7 +37,7 @@ func newPeer(h *hangar, mss int) peer {
 	return peer{sender: newSender(h, mss), sendNumber: 1, recvNumber: 1, askNumber: 1, nextAsked: 1}
 }
 
-// resting tells whether nothing is to be done for it.
+// resting reports whether nothing is to be done for it.
 func (p *peer) resting() bool {
 	return p.sender.idle() && p.owed == 0 && !p.waiting() && p.asks == nil
 }
@@ -50,7 +50,7 @@ const (
 	rejectedPatience = time.Second
 )
 
-// lostSight tells whether we wait for a peer that has been silent for too long. patience
+// lostSight reports whether we wait for a peer that has been silent for too long. patience
 // is what to use instead of hopeless, if not 0.
 func (p *peer) lostSight(now, patience time.Duration) bool {
 	limit := hopeless

@@ -231,7 +231,7 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	return n, nil
 }
 
-// mayLend tells whether another message may be shown.
+// mayLend reports whether another message may be shown.
 func (r *receiveQueue) mayLend() bool { return !r.closed && r.lent < r.depth }
 
 // take gives the next buffer: a posted one, or memory to join datagrams in.

@@ -133,13 +133,13 @@ func (r *receiver) owe(now time.Duration, left stamp, hurry hurry) {
 	r.urgent = r.urgent || hurry == urgent
 }
 
-// waiting tells whether the datagram given is there to be handed up.
+// waiting reports whether the datagram given is there to be handed up.
 func (r *receiver) waiting() bool { return r.given.before(r.next) }
 
 // handed moves on after the datagram given was handed up.
 func (r *receiver) handed() { r.given++ }
 
-// due tells whether a receipt should go even if nothing else goes to that peer.
+// due reports whether a receipt should go even if nothing else goes to that peer.
 func (r *receiver) due(now time.Duration) bool { return now >= r.wake(now) }
 
 // wake is when a receipt is due.

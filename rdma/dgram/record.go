@@ -48,7 +48,7 @@ type ended struct {
 	strikes guard.Strikes
 }
 
-// late tells whether a message has ended, or is too old to know.
+// late reports whether a message has ended, or is too old to know.
 func (e *ended) late(number uint32) bool {
 	behind := int32(e.latest - number)
 	switch {
@@ -73,7 +73,7 @@ func (e *ended) note(number uint32) {
 	}
 }
 
-// fits tells whether the parts of a piece agree.
+// fits reports whether the parts of a piece agree.
 func (r *recordHeader) fits(segment *ddp.Header, length int) bool {
 	if r.number == 0 || r.cut == 0 || r.pieces() > mostPieces || uint64(r.index) >= r.pieces() {
 		return false
@@ -170,7 +170,7 @@ func (q *pair) findRecord(from rdma.PeerID, number uint32) int {
 	return -1
 }
 
-// continues tells whether a piece belongs to the same message as those before it.
+// continues reports whether a piece belongs to the same message as those before it.
 func (o *record) continues(r *recordHeader, tag ddp.Tag, base uint64) bool {
 	return o.total == r.total && o.cut == r.cut && o.id == r.id && o.tag == tag && o.base == base
 }

@@ -114,7 +114,7 @@ func (s *socket) cutAt(message, length, n int) {
 	m.SetControllen(unix.CmsgSpace(2))
 }
 
-// refusesRun tells whether an error may mean that the kernel does not take a run.
+// refusesRun reports whether an error may mean that the kernel does not take a run.
 func refusesRun(errno unix.Errno) bool {
 	switch errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.ENOPROTOOPT:

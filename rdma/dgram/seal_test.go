@@ -111,7 +111,7 @@ func TestEncryptingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkSeal tells what the two seals cost a datagram that is made and looked at.
+// BenchmarkSeal reports what the two seals cost a datagram that is made and looked at.
 func BenchmarkSeal(b *testing.B) {
 	for _, v := range []struct {
 		name    string

@@ -170,11 +170,11 @@ func (s *sender) push(m *message) {
 	s.newest = m
 }
 
-// acquainted tells whether the peer has had datagrams of ours. It forgets that when numbers
+// acquainted reports whether the peer has had datagrams of ours. It forgets that when numbers
 // begin anew, which does no harm.
 func (s *sender) acquainted() bool { return s.first > 0 }
 
-// idle tells whether everything that was pushed has arrived.
+// idle reports whether everything that was pushed has arrived.
 func (s *sender) idle() bool { return s.oldest == nil }
 
 // next gives the segment to transmit now, and counts it as transmitted. Lost
@@ -226,10 +226,10 @@ func (s *sender) await(now time.Duration, seg *segment) {
 	}
 }
 
-// hurries tells whether a receipt is expected soon.
+// hurries reports whether a receipt is expected soon.
 func (s *sender) hurries() bool { return s.first.before(s.hurried) }
 
-// calm tells whether nothing was lost of late. Where datagrams are lost, a receipt that
+// calm reports whether nothing was lost of late. Where datagrams are lost, a receipt that
 // waits for long would let the loss of a lone message be noticed late.
 func (s *sender) calm(now time.Duration) bool {
 	return s.lostAt == 0 || s.lostAt.since(now) > calmAfter
@@ -273,7 +273,7 @@ func (s *sender) lengthen() {
 	s.hangar.giveBack(short)
 }
 
-// wantsReceipt tells whether to ask for a receipt at once. A long message that
+// wantsReceipt reports whether to ask for a receipt at once. A long message that
 // ends a burst does, and so does a sender that stops because its window is full.
 // A short message does not, nor one whose end nobody waits for: the answer to it will carry
 // the receipt.
@@ -320,7 +320,7 @@ func (s *sender) wake() time.Duration {
 	return at
 }
 
-// gone tells whether we have waited for a receipt for so long.
+// gone reports whether we have waited for a receipt for so long.
 func (s *sender) gone(now, limit time.Duration) bool {
 	return s.expireAt != never && now-s.heardAt >= limit
 }

@@ -12,7 +12,7 @@ type psn uint32
 // many datagrams beyond the first one that is missing.
 const window = 256
 
-// before tells whether p comes earlier than q.
+// before reports whether p comes earlier than q.
 func (p psn) before(q psn) bool { return int32(p-q) < 0 }
 
 // Serial numbers. Numbers of 32 bits come round: the sequence number of RD, those that
@@ -34,7 +34,7 @@ const (
 // serials is the highest serial number that was heard from a peer, without its lowest bits.
 type serials uint32
 
-// late tells whether a datagram is too old to be still on its way.
+// late reports whether a datagram is too old to be still on its way.
 func (s serials) late(serial uint64) bool {
 	at := serials(serial >> serialUnit)
 	return at < s && s-at >= mostLate

@@ -17,7 +17,7 @@ import (
 // from, so nothing else changes for them. But one that has never heard of us would answer to
 // that address, so only letters to acquaintances go this way: those that have acknowledged
 // something that came from the socket itself. An error ends the shortcut; the socket then
-// meets it too, and tells what it means.
+// meets it too, and reports what it means.
 
 // shortcutAfter is how many datagrams must go to a peer in a row.
 const shortcutAfter = 64

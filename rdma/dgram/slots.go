@@ -90,7 +90,7 @@ func wholePages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
 
 const pageSize = 4096 // at least, and where it is more nobody loses by it
 
-// ample tells whether a slot may be kept for later.
+// ample reports whether a slot may be kept for later.
 func (s *store) ample() bool { return len(s.free)+s.makeable() > reserve }
 
 // stash holds the datagrams of a peer that came and could not be delivered yet.

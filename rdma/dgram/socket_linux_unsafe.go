@@ -141,7 +141,7 @@ func addrPortOf(a unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// reaches tells whether the socket can send there.
+// reaches reports whether the socket can send there.
 func (s *socket) reaches(a netip.AddrPort) bool {
 	return s.local.Addr().Is4() == a.Addr().Unmap().Is4()
 }
@@ -341,7 +341,7 @@ func (s *socket) sendEnded(took int, errno unix.Errno) (n int, full bool) {
 	return 0, false
 }
 
-// refusals tells where the network says nobody takes our datagrams, and whether it is the
+// refusals reports where the network says nobody takes our datagrams, and whether it is the
 // process that is missing. It is rare.
 func (s *socket) refusals(tell func(at netip.AddrPort, process bool)) {
 	if !s.troubled.Load() {
@@ -375,7 +375,7 @@ func causeOf(about []byte) unix.Errno {
 	return 0
 }
 
-// quiet tells whether nothing has come.
+// quiet reports whether nothing has come.
 func (s *socket) quiet() bool {
 	one := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	n, err := unix.Ppoll(one[:], &unix.Timespec{}, nil)

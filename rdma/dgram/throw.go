@@ -119,7 +119,7 @@ func (q *pair) pumpRecords() {
 	}
 }
 
-// recordsLeave tells whether pumpRecords has something to do at once.
+// recordsLeave reports whether pumpRecords has something to do at once.
 func (q *pair) recordsLeave() bool { return len(q.leaving) > 0 && q.dev.outbox.n < batchSize }
 
 // writeRecord makes the next datagram of a Write-Record, and says how long it is.

@@ -41,7 +41,7 @@ import (
 // port names another life and is dropped, and so is one that somebody recorded and
 // plays again to a later one. The name is the number that the user gave the process,
 // which in a job is its rank: a peer may be heard before it was resolved, and its name
-// tells who it is.
+// reports who it is.
 
 type kind uint8
 
@@ -54,7 +54,7 @@ const (
 	kindEnd
 )
 
-// unreliable tells whether datagrams of this kind are for UD.
+// unreliable reports whether datagrams of this kind are for UD.
 func (k kind) unreliable() bool { return k == kindUnreliable || k == kindRecord || k == kindError }
 
 const (

@@ -70,7 +70,7 @@ func (c *copies) end(id uint64) (user uint64, ours bool) {
 // memory is what the copies take.
 func (c *copies) memory() uint64 { return uint64(len(c.list)) * mostInline }
 
-// finish ends the copy that a completion is about, if it is, and tells whether the user is
+// finish ends the copy that a completion is about, if it is, and reports whether the user is
 // to see the completion.
 func (c *copies) finish(done *rdma.Completion) (show bool) {
 	if c.used == 0 || done.Op == rdma.OpRecv {

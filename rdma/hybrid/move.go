@@ -14,7 +14,7 @@ package hybrid
 //	fence   The sender takes no more work for that peer, and reads nothing from it over
 //	        the old path. Both paths are ordered and answer in order, so when that Read
 //	        ends, all before it has been delivered and all Writes are placed.
-//	moved   It tells how many messages it has ever sent over the old path.
+//	moved   It reports how many messages it has ever sent over the old path.
 //	seen    The receiver answers when its user was shown that many. A fence is not
 //	        enough: what was delivered may still lie in a queue of the old device, and the
 //	        user of two queues would be shown what came over the new path first.
@@ -57,7 +57,7 @@ const (
 	joined                  // it carries messages, or is about to
 	leaving                 // both go back to datagrams
 	breaking                // it broke, and its last messages are collected
-	broken                  // the peer is to tell what it has got
+	broken                  // the peer is to report what it has got
 	replaying               // what it has not got is sent again, by datagram
 	bereft                  // messages were lost: the peer is given up
 )
@@ -134,7 +134,7 @@ func (e *end) tell(w word, p path, count uint64) {
 	e.todo(step{do: say, word: w, path: p, epoch: e.epoch, count: count})
 }
 
-// blocked tells whether nothing can be sent to the peer for the moment.
+// blocked reports whether nothing can be sent to the peer for the moment.
 func (e *end) blocked() bool {
 	return e.moving || e.path == byConnection && e.phase != joined && e.phase != leaving
 }
@@ -231,7 +231,7 @@ func (e *end) offered(epoch uint32, room bool) {
 	e.todo(step{do: connect})
 }
 
-// carries tells whether the connection may carry messages of the peer.
+// carries reports whether the connection may carry messages of the peer.
 func (e *end) carries() bool { return e.phase == joined || e.phase == leaving }
 
 // connected says whether the connection came up here.

@@ -226,13 +226,13 @@ func (q *pair) check(wr *rdma.SendWR) error {
 	return nil
 }
 
-// plain tells whether a request can be handed on as it is, together with others. The key of
+// plain reports whether a request can be handed on as it is, together with others. The key of
 // an access is changed, and so is a body that is to be copied.
 func (q *pair) plain(wr *rdma.SendWR) bool {
 	return wr.Op == rdma.OpSend && (wr.Flags&rdma.Inline == 0 || wr.Body.Len() <= q.dev.inlineBelow) && !q.dev.keyed(wr)
 }
 
-// follows tells whether a request goes the same way as a message for m, and can be handed
+// follows reports whether a request goes the same way as a message for m, and can be handed
 // on together with it.
 func (q *pair) follows(m *mate, wr *rdma.SendWR) bool {
 	if !q.plain(wr) || q.check(wr) != nil {

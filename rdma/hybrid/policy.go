@@ -6,7 +6,7 @@ import "github.com/muster-mpi/muster/rdma"
 // than a datagram goes over it in one piece, as TCP sees it, with receipts that are the
 // kernel's business. A message that fits one datagram is as fast without. So a message,
 // either way, earns its peer a point for every datagram that it fills; points are halved at
-// every tick, and tell how busy a peer has been of late. A peer with enough of them
+// every tick, and report how busy a peer has been of late. A peer with enough of them
 // gets a connection. When all are taken, it gets
 // one only if it is clearly busier than the least busy peer that has one, which then goes
 // back to datagrams; otherwise it is refused, and rests for some ticks before it may ask

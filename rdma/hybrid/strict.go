@@ -66,7 +66,7 @@ func (d *Device) own(mem []byte) (keys [paths]uint32, err error) {
 	return keys, nil
 }
 
-// keyed tells whether a request bears a local key that must be changed.
+// keyed reports whether a request bears a local key that must be changed.
 func (d *Device) keyed(wr *rdma.SendWR) bool {
 	return d.attr.LocalKeys && d.rc != nil && wr.LKey != 0
 }

@@ -71,7 +71,7 @@ func newNodes(t *testing.T, n int, cfg Config) []*node {
 	return list
 }
 
-// send posts the next message to a node, and tells whether it was taken.
+// send posts the next message to a node, and reports whether it was taken.
 func (n *node) send(to int) bool {
 	n.wr[0] = rdma.SendWR{ID: 7, Op: rdma.OpSend, Flags: rdma.Inline, Peer: n.peers[to], HeadLen: 8}
 	binary.BigEndian.PutUint64(n.wr[0].Head[:], n.sent[to])
@@ -141,7 +141,7 @@ func exchange(t *testing.T, what string, nodes []*node, a, b int, cond func() bo
 	})
 }
 
-// arrived tells whether all messages of all nodes have come.
+// arrived reports whether all messages of all nodes have come.
 func arrived(nodes []*node) func() bool {
 	return func() bool {
 		for i, a := range nodes {
@@ -273,7 +273,7 @@ func reset(t *testing.T, a, b *node) {
 	}
 }
 
-// repaired tells whether two nodes have gone on after so many broken connections.
+// repaired reports whether two nodes have gone on after so many broken connections.
 func repaired(nodes []*node, times int) func() bool {
 	return func() bool {
 		return nodes[0].dev.repaired == uint64(times) && nodes[1].dev.repaired == uint64(times)

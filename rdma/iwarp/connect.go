@@ -265,7 +265,7 @@ func (d *dial) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// writable tells whether a connection that was begun is there.
+// writable reports whether a connection that was begun is there.
 func writable(fd int) (bool, error) {
 	look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	n, err := unix.Poll(look, 0)

@@ -16,7 +16,7 @@ import (
 
 var _ rdma.CountingDevice = (*device)(nil)
 
-// Count tells what the device holds.
+// Count reports what the device holds.
 func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -40,7 +40,7 @@ type direct struct {
 	pieces [2]unix.Iovec
 }
 
-// begin tells whether the incomplete frame at the front of the buffer is now read into
+// begin reports whether the incomplete frame at the front of the buffer is now read into
 // place. A segment with a fault is not: it is looked at again when its CRC is known to
 // be good.
 func (q *queuePair) begin() bool {

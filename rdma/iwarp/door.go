@@ -140,7 +140,7 @@ func displace(fd int) {
 	_ = unix.Close(fd)
 }
 
-// hear reads what a caller says, and tells whether it has been dealt with.
+// hear reads what a caller says, and reports whether it has been dealt with.
 func (d *device) hear(c *caller) bool {
 	n, err := read(c.fd, c.buf[c.n:])
 	if err == unix.EAGAIN || err == unix.EINTR {

@@ -12,7 +12,7 @@ import (
 
 // Completion queues as files that are slept on together.
 
-// readable sleeps on a file and tells whether something has come.
+// readable sleeps on a file and reports whether something has come.
 func readable(t testing.TB, fd int, limit time.Duration) bool {
 	t.Helper()
 	look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}

@@ -19,7 +19,7 @@ func TestAPeerThatGuessesKeysIsNotConnectedAnyMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// attempt connects two new queue pairs and makes one access. It tells whether the
+	// attempt connects two new queue pairs and makes one access. It reports whether the
 	// victim has reported the peer, and what became of the connection.
 	attempt := func(op rdma.Op, remote, key uint64) (reported bool, connected error) {
 		victim.cq, victim.qp = victim.pair()

@@ -161,7 +161,7 @@ func (q *queuePair) progress() {
 	q.rewatch()
 }
 
-// runnable tells whether progress may do something without an event of the socket.
+// runnable reports whether progress may do something without an event of the socket.
 func (q *queuePair) runnable() bool {
 	if q.in.starved {
 		return q.fd >= 0 && q.recvs.supplies()

@@ -12,7 +12,7 @@ import (
 )
 
 // What comes in: receive reads the socket, MPA's deframer finds the segments, arrive
-// places each, happened tells what it means. Long segments take the shorter way of
+// places each, happened reports what it means. Long segments take the shorter way of
 // direct.go.
 
 // inbound is the receiving side of a queue pair.
@@ -138,7 +138,7 @@ func (q *queuePair) arrive(segment []byte) bool {
 	return true
 }
 
-// happened tells what a segment that was delivered means. That a Read is asked for
+// happened reports what a segment that was delivered means. That a Read is asked for
 // needs nothing here: the stream keeps what it owes.
 func (q *queuePair) happened() {
 	q.out.mute = false
@@ -154,7 +154,7 @@ func (q *queuePair) happened() {
 	}
 }
 
-// lendable tells whether a message of so many bytes can be lent in the buffer that it was
+// lendable reports whether a message of so many bytes can be lent in the buffer that it was
 // read into: if nothing else is in there, and the user does not hold too many of them.
 func (q *queuePair) lendable(n int) bool {
 	in := &q.in

@@ -143,7 +143,7 @@ func (r *receiveQueue) low() bool {
 	return true
 }
 
-// supplies tells whether take may succeed at the next Poll.
+// supplies reports whether take may succeed at the next Poll.
 func (r *receiveQueue) supplies() bool { return r.lend || r.count > 0 }
 
 func (p *lendingPool) take(bit uint64) (rdma.RecvWR, bool) {

@@ -25,7 +25,7 @@ type mark struct {
 // mostMarks bounds the list. Beyond it marks are merged, so that acks are noticed later.
 const mostMarks = 256
 
-// retained tells whether work waits to be repeated over another path.
+// retained reports whether work waits to be repeated over another path.
 func (q *queuePair) retained() bool {
 	return q.dev.cfg.Retain && q.state == broken && q.reason == rdma.StatusPeerGone
 }

@@ -243,7 +243,7 @@ func (q *queuePair) give(pieces []unix.Iovec) (int, error) {
 	return gather(q.fd, &q.out.msg, pieces)
 }
 
-// quiet tells whether there is surely nothing to send: the usual case when somebody polls.
+// quiet reports whether there is surely nothing to send: the usual case when somebody polls.
 func (q *queuePair) quiet() bool {
 	o := &q.out
 	return q.state == connected && !o.ready && o.copied == nil && o.next == q.works.first+uint64(q.works.count) && !q.stream.ResponsesPending()
@@ -307,7 +307,7 @@ func (q *queuePair) build() {
 	o.sent = o.next
 }
 
-// room tells whether another segment fits.
+// room reports whether another segment fits.
 func (o *outbound) room() bool {
 	return cap(o.copied)-len(o.copied) >= fpduMax && cap(o.pieces)-len(o.pieces) >= 4 && o.bodies < o.most
 }

@@ -78,7 +78,7 @@ func (s *sleep) calm() {
 
 func (c *completionQueue) File() int { return c.sleep.epoll }
 
-// busy tells whether Poll has something to do that no socket will tell of.
+// busy reports whether Poll has something to do that no socket will tell of.
 func (c *completionQueue) busy() bool {
 	return c.count > 0 || c.moved || slices.ContainsFunc(c.pairs, (*queuePair).runnable)
 }

@@ -48,7 +48,7 @@ func (q *queuePair) struck(f ddp.Fault, tag ddp.Tag) {
 	}
 }
 
-// bars tells whether this device does not connect with a peer any more. told says that the
+// bars reports whether this device does not connect with a peer any more. told says that the
 // user has named it.
 func (d *device) bars(peer rdma.Addr, told bool) bool {
 	at, _, ours, err := parseAddr(peer)

@@ -115,7 +115,7 @@ func (h host) rate(o offered, cfg Config) rating {
 	return r
 }
 
-// asked tells whether a provider is the one that was asked for. Of one without
+// asked reports whether a provider is the one that was asked for. Of one without
 // reliable datagrams, libfabric offers those of a layer above it.
 func asked(provider, want string) bool {
 	return provider == want || provider == want+";ofi_rxm" || provider == want+";ofi_rxd"

@@ -13,7 +13,7 @@ import (
 
 var _ rdma.CountingDevice = (*device)(nil)
 
-// Count tells what the device holds.
+// Count reports what the device holds.
 func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	if d.closed {
 		return

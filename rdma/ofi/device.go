@@ -17,7 +17,7 @@ import (
 // NewSRQ and NewQP (queues.go) make the rest, Close ends it all in the opposite
 // order.
 
-// Built tells whether this program was built with libfabric.
+// Built reports whether this program was built with libfabric.
 const Built = true
 
 // libraryName is what the dynamic linker knows libfabric as.

@@ -8,7 +8,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Built tells whether this program was built with libfabric.
+// Built reports whether this program was built with libfabric.
 const Built = false
 
 // Open opens a device. This build has none.

@@ -53,7 +53,7 @@ func (s cStack) free() {
 	}
 }
 
-// returnsAtOnce tells whether posting and polling never wait: with providers over
+// returnsAtOnce reports whether posting and polling never wait: with providers over
 // sockets, all of whose system calls are non-blocking. Others may talk to a
 // connection manager or a driver now and then, and the scheduler should know.
 func returnsAtOnce(provider string) bool {

@@ -72,7 +72,7 @@ func (c *completionQueue) Wait(timeout time.Duration) error {
 
 func (c *completionQueue) Wake() { c.waker.wake() }
 
-// stepper is the length of the next sleep where nothing tells when to wake up.
+// stepper is the length of the next sleep where nothing reports when to wake up.
 type stepper struct{ last time.Duration }
 
 const (

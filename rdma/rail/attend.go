@@ -39,7 +39,7 @@ type attendant struct {
 	dismissed atomic.Bool
 }
 
-// attendable tells whether a goroutine can sleep on a rail, and poll beside the program.
+// attendable reports whether a goroutine can sleep on a rail, and poll beside the program.
 func attendable(r *Rail) (bool, error) {
 	cq, err := r.Device.NewCQ(0)
 	if err != nil {
@@ -151,7 +151,7 @@ func (d *Device) attendOnce(seen uint32) (away bool) {
 	return true
 }
 
-// back tells whether there is no need to attend: the program is back, or the device closed.
+// back reports whether there is no need to attend: the program is back, or the device closed.
 func (d *Device) back(seen uint32) bool { return d.closed || d.attendant.calls.Load() != seen }
 
 // untilDue is the time until a flow must be looked after.

@@ -13,7 +13,7 @@ import (
 
 var _ rdma.CountingDevice = (*Device)(nil)
 
-// Count tells what the device and its rails hold and have done.
+// Count reports what the device and its rails hold and have done.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	known := uint64(0)
 	for _, r := range d.rails {

@@ -165,14 +165,14 @@ func Open(c Config) (*Device, error) {
 // Attr says what the device can do.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
-// Drops tells how much was dropped, and why.
+// Drops reports how much was dropped, and why.
 func (d *Device) Drops() Drops {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.drops
 }
 
-// RailCounts tells what a rail has carried, and what was done about it.
+// RailCounts reports what a rail has carried, and what was done about it.
 type RailCounts struct {
 	Bytes uint64 // that were given to it, with what stands before each piece
 	Left  uint64 // how often it was left for a peer because it did not answer

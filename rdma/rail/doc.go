@@ -25,6 +25,6 @@
 //
 // While the program computes, a goroutine does what Poll does (attend.go).
 //
-// find.go tells which interfaces of a host might be rails, and why others should not.
+// find.go reports which interfaces of a host might be rails, and why others should not.
 // prove.go and judge.go let hosts dial each other over them, and take those that answer.
 package rail

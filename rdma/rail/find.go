@@ -181,7 +181,7 @@ func (c *Candidate) usable() (best netip.Prefix) {
 	return best
 }
 
-// is tells whether a word names the interface: by its name, its address, or a network that
+// is reports whether a word names the interface: by its name, its address, or a network that
 // the address is in.
 func (c *Candidate) is(word string) bool {
 	if !c.Up || !c.Address.IsValid() {

@@ -71,7 +71,7 @@ func (f *flow) occupy() {
 	f.q.busy = append(f.q.busy, f)
 }
 
-// resting tells whether there is nothing to look after.
+// resting reports whether there is nothing to look after.
 func (f *flow) resting() bool {
 	if f.oldest != nil || !f.out.idle() || f.asks != nil || f.in.held > 0 || f.owes || f.in.owes() {
 		return false
@@ -372,7 +372,7 @@ func (f *flow) fail(status rdma.Status) {
 	}
 }
 
-// waits tells whether nothing is to be done for a flow that is not resting until something
+// waits reports whether nothing is to be done for a flow that is not resting until something
 // comes from a rail.
 func (f *flow) waits(now time.Duration) bool {
 	return now < f.lookAt && f.oldest == nil && f.out.waiting == 0 && f.in.held == 0 && !f.owes && !f.in.owes() &&

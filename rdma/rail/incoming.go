@@ -33,7 +33,7 @@ type incoming struct {
 // receiptEvery is after how many pieces the peer is told, if nothing else goes to it.
 const receiptEvery = window / 4
 
-// owes tells whether the peer should be told.
+// owes reports whether the peer should be told.
 func (in *incoming) owes() bool {
 	return in.next-in.said >= receiptEvery || in.wants && int32(in.next-in.wanted) > 0
 }
@@ -52,7 +52,7 @@ func (in *incoming) tell() uint16 {
 	return uint16(in.next)
 }
 
-// fresh tells whether a piece is one that has not come before, and that an honest sender
+// fresh reports whether a piece is one that has not come before, and that an honest sender
 // may send.
 func (in *incoming) fresh(number uint32) bool {
 	return number-in.next < window && (in.stash == nil || !in.stash[number%window].present)

@@ -142,7 +142,7 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Apply marks what was decided. It tells whether that is not what the names and kinds of
+// Apply marks what was decided. It reports whether that is not what the names and kinds of
 // the interfaces promise.
 func (d *Decision) Apply(list []Candidate) (surprising bool) {
 	for i := range list {

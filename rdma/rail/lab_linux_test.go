@@ -163,7 +163,7 @@ func labRead(n *labNode) {
 	}
 }
 
-// labWrite writes megabytes for some time, each followed by a message, and tells how
+// labWrite writes megabytes for some time, each followed by a message, and reports how
 // fast, and how long the longest pause was.
 func labWrite(n *labNode) {
 	limit, err := time.ParseDuration(os.Getenv(labTime))

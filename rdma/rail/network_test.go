@@ -151,7 +151,7 @@ func (p *port) Keep(peer rdma.PeerID) {
 	}
 }
 
-// reads tells whether something under way may be read from this memory again.
+// reads reports whether something under way may be read from this memory again.
 func (p *port) reads(mem rdma.Mem) bool {
 	return slices.ContainsFunc(p.under, func(k *packet) bool {
 		return k.body.Len() > 0 && k.body.Addr()-mem.Addr() < uint64(mem.Len())

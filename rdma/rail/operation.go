@@ -156,7 +156,7 @@ func (f *flow) asked(number uint32) *operation {
 	return nil
 }
 
-// mayAsk tells whether there is room for another ask.
+// mayAsk reports whether there is room for another ask.
 func (f *flow) mayAsk() bool { return f.asks == nil || f.asks.list[f.askNumber%mostAsks] == nil }
 
 func (f *flow) ask(op *operation) {

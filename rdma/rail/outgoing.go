@@ -47,13 +47,13 @@ type outgoing struct {
 
 func (o *outgoing) at(number uint32) *piece { return &o.ring[number%window] }
 
-// idle tells whether nothing is under way.
+// idle reports whether nothing is under way.
 func (o *outgoing) idle() bool { return o.first == o.next }
 
-// full tells whether no new piece may go.
+// full reports whether no new piece may go.
 func (o *outgoing) full() bool { return o.next-o.first == window || o.next-o.turn >= window }
 
-// has tells whether a piece is under way.
+// has reports whether a piece is under way.
 func (o *outgoing) has(number uint32) bool {
 	return number-o.first < o.next-o.first && o.at(number).state != pieceSettled
 }

@@ -84,10 +84,10 @@ type path struct {
 	hailed   bool          // greeted counts
 }
 
-// busy tells whether something is under way on it.
+// busy reports whether something is under way on it.
 func (p *path) busy() bool { return p.first != p.next }
 
-// room tells whether another ticket of n bytes may be opened.
+// room reports whether another ticket of n bytes may be opened.
 func (p *path) room(n int) bool {
 	most := max(int(p.speed*float64(backlogTime+2*p.quickest)), leastBacklog)
 	return p.next-p.first < mostTickets && (p.backlog == 0 || p.backlog+n <= most)
@@ -104,7 +104,7 @@ func (p *path) open(now time.Duration, t ticket) {
 	p.backlog += int(t.bytes)
 }
 
-// pending tells whether a ticket is open.
+// pending reports whether a ticket is open.
 func (p *path) pending(n uint32) bool {
 	return n-p.first < p.next-p.first && p.tickets[n%mostTickets].open
 }

@@ -19,7 +19,7 @@ import (
 
 // The proof that an interface leads to another host: NewProver opens a socket on each that
 // might, Card is what the other host must know, Prove dials every pair of an interface
-// here and one there, and tells which have answered. Both hosts prove at the same time;
+// here and one there, and reports which have answered. Both hosts prove at the same time;
 // what one dials the other answers, until Close.
 //
 // A hello and its answer are sealed with the key of the job and name both hosts by random

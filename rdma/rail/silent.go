@@ -12,7 +12,7 @@ import (
 
 var _ rdma.ExplainingDevice = (*Device)(nil)
 
-// silent tells whether a peer from which something is awaited has been silent for too long. It
+// silent reports whether a peer from which something is awaited has been silent for too long. It
 // is not counted while this process does not look, which is then the one that was silent.
 func (f *flow) silent(now time.Duration, waiting bool) bool {
 	if !waiting || f.awaited == 0 || now-f.lookedAt > attentive {

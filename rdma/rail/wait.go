@@ -69,7 +69,7 @@ func (c *queue) unpark() {
 	c.dev.called()
 }
 
-// sleep gets the rails ready for a sleep and tells how long it may last.
+// sleep gets the rails ready for a sleep and reports how long it may last.
 func (c *queue) sleep(limit time.Duration) time.Duration {
 	if at := c.due(); at != never {
 		limit = min(limit, at-c.dev.clock())

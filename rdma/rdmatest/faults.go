@@ -76,7 +76,7 @@ func Wrap(dev rdma.Device, faults Faults) *Faulty {
 // Attr is that of the device, without Write-Records.
 func (f *Faulty) Attr() *rdma.Attr { return &f.attr }
 
-// Tally tells what was done so far.
+// Tally reports what was done so far.
 func (f *Faulty) Tally() Tally { return f.tally }
 
 // Kill makes the peer with this address disappear, as seen by this device: all

@@ -64,7 +64,7 @@ func (q *faultyQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	return len(wrs), nil
 }
 
-// named tells whether the queue pair's work names its peer: RC has but one.
+// named reports whether the queue pair's work names its peer: RC has but one.
 func (q *faultyQP) named() bool { return q.kind != rdma.RC }
 
 func (q *faultyQP) take(wr *rdma.SendWR) error {

@@ -72,7 +72,7 @@ func (r *refRegion) copyWith(puller, owner *refQP, lacks func(*refCopy) bool) *r
 	return cp
 }
 
-// movable tells whether a Poll of d would move a piece.
+// movable reports whether a Poll of d would move a piece.
 func (cp *refCopy) movable(d *refDevice) bool {
 	return cp.pull != nil && !cp.pullDone && (d == cp.puller.dev || cp.push != nil)
 }

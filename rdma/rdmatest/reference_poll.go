@@ -81,7 +81,7 @@ func (d *refDevice) progress() {
 	}
 }
 
-// receivable tells whether a message is there and a buffer for it.
+// receivable reports whether a message is there and a buffer for it.
 func (q *refQP) receivable() bool {
 	if len(q.inbox) == 0 {
 		return false
@@ -133,7 +133,7 @@ func (c *refCQ) Wait(timeout time.Duration) error {
 	return nil
 }
 
-// state tells whether a Poll would have something to do.
+// state reports whether a Poll would have something to do.
 func (c *refCQ) state() (closed, busy bool) {
 	c.dev.fab.mu.Lock()
 	defer c.dev.fab.mu.Unlock()

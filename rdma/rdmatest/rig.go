@@ -43,7 +43,7 @@ type queueConfig struct {
 
 // port is a queue pair with its queues. RD and UD nodes have one; RC nodes have
 // one for each peer, with completion queues of its own, because an RC
-// completion need not tell which queue pair it is of.
+// completion need not report which queue pair it is of.
 type port struct {
 	qp     rdma.QP
 	sendCQ rdma.CQ

@@ -85,7 +85,7 @@ type leftToOwner struct {
 	now   bool      // the other side is at it
 }
 
-// leaveToOwner tells whether the other side is claiming pieces, as far as can be known
+// leaveToOwner reports whether the other side is claiming pieces, as far as can be known
 // without taking one from it.
 func (x *transfer) leaveToOwner() bool {
 	l, at, now := &x.left, x.slot.pull.cursor.load()&epochValue, time.Now()
@@ -107,7 +107,7 @@ func (x *transfer) guard() time.Duration {
 	return max(time.Duration(x.length-x.left.seen)/guardRate, leastGuard)
 }
 
-// ownerGoesOn tells whether a copy that was left to the other side is still its
+// ownerGoesOn reports whether a copy that was left to the other side is still its
 // business: it is neither over nor given back.
 func (x *transfer) ownerGoesOn() bool {
 	ps := &x.slot.pull

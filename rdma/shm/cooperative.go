@@ -78,7 +78,7 @@ func (ps *pullState) abandon() bool {
 	}
 }
 
-// over tells whether all bytes of a copy have arrived. The length is an argument,
+// over reports whether all bytes of a copy have arrived. The length is an argument,
 // because a puller that is late must not look at that of the next copy.
 func (ps *pullState) over(epoch, length uint64) bool {
 	v := ps.done.load()
@@ -210,7 +210,7 @@ func (t *transferTable) startPush(d *Device, x *transfer) {
 	}
 }
 
-// accept tells whether a puller has opened the region, and joins it.
+// accept reports whether a puller has opened the region, and joins it.
 func (x *transfer) accept() bool {
 	st := x.slot.pull.state.load()
 	if st&epochValue != pullOpen || x.slot.pull.puller&pullerWrites != 0 != (x.op == opAssist) {
@@ -397,7 +397,7 @@ func (d *Device) stepPush(x *transfer) (bool, rdma.Status) {
 	return true, s
 }
 
-// mayHelp tells whether the owner can write into the puller's memory.
+// mayHelp reports whether the owner can write into the puller's memory.
 func (x *transfer) mayHelp(puller *peer) bool {
 	return puller != nil && puller.reach != reachMessages && x.status == rdma.StatusOK
 }
@@ -444,10 +444,10 @@ func (x *transfer) giveBack(puller *peer, off, n uint64, s rdma.Status) {
 	puller.seg.summon()
 }
 
-// opens tells whether this is the side that opened the copy.
+// opens reports whether this is the side that opened the copy.
 func (x *transfer) opens() bool { return x.op == rdma.OpPull || x.op == rdma.OpWrite }
 
-// canMove tells whether stepShared would do something.
+// canMove reports whether stepShared would do something.
 func (x *transfer) canMove(d *Device) bool {
 	ps := &x.slot.pull
 	if ps.over(x.epoch, x.length) || x.slot.key.load() != x.key {

@@ -54,7 +54,7 @@ func (d *Device) describe() {
 // segmentHint is the piece size at which copying in and copying out overlap well.
 const segmentHint = 8 << 10
 
-// probeKernel tells whether the kernel has process_vm_readv and lets us use it,
+// probeKernel reports whether the kernel has process_vm_readv and lets us use it,
 // on ourselves. Whether a peer can be reached is found out when it is resolved.
 func probeKernel() bool {
 	from, to := []byte{42}, []byte{0}

@@ -13,7 +13,7 @@ import (
 
 var _ rdma.CountingDevice = (*Device)(nil)
 
-// Count tells what the device holds.
+// Count reports what the device holds.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.LowWater, d.lowWaters)
 	if d.closed {

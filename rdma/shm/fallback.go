@@ -83,7 +83,7 @@ func parseRequest(b []byte) (q request, body []byte, ok bool) {
 }
 
 // stepMessages sends the next pieces of a write or the request of a read, and
-// tells whether all has been answered.
+// reports whether all has been answered.
 func (t *transferTable) stepMessages(d *Device, x *transfer) (bool, rdma.Status) {
 	length := uint64(x.body.Len())
 	for limit := x.sent + pieceBudget; x.sent < limit && x.canSend(d) && d.introduce(x.peer); {
@@ -311,7 +311,7 @@ func (s *service) next() int {
 	return requestBytes + int(min(s.request.length-s.sent, messagePiece))
 }
 
-// pay sends what there is room for, and tells whether nothing more is owed.
+// pay sends what there is room for, and reports whether nothing more is owed.
 func (d *Device) pay(s *service) bool {
 	for limit := s.sent + pieceBudget; s.read && s.sent < limit && d.room(s.peer, s.next()); {
 		var wr rdma.SendWR

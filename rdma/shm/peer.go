@@ -46,7 +46,7 @@ func errUnknownPeer(id rdma.PeerID) error {
 	return fmt.Errorf("shm: no peer %d; Resolve its address first", id)
 }
 
-// Alive tells whether the peer still exists. What waits for a peer that does not
+// Alive reports whether the peer still exists. What waits for a peer that does not
 // completes with StatusPeerGone. A peer that was never resolved counts as alive,
 // since nothing is known of it. It costs a system call.
 func (d *Device) Alive(id rdma.PeerID) bool {

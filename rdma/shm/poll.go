@@ -217,7 +217,7 @@ func (d *Device) pollLowWater(out []rdma.Completion) int {
 	return 1
 }
 
-// pending tells whether poll would find something.
+// pending reports whether poll would find something.
 func (d *Device) pending() bool {
 	d.mu.Lock()
 	local := d.closing != nil || !d.done.empty() || d.recv.low || d.copies.ready(d)
@@ -225,7 +225,7 @@ func (d *Device) pending() bool {
 	return local || d.arrived()
 }
 
-// arrived tells whether a message is there and can be taken.
+// arrived reports whether a message is there and can be taken.
 func (d *Device) arrived() bool {
 	open := d.recv.open()
 	for _, r := range d.rings {

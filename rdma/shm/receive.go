@@ -34,7 +34,7 @@ func newReceiveQueue(cfg rdma.SRQConfig) receiveQueue {
 
 func (q *receiveQueue) count() int { return int(q.put - q.get) }
 
-// open tells whether a message could be delivered now.
+// open reports whether a message could be delivered now.
 func (q *receiveQueue) open() bool { return q.lend || q.put != q.get }
 
 func (d *Device) postRecv(wrs []rdma.RecvWR) (int, error) {

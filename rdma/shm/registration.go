@@ -121,7 +121,7 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	return err
 }
 
-// assisted tells whether a registration has a transfer of its own, see assisted.go.
+// assisted reports whether a registration has a transfer of its own, see assisted.go.
 func (r *registrations) assisted(key uint64) bool {
 	i := uint32(key & keySlotMask)
 	if i >= r.fresh {

@@ -108,7 +108,7 @@ func probeReach(p *peer) bool {
 	return errno == 0 && n == len(got) && bytes.Equal(got[:], want[:])
 }
 
-// processAlive tells whether the process exists. A pidfd also shows that it has
+// processAlive reports whether the process exists. A pidfd also shows that it has
 // ended when nobody has waited for it yet, and is not fooled by a reused number.
 func processAlive(p *peer) bool {
 	if p.pid == 0 {
@@ -127,7 +127,7 @@ func processAlive(p *peer) bool {
 	return err != nil || i < 0 || i+2 >= len(stat) || stat[i+2] != 'Z'
 }
 
-// lockHeld tells whether somebody holds the lock of a segment: its owner does as
+// lockHeld reports whether somebody holds the lock of a segment: its owner does as
 // long as it lives, wherever that is.
 func lockHeld(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -204,7 +204,7 @@ func (r *ringReader) turn() {
 	r.lap = uint32(r.pos>>(r.shift&63)) + 1
 }
 
-// ready tells whether the next message is there.
+// ready reports whether the next message is there.
 func (r *ringReader) ready() bool { return uint32(r.cell.tag.load()>>32) == r.lap }
 
 // A consumer that is quicker than its producer reads each cell while it is being
@@ -218,7 +218,7 @@ const (
 	streamPause = 8 // polls that pass over
 )
 
-// due tells whether to take messages now.
+// due reports whether to take messages now.
 func (r *ringReader) due() bool {
 	if r.pause > 0 {
 		r.pause--

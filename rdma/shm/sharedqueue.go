@@ -136,7 +136,7 @@ func (q *queueReader) turn() {
 	q.full = q.pos>>(q.shift&63)<<1 + 1
 }
 
-// ready tells whether the next message is there.
+// ready reports whether the next message is there.
 func (q *queueReader) ready() bool { return q.next.seq.load() == q.full }
 
 // message is the next message, once ready has found it. It stays where it is

@@ -191,7 +191,7 @@ func (t *transferTable) progress(d *Device) {
 	}
 }
 
-// step moves at most one piece of a transfer, and tells whether it is over and
+// step moves at most one piece of a transfer, and reports whether it is over and
 // how it went.
 func (t *transferTable) step(d *Device, x *transfer) (bool, rdma.Status) {
 	switch x.phase {
@@ -244,7 +244,7 @@ func (d *Device) move(p *peer, write bool, local []byte, remote, key uint64, nee
 	return d.moveByKernel(p, write, local, remote)
 }
 
-// ready tells whether progress would find something to do.
+// ready reports whether progress would find something to do.
 func (t *transferTable) ready(d *Device) bool {
 	if t.canPay(d) || len(t.offered) != 0 && d.seg.head.bell.load() != t.rung {
 		return true
@@ -257,7 +257,7 @@ func (t *transferTable) ready(d *Device) bool {
 	return false
 }
 
-// ready tells whether step would do something.
+// ready reports whether step would do something.
 func (x *transfer) ready(d *Device) bool {
 	switch x.phase {
 	case phaseMessages:

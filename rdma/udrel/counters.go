@@ -31,7 +31,7 @@ const (
 	BuffersPeak rdma.Counter = "receive.buffers-most"
 )
 
-// Count tells what the device holds and has done.
+// Count reports what the device holds and has done.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	if below, ok := d.below.(rdma.CountingDevice); ok {
 		below.Count(func(name rdma.Counter, value uint64) {

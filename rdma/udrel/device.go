@@ -197,7 +197,7 @@ func (d *Device) tick() {
 // tendEvery is how many calls that find nothing go by between two looks at the timers.
 const tendEvery = 4
 
-// progress takes in what has come and sends what may go. It tells whether anything came.
+// progress takes in what has come and sends what may go. It reports whether anything came.
 // A queue in which somebody waits is left to who waits, but for the one that calls.
 func (d *Device) progress(by *queue) (came bool) {
 	d.ticked = false

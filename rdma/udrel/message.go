@@ -54,7 +54,7 @@ func (m *message) pieceAt(at int) int {
 	return min(room, m.length()-at)
 }
 
-// over tells whether nobody needs the message any more.
+// over reports whether nobody needs the message any more.
 func (m *message) over() bool { return !m.sending && !m.asking && m.below == 0 }
 
 // shelf keeps messages that are free. Some of them keep the room for a long body.

@@ -298,7 +298,7 @@ func (q *pair) tend() {
 	q.dev.flush()
 }
 
-// resting tells whether there is nothing to be done for a peer until a packet comes.
+// resting reports whether there is nothing to be done for a peer until a packet comes.
 func (p *peer) resting() bool {
 	return p.sender.idle() && p.asks == nil && p.owed == 0 && p.stash == nil
 }

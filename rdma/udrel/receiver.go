@@ -62,7 +62,7 @@ func (r *receiver) owe(now time.Duration, h *header, urgent bool) {
 // hold notes that a packet has come that cannot be delivered yet.
 func (r *receiver) hold(number psn) { r.seen.set(number - r.want) }
 
-// holds tells whether the packet that is wanted has come.
+// holds reports whether the packet that is wanted has come.
 func (r *receiver) holds() bool { return r.seen[0]&1 != 0 }
 
 // lag owes a receipt because packets that had to wait were delivered: the peer may wait
@@ -79,7 +79,7 @@ func (r *receiver) deliver() {
 	r.seen.shift()
 }
 
-// receiptDue tells whether a receipt should leave now, with a packet or without.
+// receiptDue reports whether a receipt should leave now, with a packet or without.
 func (r *receiver) receiptDue(now time.Duration) bool {
 	return r.owed > 0 && (r.hurry || r.owed >= receiptEvery || now-r.since >= receiptDelay)
 }

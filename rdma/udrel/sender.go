@@ -8,7 +8,7 @@ import "time"
 //
 // T1 6.6.1 has sequence numbers, a receipt for every 50 messages, and time-outs of a
 // fraction of a second. Here a time-out is measured from the round trip (RFC 6298), a
-// receipt also tells which packets have come out of order, so that the few that are
+// receipt also reports which packets have come out of order, so that the few that are
 // missing alone go again, and as much is under way as the path has shown to carry: the
 // buffers of a socket or of a receive queue overflow before a wire does.
 
@@ -94,7 +94,7 @@ func (s *sender) push(m *message) {
 	m.following, m.pieces, m.cut = nil, 0, 0
 }
 
-// idle tells whether nothing is to be sent or to be heard of.
+// idle reports whether nothing is to be sent or to be heard of.
 func (s *sender) idle() bool { return s.queue == nil && s.first == s.number }
 
 // next gives the next packet that may leave now.
@@ -174,7 +174,7 @@ func (s *sender) wait(n psn) {
 	}
 }
 
-// urgent tells whether a packet should be answered at once: somebody waits for its
+// urgent reports whether a packet should be answered at once: somebody waits for its
 // receipt, or too much is under way.
 func (s *sender) urgent(f *flight) bool {
 	last := f.message.whole && int(f.offset+f.length) == f.message.length()
@@ -300,7 +300,7 @@ func (s *sender) expire(now time.Duration) (ask bool) {
 	if s.first == s.number || now < s.due {
 		return false
 	}
-	// All count as lost. Few leave at once, and the receipt for those tells which of the
+	// All count as lost. Few leave at once, and the receipt for those reports which of the
 	// others have come.
 	for n := s.first; n != s.number; n++ {
 		if f := &s.flights[n%window]; f.fate == fateUnderWay {

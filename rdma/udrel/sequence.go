@@ -8,13 +8,13 @@ import "time"
 // psn numbers the packets to a peer, from 0.
 type psn uint32
 
-// before tells whether a was given out before b.
+// before reports whether a was given out before b.
 func (a psn) before(b psn) bool { return int32(a-b) < 0 }
 
 // window is how many packets may be under way to a peer.
 const window = 128
 
-// sightings tells which packets have come out of order: bit i is that of the i-th packet
+// sightings reports which packets have come out of order: bit i is that of the i-th packet
 // from the one that is wanted.
 type sightings [window / 64]uint64
 

@@ -30,7 +30,7 @@ const (
 	kinds
 )
 
-// numbered tells whether packets of this kind are part of the stream.
+// numbered reports whether packets of this kind are part of the stream.
 func (k kind) numbered() bool { return k < kindReceipt }
 
 const (

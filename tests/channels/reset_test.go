@@ -129,7 +129,7 @@ func (j *job) reset(t *testing.T, channel, traffic string, run int, lasts time.D
 	case <-time.After(40 * time.Second):
 		for _, host := range j.hosts.Hosts() {
 			for _, pid := range j.processes(t, host) {
-				_ = syscall.Kill(pid, syscall.SIGQUIT) // its stacks tell where it waits
+				_ = syscall.Kill(pid, syscall.SIGQUIT) // its stacks report where it waits
 			}
 		}
 		select {

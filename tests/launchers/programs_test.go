@@ -123,7 +123,7 @@ func run(t *testing.T, env []string, name string, args ...string) (string, error
 	return string(out), err
 }
 
-// showStacks makes the programs that were built here tell where they are, and
+// showStacks makes the programs that were built here report where they are, and
 // end: launchers do not reach all of them when they are killed.
 func showStacks() {
 	procs, _ := filepath.Glob("/proc/[0-9]*/exe")

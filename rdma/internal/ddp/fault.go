@@ -117,13 +117,13 @@ func (f Fault) Type() uint8 { return uint8(f >> 8 & 15) }
 // Code is the error code within the type.
 func (f Fault) Code() uint8 { return uint8(f) }
 
-// known tells whether the RFCs have this fault.
+// known reports whether the RFCs have this fault.
 func (f Fault) known() bool {
 	_, ok := faultTexts[f]
 	return ok
 }
 
-// Access tells whether a key, a bound or a right was refused: what the origin of the
+// Access reports whether a key, a bound or a right was refused: what the origin of the
 // operation reports as rdma.StatusRemoteAccess.
 func (f Fault) Access() bool {
 	return f&^0xff == protection || f&^0xff == tagged && f != FaultTaggedDDPVersion

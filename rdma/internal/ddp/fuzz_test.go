@@ -82,7 +82,7 @@ func (a *arena) piece(i int, acc rdma.Access) rdma.Mem {
 	return rdma.MemOf(a.memory[at : at+fuzzPiece])
 }
 
-// open tells whether all of b lies in one piece with this right.
+// open reports whether all of b lies in one piece with this right.
 func (a *arena) open(b []byte, acc rdma.Access) bool {
 	if len(b) == 0 {
 		return true

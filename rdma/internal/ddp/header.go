@@ -80,17 +80,17 @@ func (o Opcode) String() string {
 	return "unknown operation"
 }
 
-// Tagged tells whether messages of this kind carry a tag and an address.
+// Tagged reports whether messages of this kind carry a tag and an address.
 func (o Opcode) Tagged() bool { return o < opcodes && kinds[o].tagged }
 
-// Control tells whether the payload is a header of RDMAP, which the device keeps
+// Control reports whether the payload is a header of RDMAP, which the device keeps
 // aside for Deliver. It is at most ControlMax long.
 func (o Opcode) Control() bool { return o < opcodes && kinds[o].control }
 
-// Invalidates tells whether the message carries a tag to invalidate.
+// Invalidates reports whether the message carries a tag to invalidate.
 func (o Opcode) Invalidates() bool { return o == SendInvalidate || o == SendSolicitedInvalidate }
 
-// Solicits tells whether the message asks for the receiver's attention: RFC 5040
+// Solicits reports whether the message asks for the receiver's attention: RFC 5040
 // section 5.3.
 func (o Opcode) Solicits() bool {
 	return o == SendSolicited || o == SendSolicitedInvalidate || o == ImmediateSolicited

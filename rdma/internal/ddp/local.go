@@ -6,7 +6,7 @@ import "github.com/muster-mpi/muster/rdma"
 // received into must lie in a region whose tag the request names, as adapters want it
 // (RFC 5040 section 2.1 leaves the local interface to the implementation).
 
-// Holds tells whether memory lies in the region of a tag.
+// Holds reports whether memory lies in the region of a tag.
 func (t *Table) Holds(tag Tag, mem rdma.Mem) bool {
 	i := t.find(tag)
 	if i < 0 {

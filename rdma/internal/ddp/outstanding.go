@@ -94,7 +94,7 @@ func (a *asks) place(h *Header, off, n int) ([]byte, Fault) {
 	return nil, FaultTag
 }
 
-// deliverRead counts a piece of the oldest read and tells whether it is complete. The
+// deliverRead counts a piece of the oldest read and reports whether it is complete. The
 // tag and address of an empty answer are not looked at (RFC 5041 section 5.2).
 func (a *asks) deliverRead(h *Header, n int) (done bool, f Fault) {
 	if a.open.n == 0 || a.open.at(0).atomic {

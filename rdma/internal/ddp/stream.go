@@ -174,7 +174,7 @@ func (s *Stream) deliverTerminate(h *Header, body []byte, e *Event) Fault {
 	return NoFault
 }
 
-// ResponsesPending tells whether the peer waits for an answer.
+// ResponsesPending reports whether the peer waits for an answer.
 func (s *Stream) ResponsesPending() bool { return s.requests.owed.n != 0 }
 
 // Respond makes the next segment of the answers that are owed, with at most room

@@ -43,7 +43,7 @@ func (g *Guard) Strike(s *Strikes, told bool, key uint64) (out bool) {
 	return *s == MaxStrikes
 }
 
-// Bars tells whether accesses of a peer are not to be looked at.
+// Bars reports whether accesses of a peer are not to be looked at.
 func (g *Guard) Bars(s Strikes, told bool) bool {
 	if !told {
 		s = max(s, g.strangers)

@@ -2,7 +2,7 @@
 
 package leap
 
-// Possible tells whether Call exists in this build.
+// Possible reports whether Call exists in this build.
 const Possible = true
 
 // Call calls the C function at fn with three arguments, on the stack whose upper

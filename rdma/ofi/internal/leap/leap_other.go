@@ -2,7 +2,7 @@
 
 package leap
 
-// Possible tells whether Call exists in this build.
+// Possible reports whether Call exists in this build.
 const Possible = false
 
 // Call is not there.

@@ -1,0 +1,227 @@
+package muster_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// One vocabulary: where MPI, RDMA, IP networking or Go have a word for a thing, the
+// tree uses that word, in names, comments, pages, help and errors. docs/glossary.md
+// defines the few terms that are our own. This test fails on words that the tree
+// once used instead.
+
+var wordsUnder = flag.String("words.under", "", "check the vocabulary of this folder only")
+
+// word is a term to avoid. Identifiers are split into words before they are
+// compared, so that "host told" also finds hostTold.
+type word struct {
+	not  string // a regular expression of lower-case words
+	but  string
+	okay string // what may stand although not matches: a regular expression
+	why  string // the reason for okay
+	// names says that only identifiers and file names are meant: in prose the word
+	// is plain English.
+	names bool
+	under string // only in this folder
+}
+
+var words = []word{
+	{not: `deput\w*`, but: "progress thread"},
+	{not: `attend\w*`, but: "progress thread, progress, drive, service"},
+	{not: `stands? in`, but: "replace"},
+	{not: `on duty`, but: "progress thread"},
+	{not: `receipts?`, but: "ack"},
+	{not: `ow(e|es|ed|ing)`, but: "pending", okay: `owing to`, why: "because of"},
+	{not: `flights?`, but: "send window", okay: `in flight`, why: "RFC 9002's term for sent and not acked"},
+	{not: `hangars?`, but: "window pool"},
+	{not: `stash\w*|unstash\w*`, but: "reorder buffer"},
+	{not: `sightings?`, but: "receive history"},
+	{not: `verdicts?`, but: "classification, result"},
+	{not: `tend(s|ed|ing)?`, but: "service", okay: `tends? to`, why: "plain English"},
+	{not: `hearken\w*`, but: "receive"},
+	{not: `lulls?`, but: "idle polls"},
+	{not: `restless\w*`, but: "next timer"},
+	{not: `pump\w*`, but: "flush"},
+	{not: `occup(y|ies|ied)`, but: "reserve", names: true},
+	{not: `patien(ce|t|tly)`, but: "timeout, RTO"},
+	{not: `life|lives`, but: "incarnation", okay: `game of life|examples 06 life|06 life|life cycle|package life|lives (in|on)`, why: "Conway's game, and plain English"},
+	{not: `throw\w*|threw`, but: "send datagram"},
+	{not: `catch(es|ing)?|caught`, but: "receive datagram", names: true},
+	{not: `bereft`, but: "failed"},
+	{not: `griev\w*|grief`, but: "record loss"},
+	{not: `mourn\w*`, but: "loss recorded"},
+	{not: `mates?`, but: "peer"},
+	{not: `purses?`, but: "credit pool"},
+	{not: `pots?`, but: "reserve"},
+	{not: `doors?`, but: "listener"},
+	{not: `bells?`, but: "event fd, wake-up"},
+	{not: `prompt(s|ed|ly)?`, but: "pacing, at once"},
+	{not: `crowd\w*`, but: "arrivals, oversubscribed"},
+	{not: `who (has )?arrived`, but: "arrival tracker"},
+	{not: `habits?`, but: "speculation history"},
+	{not: `news`, but: "arrival notice"},
+	{not: `moves?|moved|moving`, but: "one-sided transfer", names: true, under: "internal/p2p"},
+	{not: `whereabouts`, but: "host mapping"},
+	{not: `last words?`, but: "exit report"},
+	{not: `octets?`, but: "bytes"},
+	{not: `places?`, but: "displacement, offset, index", names: true, okay: `(not )?in place`, why: "MPI_IN_PLACE"},
+	{not: `that cannot be`, but: "invalid", okay: `that cannot be \w`, why: "a verb follows: that cannot be read"},
+	{not: `dear(er|est)?`, but: "expensive"},
+	{not: `cheap\w*`, but: "inexpensive"},
+	{not: `to be had`, but: "available"},
+	{not: `loose`, but: "unordered"},
+	{not: `turns?`, but: "time slice", names: true},
+	{not: `(take|takes|took|taking|in|by|its|whose|their|a|each|every) turns?`, but: "time slice, alternate", okay: `in turn|a turn of`, why: "plain English"},
+	{not: `tells?|told|telling|says?|said|knows? of|known of`, but: "report, document, support", names: true},
+	{not: `tells? (whether|if|how|what|which|who|where|when|why)`, but: "reports whether (the Go convention)"},
+	{not: `neighbour\w*`, but: "neighbor (MPI's spelling)"},
+}
+
+// wordless are files that hold words to avoid for a reason.
+var wordless = map[string]string{
+	"house_words_test.go": "lists them",
+	"CHANGELOG.md":        "names what was renamed",
+}
+
+func TestVocabulary(t *testing.T) {
+	faults := checkWords(os.DirFS("."), *wordsUnder)
+	for _, fault := range faults {
+		t.Error(fault)
+	}
+	if len(faults) > 0 {
+		t.Errorf("%d words that the field has other terms for; see docs/glossary.md", len(faults))
+	}
+}
+
+func TestVocabularyFindsWords(t *testing.T) {
+	for text, want := range map[string]int{
+		"package a\n\nfunc hostTold() {}\n":                 1,
+		"package a\n\n// The host was told of it.\n":        0,
+		"package a\n\n// A receipt for each message.\n":     1,
+		"package a\n\nvar bytesInFlight, shortFlight int\n": 1,
+		"package a\n\n// IsSet tells whether it is set.\n":  1,
+		"package a\n\nvar x = \"an octet\"\n":               1,
+		"package a\n\nvar inPlace, place int\n":             1,
+	} {
+		if got := wordsIn("a.go", []byte(text)); len(got) != want {
+			t.Errorf("%q: found %q, want %d", text, got, want)
+		}
+	}
+}
+
+// anyWord finds most lines without a word to avoid by one look.
+var anyWord = func() *regexp.Regexp {
+	var all []string
+	for _, w := range words {
+		all = append(all, w.not)
+	}
+	return regexp.MustCompile(`\b(` + strings.Join(all, "|") + `)\b`)
+}()
+
+var compiledWords = func() (list []struct{ not, okay *regexp.Regexp }) {
+	for _, w := range words {
+		c := struct{ not, okay *regexp.Regexp }{not: regexp.MustCompile(`\b(` + w.not + `)\b`)}
+		if w.okay != "" {
+			c.okay = regexp.MustCompile(`\b(` + w.okay + `)`)
+		}
+		list = append(list, c)
+	}
+	return list
+}()
+
+func checkWords(tree fs.FS, under string) (faults []string) {
+	err := fs.WalkDir(tree, ".", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (p != "." && strings.HasPrefix(d.Name(), ".") && p != ".ci" || p == "bin"):
+			return fs.SkipDir
+		case d.IsDir() || !d.Type().IsRegular() || wordless[p] != "" || under != "" && p != under && !strings.HasPrefix(p, under+"/"):
+			return nil
+		}
+		text, err := fs.ReadFile(tree, p)
+		if err != nil || bytes.IndexByte(text, 0) >= 0 || path.Base(p) == "go.sum" {
+			return err
+		}
+		faults = append(faults, wordsIn(p, text)...)
+		return nil
+	})
+	if err != nil {
+		faults = append(faults, err.Error())
+	}
+	return faults
+}
+
+// wordsIn returns the words to avoid in a file: in its name, its lines and, if it
+// is Go, its identifiers.
+func wordsIn(p string, text []byte) (faults []string) {
+	find := func(where, line string, name bool) {
+		split := splitWords(line)
+		if !anyWord.MatchString(split) {
+			return
+		}
+		for i, w := range words {
+			if w.names != name || w.under != "" && !strings.HasPrefix(p, w.under) {
+				continue
+			}
+			c := compiledWords[i]
+			rest := split
+			if c.okay != nil {
+				rest = c.okay.ReplaceAllString(split, "~")
+			}
+			if m := c.not.FindString(rest); m != "" {
+				faults = append(faults, fmt.Sprintf("%s: %q; say: %s", where, m, w.but))
+			}
+		}
+	}
+	find(p, p, true)
+	find(p, p, false)
+	for i, line := range strings.Split(string(text), "\n") {
+		find(fmt.Sprintf("%s:%d", p, i+1), line, false)
+	}
+	if path.Ext(p) != ".go" {
+		return faults
+	}
+	var s scanner.Scanner
+	fset := token.NewFileSet()
+	s.Init(fset.AddFile(p, -1, len(text)), text, nil, 0)
+	for {
+		pos, tok, lit := s.Scan()
+		if tok == token.EOF {
+			return faults
+		}
+		if tok == token.IDENT {
+			find(fmt.Sprintf("%s:%d", p, fset.Position(pos).Line), lit, true)
+		}
+	}
+}
+
+// splitWords writes the words of a line apart and in lower case: hostTold and
+// host_told become "host told".
+func splitWords(line string) string {
+	var b strings.Builder
+	before := ' '
+	for _, r := range line {
+		switch {
+		case unicode.IsUpper(r) && (unicode.IsLower(before) || unicode.IsDigit(before)):
+			b.WriteByte(' ')
+			b.WriteRune(unicode.ToLower(r))
+		case r == '_' || r == '-' || r == '/':
+			b.WriteByte(' ')
+		default:
+			b.WriteRune(unicode.ToLower(r))
+		}
+		before = r
+	}
+	return b.String()
+}
