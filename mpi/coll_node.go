@@ -370,9 +370,9 @@ func (l *teamList) leaveAll(why string) error {
 	return errors.Join(errs...)
 }
 
-// NodeSegment reports how many bytes of memory the ranks of a communicator share for
+// nodeSegment returns how many bytes of memory the ranks of a communicator share for
 // blocking collectives; if 0, why: they have not made enough calls yet, or cannot.
-func NodeSegment(c *Comm) (bytes int, why string) {
+func (c *Comm) nodeSegment() (bytes int, why string) {
 	switch n := c.node; {
 	case n == nil:
 		return 0, fmt.Sprintf("no call yet; the segment is made at call %d", nodeAfter+1)

@@ -227,37 +227,23 @@ func checkNetwork(s string) error {
 	return fmt.Errorf("mpi: Config.Network (MUSTER_NETWORK) is %q; want iwarp, ofi, ofi:PROVIDER such as ofi:net, or none", s)
 }
 
-// BareDevice opens another device of the kind that carries most messages of c,
-// for benchmarks that compare the messaging layer with what lies under it. All
-// ranks of the world call it.
-func BareDevice(c *Comm) (rdma.Device, error) {
-	if !c.w.cfg.NoSharedMemory {
-		return openShared(&c.w.cfg, c.w.client, nil)
+// openAnotherDevice opens another device of the kind that carries most messages,
+// for benchmarks that compare this package with the device below it. All ranks call it.
+func (w *World) openAnotherDevice() (rdma.Device, error) {
+	if !w.cfg.NoSharedMemory {
+		return openShared(&w.cfg, w.client, nil)
 	}
-	return openNetwork(&c.w.cfg, published{c.w.client})
+	return openNetwork(&w.cfg, published{w.client})
 }
 
-// published is a client of a job whose first device has published the key already.
+// published is the client of a job whose first device has published the key already.
 type published struct{ pmi.Client }
 
 func (published) Put(string, []byte) error { return nil }
 
-// DeviceName is the name of the device that carries messages to a rank of c.
-func DeviceName(c *Comm, rank int) string { return c.e.Attr(c.world(rank)).Name }
-
-// CardsFetched is how many ranks this one has asked the launcher for the address
-// of. It asks when it first sends to a rank.
-func CardsFetched(c *Comm) int { return c.e.CardsFetched() }
-
-// Offer is a way to communicate between hosts that this host has.
-type Offer = ofi.Offer
-
-// ErrNoLibfabric is what NetworkOffers says of a program, or a host, without it.
-var ErrNoLibfabric = ofi.ErrMissing
-
-// NetworkOffers lists the ways to communicate between hosts, which of them a
-// configuration takes, and why. version is that of libfabric.
-func NetworkOffers(cfg *Config) (offers []Offer, version string, err error) {
+// networkOffers lists the endpoints that libfabric offers, which of them cfg selects,
+// and why. version is that of libfabric.
+func networkOffers(cfg *Config) (offers []ofi.Offer, version string, err error) {
 	if err := checkNetwork(cfg.Network); err != nil {
 		return nil, "", err
 	}

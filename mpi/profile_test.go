@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/prof"
 )
 
@@ -165,7 +166,7 @@ func TestNoProfileOfADeadJob(t *testing.T) {
 	}
 	var out bytes.Buffer
 	mpi.ProfileTo(worlds[0], &out)
-	mpi.LeaveLocal(worlds, 1, "it was tired")
+	inspect.FailLocal(worlds, 1, "it was tired")
 	if err := worlds[0].Finalize(); err == nil || !strings.Contains(err.Error(), "rank 1") {
 		t.Errorf("Finalize must name the rank that died: %v", err)
 	}

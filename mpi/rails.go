@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/mpi/internal/hook"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/rail"
@@ -307,44 +308,37 @@ func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Can
 	return dev, nil
 }
 
-// SoftwareNetwork tells over which interfaces of this host software iWARP would carry
-// messages between hosts: a line that sums it up, and a table of all interfaces with
-// what is thought of each.
-func SoftwareNetwork(cfg *Config) (line, table string, err error) {
-	candidates, err := chooseRails(cfg, true)
-	if candidates == nil {
-		return "", "", err
-	}
-	line, table = railText(candidates)
-	return line, table, err
-}
-
-func railText(candidates []rail.Candidate) (line, table string) {
-	var b strings.Builder
-	_ = rail.Table(&b, candidates) // a Builder takes everything
-	return rail.Summary(candidates), b.String()
-}
-
-// ProvenNetwork is SoftwareNetwork in a job: hosts dial each other over all interfaces
-// that might do. All ranks call it, in place of Init. host is empty for all but the first rank
-// of each host. proved is false if the job has one host, so that nothing can be shown.
-func ProvenNetwork(ctx context.Context, cfg *Config) (host, line, table string, proved bool, err error) {
+// verifiedInterfaces reports which interfaces of this host software iWARP uses. In a job
+// on several hosts, the hosts first dial each other over all candidates. All ranks call
+// it, instead of Init.
+func verifiedInterfaces(ctx context.Context, cfg *Config) (hook.Interfaces, error) {
 	client, err := openClient(ctx, cfg.StartTimeout)
 	if err != nil {
-		return "", "", "", false, err
+		return hook.Interfaces{}, err
 	}
 	defer client.Close()
 	if apart := client.LocalSize() < client.Size(); !proves(cfg, apart) {
-		if client.Rank() == 0 {
-			host = client.Host()
+		var n hook.Interfaces
+		candidates, err := chooseRails(cfg, true)
+		if candidates != nil {
+			n = describeRails(candidates)
 		}
-		line, table, err = SoftwareNetwork(cfg)
-		return host, line, table, false, err
+		if client.Rank() == 0 {
+			n.Host = client.Host()
+		}
+		return n, err
 	}
 	a, err := agreeOnRails(cfg, client)
+	n := describeRails(a.candidates)
+	n.Verified = err == nil
 	if client.LocalRank() == 0 {
-		host = client.Host()
+		n.Host = client.Host()
 	}
-	line, table = railText(a.candidates)
-	return host, line, table, err == nil, err
+	return n, err
+}
+
+func describeRails(candidates []rail.Candidate) hook.Interfaces {
+	var b strings.Builder
+	_ = rail.Table(&b, candidates) // a Builder accepts everything
+	return hook.Interfaces{Summary: rail.Summary(candidates), Table: b.String()}
 }

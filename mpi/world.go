@@ -132,9 +132,9 @@ func Local(n int, cfg *Config) ([]*World, error) {
 	return worlds, errors.Join(errs...)
 }
 
-// LeaveLocal says that one of the ranks that Local made has ended without
-// Finalize: the calls of the others return an error that names it.
-func LeaveLocal(worlds []*World, rank int, why string) {
+// failLocal marks a rank that Local has made as failed. The calls of the others
+// return an error that names it.
+func failLocal(worlds []*World, rank int, why string) {
 	// First where all see it: a rank that knows ends its operations, and those who
 	// exchanged data with it must find the cause.
 	dead := worlds[rank].client

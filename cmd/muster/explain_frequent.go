@@ -9,10 +9,11 @@ import (
 	"strconv"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 func explainFrequent(c *mpi.Comm, peer int) error {
-	rows, _, err := mpi.FrequentUse(c, peer)
+	rows, _, err := inspect.FrequentBuffers(c, peer)
 	if err != nil {
 		return err
 	}
