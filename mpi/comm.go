@@ -13,8 +13,8 @@ import (
 
 // Wildcards and the rank that is nobody (MPI-4.1 sections 3.2.4, 3.10).
 const (
-	AnySource = p2p.AnySource
-	AnyTag    = p2p.AnyTag
+	AnySource = -1
+	AnyTag    = -1
 	ProcNull  = -2
 	// Undefined is the colour of a rank that takes part in no result of Split,
 	// and the rank of somebody who is not in a group.
@@ -22,6 +22,9 @@ const (
 	// MaxTag is the largest tag.
 	MaxTag = 1<<31 - 1
 )
+
+// Package p2p matches messages by the same values: another one does not compile.
+var _ = [1]struct{}{}[(AnySource-p2p.AnySource)|(AnyTag-p2p.AnyTag)]
 
 // Comm is a communicator. It may be used by many goroutines; collective calls
 // must be made by all its ranks in the same order. If ranks make different ones, those

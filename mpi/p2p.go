@@ -9,8 +9,18 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Status says what was received.
-type Status = engine.Status
+// Status describes a received or probed message.
+type Status struct {
+	// Source is the sender's rank in the communicator.
+	Source int
+	// Tag is the tag of the message.
+	Tag int
+	// Bytes is the length of the message. [Count] converts it to elements.
+	Bytes int
+	// Cancelled reports whether [Request.Cancel] has cancelled the receive; the
+	// other fields are meaningless then.
+	Cancelled bool
+}
 
 // Count is the length of a received message in elements of T, and whether it is
 // a whole number of them.
@@ -110,9 +120,9 @@ func Recv[T Elem](c *Comm, buf []T, src, tag int) (Status, error) {
 	}
 	st, err := c.e.Recv(&c.pt, "Recv", c.world(src), int32(src), int32(tag), rawBytes(buf))
 	if err != nil {
-		return st, c.failure(err, "Recv", src, tag, st.Bytes)
+		return Status(st), c.failure(err, "Recv", src, tag, st.Bytes)
 	}
-	return st, nil
+	return Status(st), nil
 }
 
 func (c *Comm) recv(op string, b []byte, src, tag int) (Status, error) {
@@ -122,9 +132,9 @@ func (c *Comm) recv(op string, b []byte, src, tag int) (Status, error) {
 	}
 	st, err := c.e.Recv(&c.pt, op, from, int32(src), int32(tag), b)
 	if err != nil {
-		return st, c.failure(err, op, src, tag, st.Bytes)
+		return Status(st), c.failure(err, op, src, tag, st.Bytes)
 	}
-	return st, nil
+	return Status(st), nil
 }
 
 // RecvContext is Recv that gives up when ctx ends. No message is lost by that.
@@ -139,9 +149,9 @@ func RecvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (S
 	}
 	st, err := c.e.RecvContext(ctx, &c.pt, "Recv", from, int32(src), int32(tag), b)
 	if err != nil {
-		return st, c.failure(err, "Recv", src, tag, st.Bytes)
+		return Status(st), c.failure(err, "Recv", src, tag, st.Bytes)
 	}
-	return st, nil
+	return Status(st), nil
 }
 
 // source checks the source and tag of a receive and gives the source's rank in

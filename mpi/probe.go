@@ -113,5 +113,5 @@ func (c *Comm) look(op string, src, tag int, take bool) (Status, *p2p.Msg, bool,
 	if err != nil {
 		return Status{}, nil, false, c.failure(err, op, src, tag, 0)
 	}
-	return st, g, ok, nil
+	return Status(st), g, ok, nil
 }

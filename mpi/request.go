@@ -151,9 +151,9 @@ func (r Request) result(st engine.Status, err error) (Status, error) {
 		if r.more != nil {
 			r.more.record.leave(nil)
 		}
-		return st, nil
+		return Status(st), nil
 	}
-	return st, r.c.requestFailure(err, "", st.Bytes)
+	return Status(st), r.c.requestFailure(err, "", st.Bytes)
 }
 
 // requestFailure adds to the error of a request what it was doing. op is the
@@ -258,13 +258,13 @@ func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 			st, err := e.WaitHeld(&r.c.pt, "Wait", r.op)
 			if err != nil || r.more != nil {
 				e.Unlock()
-				st, err = r.result(st, err)
-				errs = finish(reqs, out, i, st, err, errs)
+				done, err := r.result(st, err)
+				errs = finish(reqs, out, i, done, err, errs)
 				e.Lock()
 				continue
 			}
 			if out != nil {
-				out[i] = st
+				out[i] = Status(st)
 			}
 			reqs[i] = Request{}
 		}
