@@ -72,6 +72,11 @@ func Rsend[T Elem](c *Comm, buf []T, dst, tag int) error {
 	return send(c, "Rsend", buf, dst, tag, p2p.Ready)
 }
 
+// RsendContext is [Rsend] with a context: see [SendContext].
+func RsendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
+	return sendContext(ctx, c, "Rsend", buf, dst, tag, p2p.Ready)
+}
+
 func send[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
@@ -204,8 +209,31 @@ func Sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag i
 	return r.Wait()
 }
 
+// SendrecvContext is [Sendrecv] with a context. If ctx ends first, the receive
+// is cancelled and no message is lost. If the send is still under way then, sbuf
+// must not be changed any more: see [SendContext].
+func SendrecvContext[T, U Elem](ctx context.Context, c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
+	r := Irecv(c, rbuf, src, rtag)
+	if err := r.refusal(); err != nil {
+		return Status{}, err
+	}
+	if err := sendContext(ctx, c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
+		r.Cancel()
+		r.Wait()
+		return Status{}, err
+	}
+	return r.waitOrCancel(ctx)
+}
+
 // SendrecvReplace is Sendrecv with one buffer for both.
 func SendrecvReplace[T Elem](c *Comm, buf []T, dst, stag, src, rtag int) (Status, error) {
 	out := append([]T(nil), buf...)
 	return Sendrecv(c, out, dst, stag, buf, src, rtag)
+}
+
+// SendrecvReplaceContext is [SendrecvReplace] with a context: see
+// [SendrecvContext]. buf may be changed in any case, since a copy of it is sent.
+func SendrecvReplaceContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, stag, src, rtag int) (Status, error) {
+	out := append([]T(nil), buf...)
+	return SendrecvContext(ctx, c, out, dst, stag, buf, src, rtag)
 }

@@ -129,6 +129,19 @@ func (r Request) wait(ctx context.Context) (Status, error) {
 	return r.result(st, err)
 }
 
+// waitOrCancel is WaitContext that cancels the receive if ctx ends first.
+func (r Request) waitOrCancel(ctx context.Context) (Status, error) {
+	st, err := r.WaitContext(ctx)
+	if !errors.Is(err, engine.ErrGaveUp) {
+		return st, err
+	}
+	r.Cancel()
+	if st, ended := r.Wait(); !st.Cancelled {
+		return st, ended // the message was being moved already
+	}
+	return Status{}, err
+}
+
 // Test asks whether the operation has ended. If it has, the request is completed
 // as by Wait.
 func (r Request) Test() (st Status, done bool, err error) {
@@ -227,6 +240,11 @@ func waitAll(ctx context.Context, reqs []Request) ([]Status, error) {
 // WaitAllInto is WaitAll without an allocation: the statuses go to out, which
 // may be nil if nobody wants them.
 func WaitAllInto(reqs []Request, out []Status) error { return waitInto(engine.NoContext, reqs, out) }
+
+// WaitAllIntoContext is [WaitAllInto] with a context: see [WaitAllContext].
+func WaitAllIntoContext(ctx context.Context, reqs []Request, out []Status) error {
+	return waitInto(ctx, reqs, out)
+}
 
 func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 	if ctx != nil {
