@@ -233,7 +233,7 @@ func (c *Comm) formTeam(op string) error {
 	c.e.Unlock()
 	link := &teamLink{c: c, op: op}
 	team, err := nodecoll.Form(nodecoll.Config{Rank: c.rank, Size: c.size, Keeper: link, Exchange: link,
-		Host: c.w.nodes, History: &c.past.History, Oversubscribed: c.e.Oversubscribed(), NoMemfd: c.w.cfg.NoMemfd})
+		Host: c.w.nodes, History: &c.past.History, Oversubscribed: c.e.Oversubscribed(), NoMemfd: c.w.cfg.Advanced.NoMemfd})
 	var without *nodecoll.Unavailable
 	switch {
 	case err == nil:

@@ -71,8 +71,8 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 func openShared(cfg *Config, client pmi.Client, host *localHost) (rdma.Device, error) {
 	c := shm.Config{
 		Index: client.LocalRank(), Peers: client.LocalSize(),
-		RingBytes: cfg.RingBytes, Rings: cfg.Rings,
-		NoProcessVM: cfg.NoProcessVM, NoMemfd: cfg.NoMemfd,
+		RingBytes: cfg.Advanced.RingBytes, Rings: cfg.Advanced.Rings,
+		NoProcessVM: cfg.Advanced.NoProcessVM, NoMemfd: cfg.Advanced.NoMemfd,
 	}
 	if host != nil {
 		c.Host = host.shm
@@ -143,8 +143,8 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 		}
 		return dev, nil
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Encrypt: cfg.Encrypt, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict, PeerTimeout: cfg.peerTimeout()}
-	if cfg.Eager == eagerFew {
+	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Encrypt: cfg.Encrypt, Channel: channels[cfg.Channel], MaxConnections: cfg.Advanced.MaxConnections, Strict: cfg.Advanced.Strict, PeerTimeout: cfg.peerTimeout()}
+	if cfg.Advanced.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
 	if network.several {

@@ -14,7 +14,7 @@ import (
 )
 
 func strict(channel, frequent, eager string) *mpi.Config {
-	return &mpi.Config{Network: "iwarp", NoSharedMemory: true, Strict: true, Channel: channel, Frequent: frequent, Eager: eager}
+	return &mpi.Config{Network: "iwarp", NoSharedMemory: true, Advanced: mpi.Advanced{Strict: true, Frequent: frequent, Eager: eager}, Channel: channel}
 }
 
 // Every message arrives as it was when it was sent, from whatever buffer, of whatever

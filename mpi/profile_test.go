@@ -96,7 +96,7 @@ func TestProfileCountsToTheMessage(t *testing.T) {
 			prof.MessagesSent: 1, prof.MessagesReceived: short + 1 + long, prof.BytesReceived: short*100 + long<<20,
 		}, "eager 4-7: 1 of 5 bytes")
 	}
-	profiled(t, 2, &mpi.Config{Rendezvous: "get", Speculate: "never"}, nil, program)
+	profiled(t, 2, &mpi.Config{Advanced: mpi.Advanced{Rendezvous: "get", Speculate: "never"}}, nil, program)
 }
 
 // counted says what differs from what should have been counted.

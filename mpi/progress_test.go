@@ -63,7 +63,7 @@ func peek(buf []byte, i int) byte { return buf[i] }
 func TestLargeMessagesMoveWhileRanksCompute(t *testing.T) {
 	for _, proto := range []string{"", "get", "put", "coop"} {
 		for _, noVM := range []bool{false, true} {
-			cfg := mpi.Config{Rendezvous: proto, NoProcessVM: noVM}
+			cfg := mpi.Config{Advanced: mpi.Advanced{Rendezvous: proto, NoProcessVM: noVM}}
 			t.Run(fmt.Sprintf("rendezvous=%s,messages=%v", proto, noVM), func(t *testing.T) {
 				seen := make(chan struct{}, 1) // not a call of the library
 				inBackground(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {

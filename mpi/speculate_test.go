@@ -23,7 +23,7 @@ const large = 300_000
 func speculating(t *testing.T, fn func(t *testing.T, c *mpi.Comm)) {
 	t.Helper()
 	if !mpitest.Launched() {
-		mpitest.RunConfig(t, 2, &mpi.Config{Speculate: "auto"}, fn)
+		mpitest.RunConfig(t, 2, &mpi.Config{Advanced: mpi.Advanced{Speculate: "auto"}}, fn)
 		return
 	}
 	if s := os.Getenv("MUSTER_SPECULATE"); s != "auto" {

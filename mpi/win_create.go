@@ -194,7 +194,7 @@ func (w *Win[T]) mapTogether(op string) error {
 	var m *nodecoll.Memory
 	var failed error
 	if here[0] == c.rank {
-		if m, failed = nodecoll.ShareMemory(total, c.w.cfg.NoMemfd); failed == nil {
+		if m, failed = nodecoll.ShareMemory(total, c.w.cfg.Advanced.NoMemfd); failed == nil {
 			copy(mine, m.Address)
 			w.release = append(w.release, m.Close)
 		}

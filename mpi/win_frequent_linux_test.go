@@ -133,7 +133,7 @@ func TestPutsAndGetsWhereMemoryMustBeRegisteredAllocateNothing(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	for _, frequent := range []string{"always", "never"} {
 		cfg := strict("rc", frequent, "")
-		cfg.Yield = 1 << 20 // who parks writes down what it waits for, which allocates
+		cfg.Advanced.Yield = 1 << 20 // who parks writes down what it waits for, which allocates
 		mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
 			w, err := mpi.AllocateWin[byte](c, 8192)
 			noError(t, err, "AllocateWin")

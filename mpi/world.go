@@ -185,9 +185,9 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	}
 	e, err := engine.New(ctx, engine.Config{
 		Client: client, Lanes: lanes, Oversubscribed: crowded, InProcess: inProcess, Async: cfg.Progress == progressAsync,
-		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.credit(), Senders: client.Size() - 1, Speculate: cfg.Speculate},
-		RegisterCache: cfg.RegisterCache, Frequent: cfg.Frequent, Rings: cfg.rings(), Posted: cfg.Eager == eagerPosted,
-		Spin: cfg.Spin, Yield: cfg.Yield, Timeout: cfg.StartTimeout, Orphaned: orphaned(client.Rank(), inProcess),
+		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Advanced.Rendezvous, Credit: cfg.credit(), Senders: client.Size() - 1, Speculate: cfg.Advanced.Speculate},
+		RegisterCache: cfg.Advanced.RegisterCache, Frequent: cfg.Advanced.Frequent, Rings: cfg.rings(), Posted: cfg.Advanced.Eager == eagerPosted,
+		Spin: cfg.Advanced.Spin, Yield: cfg.Advanced.Yield, Timeout: cfg.StartTimeout, Orphaned: orphaned(client.Rank(), inProcess),
 	})
 	if err != nil {
 		return nil, err

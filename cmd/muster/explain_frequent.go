@@ -1,7 +1,7 @@
 package main
 
 // The part of muster explain that reports which short messages are sent from the program's
-// own buffer: see mpi.Config.Frequent.
+// own buffer: see mpi.Advanced.Frequent.
 
 import (
 	"fmt"
