@@ -88,9 +88,9 @@ func checkSegment(kind string) error {
 
 // wantedLimits are those for ranks that share cores or not, as changed by
 // Config.Collective, which has been checked.
-func wantedLimits(forced string, crowded bool) kindLimits {
+func wantedLimits(forced string, oversubscribed bool) kindLimits {
 	limits := nodeLimits
-	if crowded {
+	if oversubscribed {
 		limits = crowdedLimits
 	}
 	for _, part := range strings.Split(forced, ",") {

@@ -155,9 +155,9 @@ type Advanced struct {
 // internalVars are set by the launcher for the library, not by users.
 var internalVars = [...]string{"MUSTER_BOARD_FD", "MUSTER_LIFELINE_FD"}
 
-// placeVars tell a process that no launcher has started its place in the job;
+// joinVars tell a process that no launcher has started its place in the job;
 // package pmi reads them.
-var placeVars = [...]string{"MUSTER_RANK", "MUSTER_SIZE", "MUSTER_ROOT", "MUSTER_KEY"}
+var joinVars = [...]string{"MUSTER_RANK", "MUSTER_SIZE", "MUSTER_ROOT", "MUSTER_KEY"}
 
 // ConfigFromEnv reads a configuration from an environment as os.Environ gives
 // it.
@@ -184,7 +184,7 @@ func ConfigFromEnv(environ []string) (*Config, error) {
 }
 
 func isInternal(name string) bool {
-	return slices.Contains(internalVars[:], name) || slices.Contains(placeVars[:], name)
+	return slices.Contains(internalVars[:], name) || slices.Contains(joinVars[:], name)
 }
 
 func fieldFor(v reflect.Value, name string) (reflect.Value, bool) {

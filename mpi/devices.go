@@ -32,9 +32,9 @@ func newHost() *localHost { return &localHost{shm.NewHost(), nodecoll.NewHost()}
 
 // openDevices opens what this rank needs to reach all others: shared memory for
 // those on its host, the network if there are more, or if that is asked for. The
-// one that most messages will take comes first. crowded says that ranks of this
+// one that most messages will take comes first. oversubscribed says that ranks of this
 // host share cores.
-func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engine.LaneConfig, crowded bool, err error) {
+func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engine.LaneConfig, oversubscribed bool, err error) {
 	defer func() {
 		if err != nil {
 			for _, l := range lanes {
@@ -49,9 +49,9 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 			return lanes, false, fmt.Errorf("mpi: open shared memory for rank %d: %w", client.Rank(), err)
 		}
 		lanes = append(lanes, engine.LaneConfig{Device: dev, Local: true})
-		crowded = dev.Attr().Oversubscribed
+		oversubscribed = dev.Attr().Oversubscribed
 	} else {
-		crowded = client.LocalSize() > shm.OnlineCores() // also if this rank is bound to one of them
+		oversubscribed = client.LocalSize() > shm.OnlineCores() // also if this rank is bound to one of them
 	}
 	if apart || cfg.NoSharedMemory {
 		dev, err := openNetwork(cfg, client)
@@ -65,7 +65,7 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 			lanes = append(lanes, far)
 		}
 	}
-	return lanes, crowded, nil
+	return lanes, oversubscribed, nil
 }
 
 func openShared(cfg *Config, client pmi.Client, host *localHost) (rdma.Device, error) {
@@ -134,7 +134,7 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	if err != nil {
 		return fail(err)
 	}
-	network.tell(os.Stderr, client.Rank())
+	network.report(os.Stderr, client.Rank())
 	key, candidates := network.key, network.candidates
 	if cfg.Channel == channelUD {
 		dev, err := openUnreliable(cfg, client, key, candidates)

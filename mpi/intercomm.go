@@ -77,7 +77,7 @@ func (c *Comm) IntercommCreate(leader int, bridge *Comm, remoteLeader, tag int) 
 	if c.rank == leader {
 		theirs, refused = meetOverBridge(c, op, mine, bridge, remoteLeader, tag)
 	}
-	theirs, err := c.toldBy(op, theirs, refused, leader)
+	theirs, err := c.shareList(op, theirs, refused, leader)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +129,8 @@ func meetOverBridge(c *Comm, op string, mine []int64, bridge *Comm, remote, tag 
 	return theirs, err
 }
 
-// toldBy gives all ranks the list that one of them has, or an error if it has one.
-func (c *Comm) toldBy(op string, list []int64, refused error, from int) ([]int64, error) {
+// shareList gives all ranks the list that one of them has, or an error if it has one.
+func (c *Comm) shareList(op string, list []int64, refused error, from int) ([]int64, error) {
 	n := []int64{int64(len(list))}
 	if refused != nil {
 		n[0] = -1

@@ -75,7 +75,7 @@ func proves(cfg *Config, apart bool) bool { return apart && cfg.Channel != "rc" 
 const (
 	cardName    = "muster-rails-card"
 	reportName  = "muster-rails-report"
-	verdictName = "muster-rails-verdict-" // and the number of the node
+	decisionName = "muster-rails-decision-" // and the number of the node
 	// dialTimeout is how long a host that does not answer at all is dialled.
 	dialTimeout = 15 * time.Second
 )
@@ -138,7 +138,7 @@ func (p *railProof) provenRails(ctx context.Context, key []byte) (several, surpr
 
 // apply marks what rank 0 has decided.
 func (p *railProof) apply(ctx context.Context) (several, surprising bool, err error) {
-	text, err := p.client.Get(ctx, 0, fmt.Sprint(verdictName, p.client.Node(p.client.Rank())))
+	text, err := p.client.Get(ctx, 0, fmt.Sprint(decisionName, p.client.Node(p.client.Rank())))
 	if err != nil {
 		return false, false, fmt.Errorf("fetch the choice of interfaces from rank 0: %w", err)
 	}
@@ -203,7 +203,7 @@ func (p *railProof) decide(ctx context.Context, leaders []int) error {
 	for i, r := range leaders {
 		text, err := json.Marshal(&list[i])
 		if err == nil {
-			err = p.client.Put(fmt.Sprint(verdictName, p.client.Node(r)), text)
+			err = p.client.Put(fmt.Sprint(decisionName, p.client.Node(r)), text)
 		}
 		if err != nil {
 			return fmt.Errorf("publish the choice of interfaces for rank %d: %w", r, err)
@@ -264,16 +264,16 @@ func agreeOnRails(cfg *Config, client pmi.Client) (a agreement, err error) {
 
 // tell prints in one line what carries the messages, from rank 0 and where that is not a
 // matter of course.
-func (a *agreement) tell(w io.Writer, rank int) {
+func (a *agreement) report(w io.Writer, rank int) {
 	if rank == 0 && (a.several || a.surprising) {
 		fmt.Fprintf(w, "muster: network: %s; muster explain network tells why\n", rail.Summary(a.candidates))
 	}
 }
 
-// railPatience is how long a rail at least goes on trying to reach a peer while others carry the
+// railTimeout is how long a rail at least goes on trying to reach a peer while others carry the
 // messages. Then it is given up on that rail for good. A peer that is silent on all rails is
 // given up after Config.PeerTimeout.
-const railPatience = 5 * time.Minute
+const railTimeout = 5 * time.Minute
 
 // openRails makes one device of several interfaces. What TCP has taken would be missed by
 // nobody when a cable is cut, so rails are made of datagrams. A cut cable may be
@@ -292,7 +292,7 @@ func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Can
 			continue
 		}
 		dev, err := dgram.Open(dgram.Config{
-			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: max(railPatience, 10*cfg.peerTimeout()),
+			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: max(railTimeout, 10*cfg.peerTimeout()),
 			NoCRC:    r.Loopback, // there is no cable to corrupt anything
 			NoThread: true,       // the rails have one
 		})
