@@ -19,7 +19,7 @@ import (
 // that they choose alike.
 type site struct {
 	oversubscribed bool // ranks share cores
-	rails   int  // that lead to other hosts
+	rails          int  // that lead to other hosts
 }
 
 const siteKey = "site"

@@ -265,9 +265,9 @@ func (c *Comm) dupInter(op string) (*Comm, error) {
 }
 
 // splitInter is Split (MPI-4.1 section 7.4.2): the ranks of each group that give the
-// same colour are joined. A rank whose colour nobody in the other group gives gets
+// same color are joined. A rank whose color nobody in the other group gives gets
 // nil.
-func (c *Comm) splitInter(op string, colour, key int) (*Comm, error) {
+func (c *Comm) splitInter(op string, color, key int) (*Comm, error) {
 	g := c.inter
 	if err := c.usable(op); err != nil {
 		return nil, err
@@ -281,10 +281,10 @@ func (c *Comm) splitInter(op string, colour, key int) (*Comm, error) {
 		}
 	}
 	all := make([][2]int64, g.both.size)
-	if err := allgather(g.both, op, [][2]int64{{int64(colour), int64(key)}}, all); err != nil {
+	if err := allgather(g.both, op, [][2]int64{{int64(color), int64(key)}}, all); err != nil {
 		return nil, err
 	}
-	if colour == Undefined {
+	if color == Undefined {
 		return nil, nil
 	}
 	part := interGroups{second: g.second}
@@ -292,7 +292,7 @@ func (c *Comm) splitInter(op string, colour, key int) (*Comm, error) {
 	for i, second := range [...]bool{false, true} {
 		var some []int
 		for r := g.start(second); r < g.start(second)+g.size(second); r++ {
-			if all[r][0] == int64(colour) {
+			if all[r][0] == int64(color) {
 				some = append(some, r)
 			}
 		}
@@ -303,7 +303,7 @@ func (c *Comm) splitInter(op string, colour, key int) (*Comm, error) {
 		part.sizes[i] = len(some)
 		members = append(members, some...)
 	}
-	name := fmt.Sprintf("%s.split(%d)", c.name, colour)
+	name := fmt.Sprintf("%s.split(%d)", c.name, color)
 	part.both = g.both.sub(ids[0], members, name+".both")
 	return part.comm(ids[1], name), nil
 }

@@ -22,8 +22,8 @@ type Status struct {
 	Cancelled bool
 }
 
-// Count is the length of a received message in elements of T, and whether it is
-// a whole number of them.
+// Count returns the length of a received message in elements of T, and whether it
+// is a whole number of them.
 func Count[T Elem](s Status) (n int, whole bool) {
 	size := sizeOf[T]()
 	if size == 0 {
@@ -34,8 +34,8 @@ func Count[T Elem](s Status) (n int, whole bool) {
 
 var noStatus = Status{Source: ProcNull, Tag: AnyTag}
 
-// Send sends buf to rank dst. It returns when buf may be changed again, which
-// may be before the message has been received.
+// Send sends buf to rank dst. It returns when buf may be changed again, possibly
+// before the message is received.
 func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
 	if !mayTravel[T](&c.w.types) {
 		if err := admit[T](&c.w.types); err != nil {
@@ -51,23 +51,23 @@ func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
 	return nil
 }
 
-// SendContext is Send that gives up when ctx ends. The message may still be
-// under way then, and buf must not be changed.
+// SendContext is [Send] with a context. If ctx ends first, the message may still
+// be under way, and buf must not be changed any more.
 func SendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
 	return sendContext(ctx, c, "Send", buf, dst, tag, p2p.Standard)
 }
 
-// Ssend sends buf and returns only when the receiver has begun to receive it.
+// Ssend sends buf in synchronous mode: it returns when the receive has started.
 func Ssend[T Elem](c *Comm, buf []T, dst, tag int) error {
 	return send(c, "Ssend", buf, dst, tag, p2p.Synchronous)
 }
 
-// SsendContext is Ssend that gives up when ctx ends; see [SendContext].
+// SsendContext is [Ssend] with a context: see [SendContext].
 func SsendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
 	return sendContext(ctx, c, "Ssend", buf, dst, tag, p2p.Synchronous)
 }
 
-// Rsend is Send by a caller who knows that the receive has been posted.
+// Rsend sends buf in ready mode: the matching receive must have been posted.
 func Rsend[T Elem](c *Comm, buf []T, dst, tag int) error {
 	return send(c, "Rsend", buf, dst, tag, p2p.Ready)
 }
@@ -112,8 +112,8 @@ func sendContext[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, 
 }
 
 // Recv receives a message from rank src, or AnySource, with the given tag, or
-// AnyTag. The message may be shorter than buf; Status tells its length. A longer
-// one is an error of class ErrTruncate, and buf holds its first part.
+// AnyTag. The message may be shorter than buf; the Status holds its length. A longer
+// message is an error of class ErrTruncate, and buf holds its first part.
 func Recv[T Elem](c *Comm, buf []T, src, tag int) (Status, error) {
 	if !mayTravel[T](&c.w.types) {
 		if err := admit[T](&c.w.types); err != nil {
@@ -142,7 +142,8 @@ func (c *Comm) recv(op string, b []byte, src, tag int) (Status, error) {
 	return Status(st), nil
 }
 
-// RecvContext is Recv that gives up when ctx ends. No message is lost by that.
+// RecvContext is [Recv] with a context. If ctx ends first, the receive is cancelled
+// and no message is lost.
 func RecvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (Status, error) {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
@@ -159,8 +160,8 @@ func RecvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (S
 	return Status(st), nil
 }
 
-// source checks the source and tag of a receive and gives the source's rank in
-// the world.
+// source checks the source and tag of a receive and returns the world rank of the
+// source.
 func (c *Comm) source(op string, src, tag int) (int, error) {
 	if uint(src) < uint(c.size) && uint(tag) <= MaxTag {
 		return c.world(src), nil
@@ -180,7 +181,7 @@ func (c *Comm) source(op string, src, tag int) (int, error) {
 	return c.world(src), nil
 }
 
-// checkPeer says what is wrong with a rank or tag.
+// checkPeer returns an error if the rank or tag is invalid.
 func (c *Comm) checkPeer(op string, peer, tag int) error {
 	if err := c.usable(op); err != nil {
 		return err
@@ -194,11 +195,11 @@ func (c *Comm) checkPeer(op string, peer, tag int) error {
 	return nil
 }
 
-// Sendrecv sends one message and receives another, without the danger that two
-// ranks that do so wait for each other.
+// Sendrecv sends one message and receives another. Ranks that exchange messages
+// with it do not deadlock.
 func Sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
 	r := Irecv(c, rbuf, src, rtag)
-	if err := r.refusal(); err != nil { // nothing is sent by a call that is refused
+	if err := r.refusal(); err != nil { // send nothing if the receive is refused
 		return Status{}, err
 	}
 	if err := send(c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
@@ -225,7 +226,7 @@ func SendrecvContext[T, U Elem](ctx context.Context, c *Comm, sbuf []T, dst, sta
 	return r.waitOrCancel(ctx)
 }
 
-// SendrecvReplace is Sendrecv with one buffer for both.
+// SendrecvReplace is [Sendrecv] with one buffer for both messages.
 func SendrecvReplace[T Elem](c *Comm, buf []T, dst, stag, src, rtag int) (Status, error) {
 	out := append([]T(nil), buf...)
 	return Sendrecv(c, out, dst, stag, buf, src, rtag)

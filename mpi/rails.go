@@ -73,8 +73,8 @@ func proves(cfg *Config, apart bool) bool { return apart && cfg.Channel != "rc" 
 
 // What ranks tell each other about their interfaces, beside the key of the job.
 const (
-	cardName    = "muster-rails-card"
-	reportName  = "muster-rails-report"
+	cardName     = "muster-rails-card"
+	reportName   = "muster-rails-report"
 	decisionName = "muster-rails-decision-" // and the number of the node
 	// dialTimeout is how long a host that does not answer at all is dialled.
 	dialTimeout = 15 * time.Second

@@ -191,20 +191,20 @@ func (g *Cart) Sub(keep []bool) (*Cart, error) {
 	}
 	var dims []int
 	var periods []bool
-	colour, key := 0, 0
+	color, key := 0, 0
 	for i, k := range keep {
 		if !k {
-			colour = colour*g.dims[i] + g.coords[i]
+			color = color*g.dims[i] + g.coords[i]
 			continue
 		}
 		key = key*g.dims[i] + g.coords[i]
 		dims, periods = append(dims, g.dims[i]), append(periods, g.periods[i])
 	}
-	c, err := g.Split(colour, key)
+	c, err := g.Split(color, key)
 	if err != nil {
 		return nil, err
 	}
-	c.SetName(fmt.Sprintf("%s.sub(%d)", g.name, colour))
+	c.SetName(fmt.Sprintf("%s.sub(%d)", g.name, color))
 	return newCart(c, dims, periods), nil
 }
 

@@ -21,11 +21,11 @@ func (e *Edge) weight() int { return max(1, e.Weight) }
 // Arrangement is what a [Reorder] may look at: positions, who of them talk to each
 // other, and where ranks are.
 type Arrangement struct {
-	Positions  int    // how many positions are to be filled, numbered from 0
-	Edges   []Edge // between positions
-	Nodes   []int  // the node of each rank; at least Positions ranks
-	Dims    []int  // if the positions form a grid: its dimensions, the last runs fastest
-	Periods []bool // and which of them are rings
+	Positions int    // how many positions are to be filled, numbered from 0
+	Edges     []Edge // between positions
+	Nodes     []int  // the node of each rank; at least Positions ranks
+	Dims      []int  // if the positions form a grid: its dimensions, the last runs fastest
+	Periods   []bool // and which of them are rings
 }
 
 // Reorder chooses which rank takes which position: element p of its result is the
