@@ -219,7 +219,7 @@ func TestArrivalAwareWithADeadRank(t *testing.T) {
 				go func() { errs <- lateCall(w.Comm(), coll.Alltoall, 9_000, 0) }()
 			}
 			time.Sleep(5 * time.Millisecond) // most are in the call by now; any order is right
-			LeaveLocal(worlds, ranks-1, "it was told to")
+			failLocal(worlds, ranks-1, "it was told to")
 			for range ranks - 1 {
 				select {
 				case err := <-errs:

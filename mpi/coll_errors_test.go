@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
@@ -112,7 +113,7 @@ func TestConfigCollective(t *testing.T) {
 	}
 	mpitest.RunConfig(t, 3, &mpi.Config{Collective: "allreduce=ring, alltoall=bruck"}, func(t *testing.T, c *mpi.Comm) {
 		for kind, want := range map[string]string{"allreduce": "ring", "alltoall": "bruck"} {
-			choice, err := mpi.ExplainCollective(c, kind, 8192, 0)
+			choice, err := inspect.ExplainCollective(c, kind, 8192, 0)
 			noError(t, err, "ExplainCollective")
 			if choice.Algorithm != want || len(choice.Others) == 0 || choice.Others[0].Algorithm == want {
 				t.Errorf("%s is forced to %s, and is done by %v", kind, want, choice)
@@ -123,7 +124,7 @@ func TestConfigCollective(t *testing.T) {
 			noError(t, k.blocking(), k.name)
 			k.check(t, k.name)
 		}
-		_, err := mpi.ExplainCollective(c, "allreduces", 8, 0)
+		_, err := inspect.ExplainCollective(c, "allreduces", 8, 0)
 		wantClass(t, err, mpi.ErrArg, "a collective that is not there")
 	})
 }
@@ -141,9 +142,9 @@ func TestConfigTuning(t *testing.T) {
 			bytes int
 			want  string
 		}{{"allgather", 100, "ring"}, {"allgather", 101, "direct"}, {"bcast", 8, "chain"}} {
-			choice, err := mpi.ExplainCollective(c, tt.kind, tt.bytes, 0)
+			choice, err := inspect.ExplainCollective(c, tt.kind, tt.bytes, 0)
 			noError(t, err, "ExplainCollective")
-			if choice.Algorithm != tt.want || choice.Why == "" {
+			if choice.Algorithm != tt.want || choice.Reason == "" {
 				t.Errorf("%s of %d bytes is done by %v, want %s", tt.kind, tt.bytes, choice, tt.want)
 			}
 		}

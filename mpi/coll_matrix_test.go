@@ -26,6 +26,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
@@ -183,7 +184,7 @@ func haveSegment(t *testing.T, c *mpi.Comm) bool {
 	for range 6 {
 		noError(t, mpi.Allreduce(c, one, []int64{0}, mpi.Sum[int64]()), "Allreduce")
 	}
-	bytes, why := mpi.NodeSegment(c)
+	bytes, why := inspect.NodeSegment(c)
 	if bytes > 0 {
 		return true
 	}

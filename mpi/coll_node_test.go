@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/cputime"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
@@ -30,7 +31,7 @@ func shareMemory(t *testing.T, c *mpi.Comm) bool {
 	for range 4 {
 		noError(t, mpi.Allreduce(c, one, []int64{0}, mpi.Sum[int64]()), "Allreduce")
 	}
-	bytes, why := mpi.NodeSegment(c)
+	bytes, why := inspect.NodeSegment(c)
 	if c.Size() == 1 && bytes != 0 || c.Size() > 1 && bytes < c.Size()<<16 {
 		t.Fatalf("%s of %d ranks shares %d bytes (%s)", c.Name(), c.Size(), bytes, why)
 	}
@@ -149,7 +150,7 @@ func TestNodeCommunicators(t *testing.T) {
 		}
 		dup, err := c.Dup()
 		noError(t, err, "Dup")
-		if bytes, _ := mpi.NodeSegment(dup); bytes != 0 {
+		if bytes, _ := inspect.NodeSegment(dup); bytes != 0 {
 			t.Error("a duplicate has the segment of its model")
 		}
 		shareMemory(t, dup)
@@ -168,7 +169,7 @@ func TestNodeCommunicators(t *testing.T) {
 		}
 		noError(t, half.Free(), "Free")
 		noError(t, dup.Free(), "Free")
-		if bytes, why := mpi.NodeSegment(dup); bytes != 0 && c.Size() > 1 || !strings.Contains(why, "freed") && c.Size() > 1 {
+		if bytes, why := inspect.NodeSegment(dup); bytes != 0 && c.Size() > 1 || !strings.Contains(why, "freed") && c.Size() > 1 {
 			t.Errorf("a communicator that was freed shares %d bytes: %s", bytes, why)
 		}
 		barrier(t, c)
@@ -182,7 +183,7 @@ func TestNodeForced(t *testing.T) {
 			for range 10 {
 				noError(t, mpi.Bcast(c, []int{1}, 0), "Bcast")
 			}
-			bytes, _ := mpi.NodeSegment(c)
+			bytes, _ := inspect.NodeSegment(c)
 			if used := bytes > 0; used != strings.HasPrefix(forced, "allreduce") {
 				t.Errorf("with %s a broadcast shares %d bytes", forced, bytes)
 			}
@@ -239,7 +240,7 @@ func dieInSegment(world *mpi.Comm) error {
 			return err
 		}
 	}
-	if bytes, why := mpi.NodeSegment(world); bytes == 0 {
+	if bytes, why := inspect.NodeSegment(world); bytes == 0 {
 		return fmt.Errorf("there is no segment: %s", why)
 	}
 	if world.Rank() == 1 {
@@ -271,7 +272,7 @@ func TestNodeRankEndsEarly(t *testing.T) {
 			}
 			if r == 1 {
 				time.Sleep(20 * time.Millisecond)
-				mpi.LeaveLocal(worlds, 1, "it was told to")
+				inspect.FailLocal(worlds, 1, "it was told to")
 				return
 			}
 			told <- mpi.Allreduce(c, v, v, mpi.Max[int]())

@@ -94,7 +94,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 	cfg, err := mpi.ConfigFromEnv([]string{"PATH=/bin", "MUSTER_EAGER_LIMIT=1000", "MUSTER_RENDEZVOUS=put",
 		"MUSTER_SPECULATE=always", "MUSTER_NO_PROCESS_VM=1", "MUSTER_START_TIMEOUT=90s", "MUSTER_BOARD_FD=3"})
 	noError(t, err, "ConfigFromEnv")
-	if cfg.EagerLimit != 1000 || cfg.Rendezvous != "put" || cfg.Speculate != "always" || !cfg.NoProcessVM || cfg.StartTimeout.Seconds() != 90 {
+	if cfg.EagerLimit != 1000 || cfg.Advanced.Rendezvous != "put" || cfg.Advanced.Speculate != "always" || !cfg.Advanced.NoProcessVM || cfg.StartTimeout.Seconds() != 90 {
 		t.Errorf("got %+v", *cfg)
 	}
 	for env, says := range map[string]string{

@@ -110,7 +110,7 @@ func ExampleNeighborAlltoall() {
 // Crossing counts the edges between nodes.
 func ExampleReorder() {
 	reverse := func(a *mpi.Arrangement) []int {
-		order := make([]int, a.Places)
+		order := make([]int, a.Positions)
 		for place := range order {
 			order[place] = len(a.Nodes) - 1 - place
 		}

@@ -181,21 +181,21 @@ func TestTraffic(t *testing.T) {
 // the kernel, and with limits so tight that every queue runs full.
 func TestTrafficInEveryWay(t *testing.T) {
 	for name, cfg := range map[string]mpi.Config{
-		"get":                     {Rendezvous: "get"},
-		"put":                     {Rendezvous: "put"},
-		"coop":                    {Rendezvous: "coop"},
-		"without the kernel":      {NoProcessVM: true},
-		"get without the kernel":  {NoProcessVM: true, Rendezvous: "get"},
-		"put without the kernel":  {NoProcessVM: true, Rendezvous: "put"},
-		"coop without the kernel": {NoProcessVM: true, Rendezvous: "coop"},
-		"all by get":              {EagerLimit: 1, Rendezvous: "get"},
-		"all by put":              {EagerLimit: 1, Rendezvous: "put"},
-		"all by coop":             {EagerLimit: 1, Rendezvous: "coop"},
+		"get":                     {Advanced: mpi.Advanced{Rendezvous: "get"}},
+		"put":                     {Advanced: mpi.Advanced{Rendezvous: "put"}},
+		"coop":                    {Advanced: mpi.Advanced{Rendezvous: "coop"}},
+		"without the kernel":      {Advanced: mpi.Advanced{NoProcessVM: true}},
+		"get without the kernel":  {Advanced: mpi.Advanced{NoProcessVM: true, Rendezvous: "get"}},
+		"put without the kernel":  {Advanced: mpi.Advanced{NoProcessVM: true, Rendezvous: "put"}},
+		"coop without the kernel": {Advanced: mpi.Advanced{NoProcessVM: true, Rendezvous: "coop"}},
+		"all by get":              {EagerLimit: 1, Advanced: mpi.Advanced{Rendezvous: "get"}},
+		"all by put":              {EagerLimit: 1, Advanced: mpi.Advanced{Rendezvous: "put"}},
+		"all by coop":             {EagerLimit: 1, Advanced: mpi.Advanced{Rendezvous: "coop"}},
 		"all eager":               {EagerLimit: 1 << 20},
-		"little credit":           {Credit: 2000},
-		"small rings":             {RingBytes: 4096, Rings: 1},
-		"posted buffers":          {Eager: "posted"},
-		"sleep at once":           {Spin: 1, Yield: 1},
+		"little credit":           {Advanced: mpi.Advanced{Credit: 2000}},
+		"small rings":             {Advanced: mpi.Advanced{RingBytes: 4096, Rings: 1}},
+		"posted buffers":          {Advanced: mpi.Advanced{Eager: "posted"}},
+		"sleep at once":           {Advanced: mpi.Advanced{Spin: 1, Yield: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mpitest.RunConfig(t, 3, &cfg, func(t *testing.T, c *mpi.Comm) {

@@ -47,7 +47,7 @@ func TestARankThatGuessesAtMemoryIsNamed(t *testing.T) {
 			case <-time.After(30 * time.Second):
 				t.Error("the victim waits for a rank that guesses at its memory")
 			}
-			LeaveLocal(worlds, 0, "it has given up rank 1")
+			failLocal(worlds, 0, "it has given up rank 1")
 			<-guesser
 			for _, w := range worlds {
 				if err := w.e.Close(); err != nil {

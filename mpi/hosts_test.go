@@ -259,7 +259,7 @@ func exchangeWithAll(c *Comm, perHost int) error {
 			}
 		}
 	}
-	if got := CardsFetched(c); got != c.Size() {
+	if got := c.e.CardsFetched(); got != c.Size() {
 		return fmt.Errorf("%d cards fetched after talking to %d ranks", got, c.Size())
 	}
 	for r := range c.Size() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/cputime"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
@@ -62,7 +63,7 @@ func peek(buf []byte, i int) byte { return buf[i] }
 func TestLargeMessagesMoveWhileRanksCompute(t *testing.T) {
 	for _, proto := range []string{"", "get", "put", "coop"} {
 		for _, noVM := range []bool{false, true} {
-			cfg := mpi.Config{Rendezvous: proto, NoProcessVM: noVM}
+			cfg := mpi.Config{Advanced: mpi.Advanced{Rendezvous: proto, NoProcessVM: noVM}}
 			t.Run(fmt.Sprintf("rendezvous=%s,messages=%v", proto, noVM), func(t *testing.T) {
 				seen := make(chan struct{}, 1) // not a call of the library
 				inBackground(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
@@ -125,7 +126,7 @@ func moveUnwatched(t *testing.T, c *mpi.Comm, i, size int, senderFirst bool, see
 func TestShortMessagesNeedNoBackground(t *testing.T) {
 	inBackground(t, 2, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
-		before, on := mpi.BackgroundProgress(c)
+		before, on := inspect.Progress(c)
 		if !on {
 			t.Error("BackgroundProgress says that it is off")
 		}
@@ -143,7 +144,7 @@ func TestShortMessagesNeedNoBackground(t *testing.T) {
 			}
 		}
 		barrier(t, c)
-		if after, _ := mpi.BackgroundProgress(c); after != before {
+		if after, _ := inspect.Progress(c); after != before {
 			t.Errorf("rank %d: the thread was used: %+v, before %+v", c.Rank(), after, before)
 		}
 	})
@@ -225,10 +226,10 @@ func TestBackgroundOfADeadPeer(t *testing.T) {
 	noError(t, err, "Local")
 	r := mpi.Irecv(worlds[0].Comm(), make([]byte, large), 1, 1)
 	s := mpi.Isend(worlds[0].Comm(), make([]byte, large), 1, 2)
-	mpi.LeaveLocal(worlds, 1, "the test says so")
+	inspect.FailLocal(worlds, 1, "the test says so")
 	wantClass(t, waitErr(r), mpi.ErrProcAborted, "a receive from a dead rank")
 	wantClass(t, waitErr(s), mpi.ErrProcAborted, "a send to a dead rank")
-	mpi.LeaveLocal(worlds, 0, "the test says so")
+	inspect.FailLocal(worlds, 0, "the test says so")
 	for _, w := range worlds {
 		_ = w.Finalize() // it fails, and yet ends the threads
 	}

@@ -14,7 +14,7 @@ import (
 // reversed gives the last rank the first place; with it every rank changes its
 // number.
 func reversed(a *mpi.Arrangement) []int {
-	out := make([]int, a.Places)
+	out := make([]int, a.Positions)
 	for p := range out {
 		out[p] = len(a.Nodes) - 1 - p
 	}

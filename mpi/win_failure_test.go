@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 // TestDeathOfALocksHolderIsTold: rank 1 leaves with the lock of rank 0's memory; rank 0
@@ -39,7 +40,7 @@ func TestDeathOfALocksHolderIsTold(t *testing.T) {
 		}
 		noError(t, <-held, "Lock of rank 1")
 		time.Sleep(10 * time.Millisecond)
-		mpi.LeaveLocal(worlds, 1, "a test has ended it")
+		inspect.FailLocal(worlds, 1, "a test has ended it")
 		select {
 		case err := <-told:
 			wantClass(t, err, mpi.ErrProcAborted, "Lock that a dead rank holds")

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 type benchFlags struct {
@@ -222,7 +223,7 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			if c.Rank() != 0 {
 				return
 			}
-			r.Bench, r.Ranks, r.Device = b.Name, c.Size(), mpi.DeviceName(c, c.Size()-1)
+			r.Bench, r.Ranks, r.Device = b.Name, c.Size(), inspect.DeviceName(c, c.Size()-1)
 			if r.Metric == "" {
 				r.Metric, r.Unit = b.Metric, b.Unit
 			} else if r.Unit == "" {

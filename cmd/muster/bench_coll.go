@@ -20,6 +20,7 @@ import (
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 // asChosen is the --algorithm that leaves the choice to the library.
@@ -210,12 +211,12 @@ func checkServed(c *mpi.Comm, p *bench.SkewParams) error {
 				return fmt.Errorf("bench coll: --algorithm %s: %w", a, err)
 			}
 			for _, size := range p.Sizes {
-				x, err := mpi.ExplainCollective(d, op, size, 0)
+				x, err := inspect.ExplainCollective(d, op, size, 0)
 				if err != nil {
 					return err
 				}
 				if x.Algorithm != name {
-					return fmt.Errorf("bench coll: --algorithm %s cannot do %s of %d bytes among these %d ranks: %s would do it (%s)", a, op, size, c.Size(), x.Algorithm, x.Why)
+					return fmt.Errorf("bench coll: --algorithm %s cannot do %s of %d bytes among these %d ranks: %s would do it (%s)", a, op, size, c.Size(), x.Algorithm, x.Reason)
 				}
 			}
 			if err := d.Free(); err != nil {
@@ -229,7 +230,7 @@ func checkServed(c *mpi.Comm, p *bench.SkewParams) error {
 func (f *skewFlags) printJSON(c *mpi.Comm, g bench.SkewFigure) {
 	p := bench.Printer{W: os.Stdout, JSON: true}
 	for _, r := range g.Results() {
-		r.Ranks, r.Device = c.Size(), mpi.DeviceName(c, c.Size()-1)
+		r.Ranks, r.Device = c.Size(), inspect.DeviceName(c, c.Size()-1)
 		if r.Protocol = g.Algorithm; len(f.algorithms) == 1 && g.Algorithm == asChosen {
 			r.Protocol = ""
 		}
@@ -243,7 +244,7 @@ func printSkew(w io.Writer, c *mpi.Comm, sleep bool, all []bench.SkewFigure) err
 		away = "sleeps"
 	}
 	fmt.Fprintf(w, "# Muster Collectives under Process Arrival Patterns\n# %d ranks over %s; a rank that is away %s; times in us\n",
-		c.Size(), mpi.DeviceName(c, c.Size()-1), away)
+		c.Size(), inspect.DeviceName(c, c.Size()-1), away)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "# op\tsize\tpattern\talgorithm\tcalls\tmean\tbound\tmean/bound\ttail\ttail/first\t")
 	for _, g := range all {

@@ -12,6 +12,7 @@ import (
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 // variantFlag is the flag that names what is compared.
@@ -112,7 +113,7 @@ func placeOf(c *mpi.Comm, b bench.Benchmark) (place, error) {
 	if b.Collective == "" {
 		return oneNode(c.Size()), nil
 	}
-	x, err := mpi.ExplainCollective(c, b.Collective, 0, 0)
+	x, err := inspect.ExplainCollective(c, b.Collective, 0, 0)
 	if err != nil {
 		return place{}, err
 	}

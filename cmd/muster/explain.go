@@ -16,6 +16,7 @@ import (
 	"github.com/muster-mpi/muster/internal/launch"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 func newExplainCommand() *cobra.Command {
@@ -70,21 +71,21 @@ func explain(c *mpi.Comm) error {
 		return nil
 	}
 	peer := min(1, c.Size()-1)
-	choices, err := mpi.Explain(c, peer)
+	choices, err := inspect.Explain(c, peer)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("messages from rank 0 to rank %d of %d, over %s\n\n", peer, c.Size(), mpi.DeviceName(c, peer))
+	fmt.Printf("messages from rank 0 to rank %d of %d, over %s\n\n", peer, c.Size(), inspect.DeviceName(c, peer))
 	fmt.Printf("%12s %12s  %-10s  %s\n", "from bytes", "to", "protocol", "cost: ns + ns/KiB")
 	for _, ch := range choices {
 		hi := "any"
-		if ch.Hi != mpi.MaxBytes {
+		if ch.Hi != inspect.MaxBytes {
 			hi = strconv.Itoa(ch.Hi)
 		}
 		fmt.Printf("%12d %12s  %-10s  %.0f + %.1f\n", ch.Lo, hi, ch.Protocol, ch.Fixed, ch.PerByte*1024)
 	}
 	fmt.Println()
-	s, err := mpi.Speculation(c, peer)
+	s, err := inspect.Speculation(c, peer)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func whyNoOffers(mode string) string {
 
 // progressInWords says what happens to large messages while a rank computes.
 func progressInWords(c *mpi.Comm) string {
-	if _, on := mpi.BackgroundProgress(c); on {
+	if _, on := inspect.Progress(c); on {
 		return "async: a thread of each rank moves large messages while the rank computes, and sleeps otherwise"
 	}
 	return "polling: large messages move while a rank is in a call (MUSTER_PROGRESS=async: also while it computes)"

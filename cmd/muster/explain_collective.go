@@ -17,6 +17,7 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 type explainFlags struct {
@@ -79,13 +80,13 @@ func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int
 	if n == 0 {
 		n = c.Size()
 	}
-	ask := func(size int) (*mpi.CollectiveExplained, error) {
+	ask := func(size int) (*inspect.CollectivePlan, error) {
 		if kind == coll.ReduceScatter { // the size is that of the vector
 			size = (size + n - 1) / n
 		}
-		return mpi.ExplainCollective(c, kind.String(), size, ranks)
+		return inspect.ExplainCollective(c, kind.String(), size, ranks)
 	}
-	fmt.Fprintf(w, "%s among %d ranks, over %s\n", kind, n, mpi.DeviceName(c, c.Size()-1))
+	fmt.Fprintf(w, "%s among %d ranks, over %s\n", kind, n, inspect.DeviceName(c, c.Size()-1))
 	x, err := ask(max(size, 0))
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int
 			fmt.Fprintf(w, "blocking calls of this size go through the shared memory of the host, without messages;\ncalls that do not wait, and persistent ones, by:\n\n")
 		}
 	}
-	fmt.Fprintf(w, "%s, thought to take %s: %s\n", choiceName(kind, x.CollectiveChoice), seconds(x.Seconds), x.Why)
+	fmt.Fprintf(w, "%s, thought to take %s: %s\n", choiceName(kind, x.CollectiveChoice), seconds(x.Seconds), x.Reason)
 	if len(x.Others) > 0 {
 		fmt.Fprintln(w, "\nothers:")
 	}
@@ -112,7 +113,7 @@ func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int
 }
 
 // explainSizes reports which algorithm serves which sizes. It looks at powers of two.
-func explainSizes(w io.Writer, kind coll.Kind, ask func(int) (*mpi.CollectiveExplained, error)) error {
+func explainSizes(w io.Writer, kind coll.Kind, ask func(int) (*inspect.CollectivePlan, error)) error {
 	const from, to = 1, 64 << 20
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "from bytes\tto\talgorithm\tcost there\tnext best\tcost")
@@ -159,7 +160,7 @@ func explainSizes(w io.Writer, kind coll.Kind, ask func(int) (*mpi.CollectiveExp
 }
 
 // choiceName is an algorithm as MUSTER_COLLECTIVE spells it.
-func choiceName(kind coll.Kind, c mpi.CollectiveChoice) string {
+func choiceName(kind coll.Kind, c inspect.CollectiveChoice) string {
 	a, err := coll.Find(kind, c.Algorithm)
 	if err != nil {
 		return c.Algorithm

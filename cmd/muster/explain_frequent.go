@@ -1,7 +1,7 @@
 package main
 
 // The part of muster explain that reports which short messages are sent from the program's
-// own buffer: see mpi.Config.Frequent.
+// own buffer: see mpi.Advanced.Frequent.
 
 import (
 	"fmt"
@@ -9,10 +9,11 @@ import (
 	"strconv"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 func explainFrequent(c *mpi.Comm, peer int) error {
-	rows, _, err := mpi.FrequentUse(c, peer)
+	rows, _, err := inspect.FrequentBuffers(c, peer)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
+	"github.com/muster-mpi/muster/rdma/ofi"
 )
 
 func newExplainNetworkCommand() *cobra.Command {
@@ -54,8 +56,8 @@ func explainNetwork(ctx context.Context, w io.Writer, cfg *mpi.Config, all bool)
 	if cfg.Network == "iwarp" {
 		return explainSoftware(ctx, w, cfg, "MUSTER_NETWORK is iwarp")
 	}
-	offers, version, err := mpi.NetworkOffers(cfg)
-	if errors.Is(err, mpi.ErrNoLibfabric) && cfg.Network == "" {
+	offers, version, err := inspect.NetworkOffers(cfg)
+	if errors.Is(err, ofi.ErrMissing) && cfg.Network == "" {
 		return explainSoftware(ctx, w, cfg, err.Error())
 	}
 	if err != nil {
@@ -106,26 +108,26 @@ func explainNetwork(ctx context.Context, w io.Writer, cfg *mpi.Config, all bool)
 // explainSoftware tells of the network that needs no library. In a job its hosts dial each
 // other, and each reports what has answered.
 func explainSoftware(ctx context.Context, w io.Writer, cfg *mpi.Config, why string) error {
-	host, line, table, proved, err := mpi.ProvenNetwork(ctx, cfg)
-	if host == "" && err == nil {
+	n, err := inspect.SoftwareNetwork(ctx, cfg)
+	if n.Host == "" && err == nil {
 		return nil // another rank of this host tells
 	}
 	encrypted := ""
 	if cfg.Encrypt {
 		encrypted = ", encrypted"
 	}
-	if proved {
-		fmt.Fprintf(w, "%s: software iWARP, channel %s%s\n", host, cmp.Or(cfg.Channel, "hybrid"), encrypted)
+	if n.Verified {
+		fmt.Fprintf(w, "%s: software iWARP, channel %s%s\n", n.Host, cmp.Or(cfg.Channel, "hybrid"), encrypted)
 	} else {
 		fmt.Fprintf(w, "taken: software iWARP, channel %s%s: %s\n", cmp.Or(cfg.Channel, "hybrid"), encrypted, why)
 	}
-	if table != "" {
-		fmt.Fprintf(w, "%s\n\n%s", line, table)
+	if n.Table != "" {
+		fmt.Fprintf(w, "%s\n\n%s", n.Summary, n.Table)
 	}
 	if err != nil {
 		return fmt.Errorf("explain: network: %w", err)
 	}
-	if !proved {
+	if !n.Verified {
 		fmt.Fprintln(w, "\nThat is what names and kinds of the interfaces promise. When a job starts, its hosts dial\neach other over every interface that might do, and those that answer are rails:\nmuster run --hosts a,b muster explain network shows it.")
 	}
 	return nil

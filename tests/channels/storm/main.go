@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 func main() {
@@ -158,7 +159,7 @@ func exchange(c *mpi.Comm, messages, longest int) error {
 	if err := mpi.Barrier(c); err != nil {
 		return err
 	}
-	fmt.Printf("rank %d has exchanged %d messages with each of %d ranks, network %s\n", me, messages, size-1, mpi.DeviceName(c, (me+size-1)%size))
+	fmt.Printf("rank %d has exchanged %d messages with each of %d ranks, network %s\n", me, messages, size-1, inspect.DeviceName(c, (me+size-1)%size))
 	return nil
 }
 
