@@ -21,17 +21,17 @@ import (
 )
 
 // crowd is what a collective knows of its peers.
-type crowd struct {
-	came   []bool  // by rank of the graph: a message of this run has come from it
-	answer []int32 // by operation: of a loose send, the first receive from the same peer, or -1
-	stays  bool    // the caller does nothing but wait
-	holds  bool    // counted in Engine.held
+type arrivals struct {
+	arrived  []bool  // by rank of the graph: a message of this run has come from it
+	answer   []int32 // by operation: of a loose send, the first receive from the same peer, or -1
+	blocking bool    // the caller does nothing but wait
+	holds    bool    // counted in Engine.held
 }
 
-// gatherCrowd prepares a collective whose graph has loose sends.
-func (co *Collective) gatherCrowd() {
+// trackArrivals prepares a collective whose graph has loose sends.
+func (co *Collective) trackArrivals() {
 	g := co.run.Graph
-	c := &crowd{came: make([]bool, g.Size), answer: make([]int32, len(g.Ops))}
+	c := &arrivals{arrived: make([]bool, g.Size), answer: make([]int32, len(g.Ops))}
 	first := make([]int32, g.Size)
 	for i := range first {
 		first[i] = -1
@@ -47,42 +47,42 @@ func (co *Collective) gatherCrowd() {
 			c.answer[i] = first[op.Peer]
 		}
 	}
-	co.crowd, co.run.Who = c, co
+	co.arrivals, co.run.Who = c, co
 }
 
-func (c *crowd) reset(stays bool) {
-	clear(c.came)
-	c.stays = stays
+func (c *arrivals) reset(blocking bool) {
+	clear(c.arrived)
+	c.blocking = blocking
 }
 
 // tell lets the sender of a receive that waits know that this rank is there.
-func (co *Collective) tell(x *p2p.Xfer) {
-	if co.crowd.stays {
-		co.e.m.OfferStaying(x)
+func (co *Collective) announce(x *p2p.Xfer) {
+	if co.arrivals.blocking {
+		co.e.m.OfferBlocking(x)
 	} else {
 		co.e.m.Offer(x)
 	}
 }
 
 // heard notes that a message of the run has ended.
-func (co *Collective) heard(op *sched.Op) {
-	if co.crowd != nil && op.Kind == sched.Recv {
-		co.crowd.came[op.Peer] = true
+func (co *Collective) noteArrived(op *sched.Op) {
+	if co.arrivals != nil && op.Kind == sched.Recv {
+		co.arrivals.arrived[op.Peer] = true
 	}
 }
 
 // Here reports whether the peer of a loose send has arrived.
 func (co *Collective) Here(_ *sched.Run, id int, op *sched.Op) bool {
-	c, p := co.crowd, &co.parts[id]
-	if c.came[op.Peer] {
+	c, p := co.arrivals, &co.parts[id]
+	if c.arrived[op.Peer] {
 		return true
 	}
 	if p.link == nil {
 		p.link = co.e.link(co.world(op.Peer))
 	}
 	if i := c.answer[id]; i >= 0 && co.parts[i].x != nil && co.parts[i].x.Announced() ||
-		p.x == nil && p.link.Awaits(co.Comm.Ctx, co.tag(op)) {
-		c.came[op.Peer] = true
+		p.x == nil && p.link.HasOffer(co.Comm.Ctx, co.tag(op)) {
+		c.arrived[op.Peer] = true
 		return true
 	}
 	return false
@@ -90,8 +90,8 @@ func (co *Collective) Here(_ *sched.Run, id int, op *sched.Op) bool {
 
 // noteHeld counts a collective among those that hold sends back, or not any more.
 func (e *Engine) noteHeld(co *Collective) {
-	if holds := co.run.Held() > 0 && co.run.Err() == nil; holds != co.crowd.holds {
-		co.crowd.holds = holds
+	if holds := co.run.Held() > 0 && co.run.Err() == nil; holds != co.arrivals.holds {
+		co.arrivals.holds = holds
 		if holds {
 			e.held++
 		} else {
@@ -110,11 +110,11 @@ func (e *Engine) Overtaken() uint64 {
 	return n
 }
 
-// noteOver is for the end of a run.
-func (e *Engine) noteOver(co *Collective) {
+// noteFinished is for the end of a run.
+func (e *Engine) noteFinished(co *Collective) {
 	e.overtaken += uint64(co.run.Overtaken())
-	if co.crowd.holds {
-		co.crowd.holds = false
+	if co.arrivals.holds {
+		co.arrivals.holds = false
 		e.held--
 	}
 }
@@ -123,9 +123,9 @@ func (e *Engine) noteOver(co *Collective) {
 // the list, and the last one has its place, which was served already.
 func (e *Engine) serveHeld() {
 	for i := len(e.active) - 1; i >= 0; i-- {
-		if co := e.active[i]; co.crowd != nil && co.crowd.holds {
+		if co := e.active[i]; co.arrivals != nil && co.arrivals.holds {
 			co.run.Serve()
-			e.moved(co)
+			e.advanced(co)
 		}
 	}
 }
@@ -141,12 +141,12 @@ type Meter interface {
 
 func (e *Engine) now() int64 { return int64(time.Since(e.began)) }
 
-// measured tells the meter of a run that is over, once.
-func (e *Engine) measured(co *Collective) {
+// reportRun tells the meter of a run that is over, once.
+func (e *Engine) reportRun(co *Collective) {
 	if co.Timed {
 		co.Meter.End(e.now())
 	}
-	if co.crowd != nil {
+	if co.arrivals != nil {
 		co.Meter.Served(co.run.Overtaken())
 	}
 	co.Meter, co.Timed = nil, false

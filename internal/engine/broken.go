@@ -46,7 +46,7 @@ type Past interface {
 	// Calls is this rank's calls, for another rank.
 	Calls() []byte
 	// Tell is what the other ranks are told of an error, at most p2p.MaxNote bytes.
-	Tell(err error) []byte
+	Encode(err error) []byte
 }
 
 // BrokenError says that the collectives of a communicator have failed. Note is what
@@ -143,7 +143,7 @@ func (e *Engine) breakComm(c *Comm, err error) {
 		return
 	}
 	e.noteBroken(c.Ctx, &BrokenError{Err: err})
-	note := c.Past.Tell(err)
+	note := c.Past.Encode(err)
 	for r := range c.Size {
 		world := r
 		if c.Ranks != nil {
@@ -210,7 +210,7 @@ func (e *Engine) endCollectives(ctx uint32) {
 		}
 		co := e.active[i]
 		co.run.Fail(&PartError{Call: co.Call, Err: b})
-		e.moved(co)
+		e.advanced(co)
 	}
 }
 
@@ -234,7 +234,7 @@ func (e *Engine) Reply(ctx uint32) (note []byte, peer int) {
 		if over {
 			return note, peer
 		}
-		e.giveWay(0)
+		e.yieldCore(0)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// receiveMemory is what the buffers of a lane take at most: P3 section 4 stays between
+	// receiveMemory is what the buffers of a lane take at most: P3 section 4 blocking between
 	// 5 and 10 MB, whatever the number of peers.
 	receiveMemory = 8 << 20
 	// leastBuffers and mostBuffers bound their number.

@@ -94,7 +94,7 @@ func (e *Engine) finish(ctx context.Context, c *Comm, op string, x *p2p.Xfer) er
 	if ctx == nil {
 		e.waitOne(x, c, op)
 	} else if err := e.waitSlow(ctx, c, op, x); err != nil {
-		e.unlock() // x stays: the device may still read the buffer
+		e.unlock() // x blocking: the device may still read the buffer
 		return err
 	}
 	err := x.Err
@@ -162,7 +162,7 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 	}
 	switch {
 	case x != nil:
-		if e.parked || e.onDuty() {
+		if e.parked || e.threadDrives() {
 			e.home.cq.Wake()
 		}
 	case sent:
@@ -170,14 +170,14 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 		return Op{}
 	case tried:
 		x = e.adopt(l)
-		if e.parked || e.onDuty() {
+		if e.parked || e.threadDrives() {
 			e.home.cq.Wake()
 		}
 	default:
 		x = e.start(c, dst, tag, buf, mode)
 	}
 	op := Op{x, x.Handle()}
-	e.leave(x)
+	e.unlockStarted(x)
 	return op
 }
 
@@ -259,7 +259,7 @@ func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 		}
 	}
 	op := Op{x, x.Handle()}
-	e.leave(x)
+	e.unlockStarted(x)
 	return op
 }
 
@@ -375,12 +375,12 @@ func (e *Engine) WaitHeld(c *Comm, op string, o Op) (Status, error) {
 // Lock and Unlock are for WaitHeld.
 func (e *Engine) Lock() {
 	e.lock()
-	e.relieve()
+	e.takeOver()
 }
 
 // Unlock gives the lock back.
 func (e *Engine) Unlock() {
-	e.standIn()
+	e.resumeThread()
 	e.unlock()
 }
 
@@ -417,20 +417,20 @@ func (e *Engine) Done(o Op) bool {
 	return o.stale() || o.x.Done()
 }
 
-// look polls for a caller that will not wait. One that asks in vain again and
+// look polls for a caller that will not wait. One that asks in looks again and
 // again lets others run now and then, or it would hold the core that the answer
 // must be computed on. While the driver is parked in the device nobody else may
 // poll; it is woken by whatever comes, and must get the lock then.
 func (e *Engine) look() {
 	if !e.parked && e.poll() > 0 {
-		e.vain = 0
+		e.idleLooks = 0
 		return
 	}
-	if e.vain++; e.vain&15 == 0 || e.parked {
-		e.watch()
-		vain := e.vain
+	if e.idleLooks++; e.idleLooks&15 == 0 || e.parked {
+		e.checkDeaths()
+		looks := e.idleLooks
 		e.unlock()
-		e.giveWay(vain)
+		e.yieldCore(looks)
 		e.lock()
 	}
 }
@@ -519,12 +519,12 @@ func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, src, p
 		return // another goroutine has polled since the caller looked
 	case tries < e.spin+e.yields:
 		e.unlock()
-		e.giveWay(tries)
+		e.yieldCore(tries)
 		e.lock()
 		return
 	}
 	w := e.getWaiter()
-	e.relieve()
+	e.takeOver()
 	if e.driver != nil { // it wakes us when something has come
 		w.Pending = probing
 		e.probers++
@@ -541,11 +541,11 @@ func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, src, p
 		defer stop()
 	}
 	e.park()
-	e.watch()
+	e.checkDeaths()
 	e.driver = nil
 	e.putWaiter(w)
 	e.handOver()
-	e.standIn()
+	e.resumeThread()
 }
 
 // Running tells the board that a probing caller has found something.
@@ -563,7 +563,7 @@ func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
 		e.settle()
 	}
 	op := Op{x, x.Handle()}
-	e.leave(x)
+	e.unlockStarted(x)
 	return op
 }
 

@@ -47,16 +47,16 @@ type Collective struct {
 	Meter   Meter // hears of the next run, if not nil
 	Timed   bool  // and when what happens in it
 
-	e      *Engine
-	run    sched.Run
-	parts  []part
-	waiter p2p.Waiter // the owner of its messages
-	whole  *p2p.Xfer  // stands for all of it; nil while it does not run
-	bad    error      // what has gone wrong without stopping it
-	place  int        // in Engine.active
-	crowd  *crowd     // who has arrived, if the graph asks; else nil
-	pool   *CollectivePool
-	next   *Collective // in pool
+	e        *Engine
+	run      sched.Run
+	parts    []part
+	waiter   p2p.Waiter // the owner of its messages
+	whole    *p2p.Xfer  // stands for all of it; nil while it does not run
+	bad      error      // what has gone wrong without stopping it
+	index    int        // in Engine.active
+	arrivals *arrivals  // who has arrived, if the graph asks; else nil
+	pool     *CollectivePool
+	next     *Collective // in pool
 }
 
 // part is what is kept for an operation of the graph.
@@ -85,7 +85,7 @@ func (e *Engine) NewCollective(g *sched.Graph, c *Comm, ranks []int32, pool *Col
 	co.run.Graph, co.run.Port = g, co
 	co.waiter.Whole = co
 	if g.Ports > 0 {
-		co.gatherCrowd()
+		co.trackArrivals()
 	}
 	return co
 }
@@ -121,8 +121,8 @@ func (e *Engine) StartCollective(co *Collective, in, out []byte) Op {
 	return Op{x, x.Handle()}
 }
 
-// begin starts a run; stays says that the caller will do nothing but wait for it.
-func (e *Engine) begin(co *Collective, in, out []byte, stays bool) *p2p.Xfer {
+// begin starts a run; blocking says that the caller will do nothing but wait for it.
+func (e *Engine) begin(co *Collective, in, out []byte, blocking bool) *p2p.Xfer {
 	x := e.m.New()
 	x.Source, x.Tag, x.Ctx = Nobody, p2p.AnyTag, co.Comm.Ctx
 	if e.broken != nil && e.broken[x.Ctx] != nil {
@@ -131,19 +131,19 @@ func (e *Engine) begin(co *Collective, in, out []byte, stays bool) *p2p.Xfer {
 		return x
 	}
 	co.whole, co.bad = x, nil
-	if co.crowd != nil {
-		co.crowd.reset(stays)
+	if co.arrivals != nil {
+		co.arrivals.reset(blocking)
 		e.aware++
 	}
 	e.collectives++
-	co.place = len(e.active)
+	co.index = len(e.active)
 	e.active = append(e.active, co)
-	co.run.Mem = [3][]byte{in, out, e.borrow(co.run.Graph.Tmp)}
+	co.run.Mem = [3][]byte{in, out, e.getScratch(co.run.Graph.Tmp)}
 	if co.Timed {
 		co.Meter.Begin(e.now())
 	}
 	co.run.Start()
-	e.moved(co)
+	e.advanced(co)
 	if len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.blocked) != 0 {
 		e.settle()
 	}
@@ -151,15 +151,15 @@ func (e *Engine) begin(co *Collective, in, out []byte, stays bool) *p2p.Xfer {
 }
 
 // moved sees whether a run that went on has failed or ended.
-func (e *Engine) moved(co *Collective) {
-	if co.crowd != nil {
+func (e *Engine) advanced(co *Collective) {
+	if co.arrivals != nil {
 		e.noteHeld(co)
 	}
 	if co.run.Err() != nil {
 		e.abandon(co)
 	}
 	if co.run.Done() {
-		e.over(co)
+		e.finishRun(co)
 	}
 }
 
@@ -203,15 +203,15 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 		x = e.m.New()
 		x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Sign = l, co.Comm.Ctx, op.Peer, tag, b, co.Sign
 		e.m.Recv(x)
-		if co.crowd != nil {
-			co.tell(x)
+		if co.arrivals != nil {
+			co.announce(x)
 		}
 	}
 	if len(e.m.Out.WR) > 0 {
 		e.flush()
 	}
 	if x.Done() {
-		co.heard(op)
+		co.noteArrived(op)
 		err := co.outcome(x, op)
 		e.m.Free(x)
 		return true, err
@@ -248,14 +248,14 @@ func (e *Engine) partEnded(co *Collective, x *p2p.Xfer) {
 	id := int(x.Part)
 	co.parts[id].x = nil
 	op := &co.run.Graph.Ops[id]
-	co.heard(op)
+	co.noteArrived(op)
 	if co.Timed {
 		co.Meter.Event(e.now())
 	}
 	err := co.outcome(x, op)
 	e.m.Free(x)
 	co.run.Ended(id, err)
-	e.moved(co)
+	e.advanced(co)
 }
 
 // outcome is the error of a message that has ended. A message of another length
@@ -322,22 +322,22 @@ func (e *Engine) abandon(co *Collective) {
 }
 
 // over ends a collective.
-func (e *Engine) over(co *Collective) {
+func (e *Engine) finishRun(co *Collective) {
 	x, err := co.whole, co.run.Err()
 	if err == nil {
 		err = co.bad
 	}
-	if co.crowd != nil {
-		e.noteOver(co)
+	if co.arrivals != nil {
+		e.noteFinished(co)
 	}
 	if co.Meter != nil {
-		e.measured(co)
+		e.reportRun(co)
 	}
-	e.giveBack(co.run.Mem[sched.Tmp])
+	e.putScratch(co.run.Mem[sched.Tmp])
 	co.run.Mem = [3][]byte{} // or it would keep the user's buffers alive
 	last := len(e.active) - 1
-	e.active[last].place = co.place
-	e.active[co.place] = e.active[last]
+	e.active[last].index = co.index
+	e.active[co.index] = e.active[last]
 	e.active[last] = nil
 	e.active = e.active[:last]
 	co.free()
@@ -376,7 +376,7 @@ const (
 )
 
 // borrow takes n bytes of scratch memory: the smallest free piece that will do.
-func (e *Engine) borrow(n int) []byte {
+func (e *Engine) getScratch(n int) []byte {
 	if n == 0 {
 		return nil
 	}
@@ -397,7 +397,7 @@ func (e *Engine) borrow(n int) []byte {
 	return t[:n]
 }
 
-func (e *Engine) giveBack(t []byte) {
+func (e *Engine) putScratch(t []byte) {
 	if cap(t) == 0 || cap(t) > keepTmp {
 		return
 	}

@@ -45,8 +45,8 @@ func (e *Engine) Counters() prof.Counters {
 	for _, d := range e.lanes {
 		d.count(&c)
 	}
-	if e.deputy != nil {
-		s := e.deputy.stats
+	if e.thread != nil {
+		s := e.thread.stats
 		c.Add(prof.BackgroundDuties, s.Duties)
 		c.Add(prof.BackgroundWakes, s.Wakes)
 		c.Add(prof.BackgroundServed, s.Served)

@@ -22,7 +22,7 @@ type Config struct {
 	Oversubscribed bool
 	// Spin is how many polls a waiter makes before it yields the core; Yield
 	// how many times it yields before it parks. Zero: 1000 polls when every
-	// rank has a core, 2 when ranks share cores; 500 yields (measured: an
+	// rank has a core, 2 when ranks share cores; 500 yields (reportRun: an
 	// early futex costs 5–7 µs; on a shared core, what is awaited is usually
 	// computed by the rank that the yield lets run).
 	Spin, Yield int
@@ -53,31 +53,31 @@ type Config struct {
 
 // Engine is one rank.
 type Engine struct {
-	mu      spinLock
-	m       *p2p.Machine
-	home    lane    // the first
-	lanes   []*lane // all of them
-	cfg     Config
-	client  pmi.Client
-	board   *pmi.Board
-	rank    int
-	size    int
-	spin    int
-	yields  int
-	last    *p2p.Link // the link used last
-	links   map[int]*p2p.Link
-	cards   int         // fetched
-	blocked []*p2p.Link // links with packets that the device would not take yet
-	deaths  uint32      // deaths on the board that we know of
-	failed  error
-	alarm   atomic.Bool // failed is not nil, or will be at the next look
-	patrol  *time.Timer // see Alarm
-	closed  bool
-	leaving bool
-	comps   [pollBatch]rdma.Completion
+	mu         spinLock
+	m          *p2p.Machine
+	home       lane    // the first
+	lanes      []*lane // all of them
+	cfg        Config
+	client     pmi.Client
+	board      *pmi.Board
+	rank       int
+	size       int
+	spin       int
+	yields     int
+	last       *p2p.Link // the link used last
+	links      map[int]*p2p.Link
+	cards      int         // fetched
+	blocked    []*p2p.Link // links with packets that the device would not take yet
+	deaths     uint32      // deaths on the board that we know of
+	failed     error
+	alarm      atomic.Bool // failed is not nil, or will be at the next look
+	deathTimer *time.Timer // see Alarm
+	closed     bool
+	leaving    bool
+	comps      [pollBatch]rdma.Completion
 	// ringWrite is a packet on its way into a ring.
 	ringWrite [1]rdma.SendWR
-	vain      int         // looks without result since the last one with
+	idleLooks int         // looks without result since the last one with
 	scratch   []*p2p.Xfer // for WaitSome
 	active    []*Collective
 	broken    map[uint32]*BrokenError // contexts whose collectives have failed; nil: none
@@ -91,21 +91,21 @@ type Engine struct {
 	aware       uint64 // of these, that serve first who has arrived
 	overtaken   uint64 // sends of collectives that went before others, to peers that had arrived
 
-	driver   *p2p.Waiter // the goroutine that polls for all, if any
-	parked   bool        // it is parked in the device
-	sleepers *p2p.Waiter // those who wait for it
-	probers  int         // sleepers that probe
-	waiters  *p2p.Waiter // free ones
-	deputy   *deputy     // nil without Config.Async
-	movers   []mover     // devices whose polls may move something without a completion
+	driver   *p2p.Waiter     // the goroutine that polls for all, if any
+	parked   bool            // it is parked in the device
+	sleepers *p2p.Waiter     // those who wait for it
+	probers  int             // sleepers that probe
+	waiters  *p2p.Waiter     // free ones
+	thread   *progressThread // nil without Config.Async
+	movers   []mover         // devices whose polls may move something without a completion
 }
 
 // pollBatch bounds how long one poll can hold the lock.
 const pollBatch = 16
 
-// turnCost is how long a rank waits for its turn where ranks share cores, in nanoseconds. With
+// timeSlice is how long a rank waits for its turn where ranks share cores, in nanoseconds. With
 // 16 ranks on two cores that were all waiting it was 65 to 190 µs; with less to share it is less.
-const turnCost = 50_000
+const timeSlice = 50_000
 
 // cardKey is the name of a rank's address in the launcher's store.
 const cardKey = "muster-card"
@@ -131,8 +131,8 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if e.yields == 0 {
 		e.yields = 500
 	}
-	if cfg.Oversubscribed && cfg.P2P.Turn == 0 {
-		cfg.P2P.Turn = turnCost
+	if cfg.Oversubscribed && cfg.P2P.TimeSlice == 0 {
+		cfg.P2P.TimeSlice = timeSlice
 	}
 	e.m = p2p.New(cfg.P2P, registrar{e})
 	e.m.UseSources(registrar{e})
@@ -148,9 +148,9 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("wait for all %d ranks to start: %w", e.size, err)
 	}
 	e.board.Started(e.rank)
-	e.client.Watch(e.heard)
+	e.client.Watch(e.clientFailed)
 	if cfg.Async {
-		e.appointDeputy()
+		e.startThread()
 	}
 	return e, nil
 }
@@ -205,7 +205,7 @@ func (e *Engine) Drain(timeout time.Duration) {
 		if !left || time.Now().After(deadline) {
 			return
 		}
-		e.giveWay(0)
+		e.yieldCore(0)
 	}
 }
 
@@ -219,12 +219,12 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
-	if e.patrol != nil {
-		e.patrol.Stop()
+	if e.deathTimer != nil {
+		e.deathTimer.Stop()
 	}
 	e.fail(errLeft)
 	e.unlock()
-	e.dismissDeputy()
+	e.stopThread()
 	err := e.closeLanes()
 	e.board.Left(e.rank)
 	return err

@@ -30,7 +30,7 @@ func (p *PeerDeadError) Error() string {
 
 // heard takes what the client learns without asking. The program may be computing, or
 // working on shared memory, so it is not the one to look.
-func (e *Engine) heard(err error) {
+func (e *Engine) clientFailed(err error) {
 	var dead *pmi.DeadError
 	if errors.As(err, &dead) {
 		err = &PeerDeadError{dead.Rank, dead.Host, dead.Status}
@@ -48,42 +48,42 @@ func (e *Engine) heard(err error) {
 }
 
 // Alarm is a word for who works on shared memory without waiting for anybody: true if
-// there is a Cause why the job cannot go on. It stays in the cache until then. The rank
+// there is a Cause why the job cannot go on. It blocking in the cache until then. The rank
 // looks for deaths in the background from the first call on.
 func (e *Engine) Alarm() *atomic.Bool {
 	e.lock()
 	defer e.unlock()
-	if e.patrol == nil && !e.closed {
-		e.patrol = time.AfterFunc(time.Hour, e.lookAround)
-		e.patrol.Reset(patrolEvery) // now that it can be found
+	if e.deathTimer == nil && !e.closed {
+		e.deathTimer = time.AfterFunc(time.Hour, e.checkDeathsTimer)
+		e.deathTimer.Reset(deathInterval) // now that it can be found
 	}
 	return &e.alarm
 }
 
-// patrolEvery is how long a rank that only works on shared memory may go on after a
+// deathInterval is how long a rank that only works on shared memory may go on after a
 // death.
-const patrolEvery = 250 * time.Millisecond
+const deathInterval = 250 * time.Millisecond
 
-// lookAround looks for deaths while the program does not call anything that waits. It
+// checkDeathsTimer looks for deaths while the program does not call anything that waits. It
 // takes the lock only where there is neither board nor news: then the device must
 // be asked.
-func (e *Engine) lookAround() {
+func (e *Engine) checkDeathsTimer() {
 	_, died := e.client.Died()
 	if !died && e.board == nil && e.mu.borrow() {
-		e.watch()
+		e.checkDeaths()
 		e.mu.giveBack()
 	}
 	if died {
 		e.alarm.Store(true)
 	}
 	if !e.alarm.Load() {
-		e.patrol.Reset(patrolEvery)
+		e.deathTimer.Reset(deathInterval)
 	}
 }
 
 // watch looks for dead ranks; it is called while waiting, not on the way of a
 // message.
-func (e *Engine) watch() {
+func (e *Engine) checkDeaths() {
 	if e.failed != nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (e *Engine) watch() {
 // lost, or the peer cannot be reached, all calls end: one that waits for those messages would
 // never end. A peer that has died is the better explanation.
 func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
-	e.watch()
+	e.checkDeaths()
 	if e.failed != nil || e.leaving {
 		return
 	}
@@ -160,7 +160,7 @@ func (e *Engine) Leaving() {
 	e.lock()
 	e.leaving = true
 	e.unlock()
-	e.dismissDeputy()
+	e.stopThread()
 }
 
 // Fail ends all calls of this rank with an error.
@@ -197,6 +197,6 @@ func (e *Engine) Failed() error {
 func (e *Engine) Cause() error {
 	e.lock()
 	defer e.unlock()
-	e.watch()
+	e.checkDeaths()
 	return e.failed
 }

@@ -29,16 +29,16 @@ func (e *Engine) AwaitGate(opening uint64, ctx uint32) bool {
 	for i := range e.spin + e.yields {
 		if e.board.Opened(opening) {
 			e.waitedLong(long)
-			e.backOnDuty()
+			e.lockAndResumeThread()
 			return true
 		}
 		e.lock()
 		if e.undriven() {
-			e.relieve()
+			e.takeOver()
 			e.poll()
 		}
 		if i&63 == 63 {
-			e.watch()
+			e.checkDeaths()
 		}
 		failed := e.failed != nil || e.broken != nil && e.broken[ctx] != nil
 		e.unlock()
@@ -49,12 +49,12 @@ func (e *Engine) AwaitGate(opening uint64, ctx uint32) bool {
 			if long.IsZero() {
 				long = time.Now()
 			}
-			e.giveWay(i)
+			e.yieldCore(i)
 		}
 	}
 	e.waitedLong(long)
 	e.board.FallAsleep(e.rank, opening)
-	e.backOnDuty()
+	e.lockAndResumeThread()
 	return e.board.Opened(opening) && e.board.WakeUp(e.rank, opening)
 }
 

@@ -51,11 +51,11 @@ type lane struct {
 	stages  *stages  // what short puts and gets are copied through; nil: they are not
 
 	// For lanes other than home:
-	silence  uint32       // polls since the last traffic on it
-	armed    rdma.ArmedCQ // nil: it cannot be waited for beside home
-	kick     chan struct{}
-	waiting  atomic.Bool // its goroutine is waiting, or about to
-	watchers sync.WaitGroup
+	silence    uint32       // polls since the last traffic on it
+	armed      rdma.ArmedCQ // nil: it cannot be waited for beside home
+	kick       chan struct{}
+	waiting    atomic.Bool // its goroutine is waiting, or about to
+	goroutines sync.WaitGroup
 }
 
 func (e *Engine) openLanes() error {
@@ -86,7 +86,7 @@ func (e *Engine) openLanes() error {
 		}
 		if armed, ok := d.cq.(rdma.ArmedCQ); ok && i > 0 && !d.alone {
 			d.armed, d.kick = armed, make(chan struct{}, 1)
-			d.watchers.Go(func() { d.keepWatch(e.home.cq) })
+			d.goroutines.Go(func() { d.waitAndWake(e.home.cq) })
 		}
 	}
 	return nil
@@ -161,9 +161,9 @@ func (e *Engine) laneOf(x *p2p.Xfer) *lane {
 // unwatchedPark bounds a sleep while a lane cannot be waited for.
 const unwatchedPark = time.Millisecond
 
-// watchLanes gets all lanes but home ready to wake it. It gives how long home may
+// armLanes gets all lanes but home ready to wake it. It gives how long home may
 // sleep at most; 0 if there is something to do at once.
-func (e *Engine) watchLanes(timeout time.Duration) time.Duration {
+func (e *Engine) armLanes(timeout time.Duration) time.Duration {
 	if len(e.home.rings) > 0 {
 		timeout = min(timeout, unwatchedPark) // an adapter that fills a slot tells nobody
 	}
@@ -184,11 +184,11 @@ func (e *Engine) watchLanes(timeout time.Duration) time.Duration {
 	return timeout
 }
 
-// keepWatch waits in a lane whenever home is about to sleep. It may still be
+// waitAndWake waits in a lane whenever home is about to sleep. It may still be
 // waiting when that happens again: what comes ends its wait all the same. Home is
 // woken after waiting was taken back, so that who saw the old value does not
 // sleep on it.
-func (d *lane) keepWatch(home rdma.CQ) {
+func (d *lane) waitAndWake(home rdma.CQ) {
 	for range d.kick {
 		_ = d.armed.WaitArmed(parkIdle)
 		d.waiting.Store(false)
@@ -211,7 +211,7 @@ func (e *Engine) closeLanes() error {
 		if d.kick != nil {
 			close(d.kick)
 			d.cq.Wake()
-			d.watchers.Wait()
+			d.goroutines.Wait()
 		}
 	}
 	var err error

@@ -39,9 +39,9 @@ func (e *Engine) linkTo(rank int) *p2p.Link {
 	l := e.newLink(d, rank)
 	switch {
 	case d.local:
-		d.meet(l, e.peerOf(rank))
+		d.setPeer(l, e.peerOf(rank))
 	case d.names == nil:
-		d.meet(l, rdma.PeerID(rank))
+		d.setPeer(l, rdma.PeerID(rank))
 	} // else open will learn the handle
 	return l
 }
@@ -67,7 +67,7 @@ func (e *Engine) arrivalLink(d *lane, peer rdma.PeerID) *p2p.Link {
 		l = e.newLink(d, rank)
 	}
 	if !l.Open { // else it has another handle: an earlier life of that rank, or an impostor
-		d.meet(l, peer)
+		d.setPeer(l, peer)
 		return l
 	}
 	return nil
@@ -89,9 +89,9 @@ func (e *Engine) newLink(d *lane, rank int) *p2p.Link {
 	return l
 }
 
-// meet notes by which handle a lane knows the peer of a link.
-func (d *lane) meet(l *p2p.Link, peer rdma.PeerID) {
-	l.Meet(peer)
+// setPeer notes by which handle a lane knows the peer of a link.
+func (d *lane) setPeer(l *p2p.Link, peer rdma.PeerID) {
+	l.SetPeer(peer)
 	for int(peer) >= len(d.byPeer) {
 		d.byPeer = append(d.byPeer, nil)
 	}
@@ -113,23 +113,23 @@ func (e *Engine) peerOf(rank int) rdma.PeerID {
 	if e.client.LocalSize() == e.size {
 		return rdma.PeerID(rank)
 	}
-	place := 0
+	index := 0
 	for r := range rank {
 		if e.client.Node(r) == e.client.Node(e.rank) {
-			place++
+			index++
 		}
 	}
-	return rdma.PeerID(place)
+	return rdma.PeerID(index)
 }
 
 func (e *Engine) rankOf(peer rdma.PeerID) int {
 	if e.client.LocalSize() == e.size {
 		return int(peer)
 	}
-	place := -1
+	index := -1
 	for r := range e.size {
 		if e.client.Node(r) == e.client.Node(e.rank) {
-			if place++; place == int(peer) {
+			if index++; index == int(peer) {
 				return r
 			}
 		}
@@ -157,7 +157,7 @@ func (e *Engine) open(l *p2p.Link) error {
 		return fmt.Errorf("reach rank %d on %s over %s: %w", l.Rank, host, l.Attr.Name, err)
 	}
 	if d := e.lanes[l.Dev]; d.names != nil {
-		d.meet(l, peer)
+		d.setPeer(l, peer)
 	} else if peer != l.Peer {
 		return fmt.Errorf("reach rank %d on %s over %s: the device calls it peer %d, expected %d", l.Rank, host, l.Attr.Name, peer, l.Peer)
 	}

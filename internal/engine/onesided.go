@@ -49,16 +49,16 @@ type Window struct {
 
 // WindowStats counts what a window did.
 type WindowStats struct {
-	Moves    uint64 // Writes and Reads of the device
-	Requests uint64 // sent
-	Served   uint64
+	Transfers uint64 // Writes and Reads of the device
+	Requests  uint64 // sent
+	Served    uint64
 }
 
 // windowPeer is what is known of a rank's memory, and what is under way there.
 type windowPeer struct {
-	world int
-	link  *p2p.Link
-	place WindowMemory
+	world  int
+	link   *p2p.Link
+	memory WindowMemory
 	// pending counts moves and answers that have not ended.
 	pending int
 	// unconfirmed says that requests without an answer were sent since the last Flush.
@@ -105,9 +105,9 @@ func (e *Engine) OpenWindow(comm Comm, ranks []int32, size int, target *rma.Targ
 	}
 	e.lock()
 	defer e.unlock()
-	var place WindowMemory
+	var exposed WindowMemory
 	if e.failed != nil {
-		return nil, place, e.failed
+		return nil, exposed, e.failed
 	}
 	for _, d := range e.lanes {
 		if len(memory) == 0 || !d.attr.Ops.Has(rdma.OpWrite) && !d.attr.Ops.Has(rdma.OpRead) {
@@ -116,34 +116,34 @@ func (e *Engine) OpenWindow(comm Comm, ranks []int32, size int, target *rma.Targ
 		mr, err := d.dev.Register(memory, rdma.RemoteRead|rdma.RemoteWrite)
 		if err != nil {
 			w.deregister()
-			return nil, place, fmt.Errorf("register %d bytes with %s: %w", len(memory), d.attr.Name, err)
+			return nil, exposed, fmt.Errorf("register %d bytes with %s: %w", len(memory), d.attr.Name, err)
 		}
 		for len(w.mrs) < d.number {
 			w.mrs = append(w.mrs, rdma.MR{})
 		}
 		w.mrs = append(w.mrs, mr)
 		if d.local {
-			place.Near = mr
+			exposed.Near = mr
 		} else {
-			place.Far = mr
+			exposed.Far = mr
 		}
 	}
-	w.listen()
+	w.postRecv()
 	e.settle()
-	e.watchWindow(1)
-	return w, place, nil
+	e.countWindow(1)
+	return w, exposed, nil
 }
 
 // SetMemory reports where the memory of a rank is.
-func (w *Window) SetMemory(rank int, p WindowMemory) { w.peers[rank].place = p }
+func (w *Window) SetMemory(rank int, p WindowMemory) { w.peers[rank].memory = p }
 
-// watchWindow counts the windows that need somebody to serve requests.
-func (e *Engine) watchWindow(n int) {
-	if e.deputy == nil {
-		e.appointDeputy()
+// countWindow counts the windows that need somebody to serve requests.
+func (e *Engine) countWindow(n int) {
+	if e.thread == nil {
+		e.startThread()
 	}
-	e.deputy.windows += n
-	e.standIn()
+	e.thread.windows += n
+	e.resumeThread()
 }
 
 // Close ends the rank's part. Nothing is under way, and all ranks know it.
@@ -159,7 +159,7 @@ func (w *Window) Close() error {
 		e.m.Cancel(w.serving)
 		e.settle()
 	}
-	e.watchWindow(-1)
+	e.countWindow(-1)
 	return w.deregister()
 }
 
@@ -196,9 +196,9 @@ func (w *Window) link(rank int) *p2p.Link {
 func (w *Window) reach(rank int, op rdma.Op) (mr rdma.MR, ok bool) {
 	l := w.link(rank)
 	d := w.e.lanes[l.Dev]
-	mr = w.peers[rank].place.Far
+	mr = w.peers[rank].memory.Far
 	if d.local {
-		mr = w.peers[rank].place.Near
+		mr = w.peers[rank].memory.Near
 	}
 	return mr, mr.RKey != 0 && d.attr.Ops.Has(op)
 }
@@ -209,7 +209,7 @@ func (w *Window) Put(rank int, region, offset uint64, b []byte, batch *Batch) {
 	w.e.lock()
 	defer w.e.unlock()
 	if mr, ok := w.reach(rank, rdma.OpWrite); ok && region == 0 {
-		w.move(rank, rdma.OpWrite, mr, offset, b, batch)
+		w.transfer(rank, rdma.OpWrite, mr, offset, b, batch)
 		return
 	}
 	for at := 0; at < len(b); at += rma.MaxPiece {
@@ -223,7 +223,7 @@ func (w *Window) Get(rank int, region, offset uint64, b []byte, batch *Batch) {
 	w.e.lock()
 	defer w.e.unlock()
 	if mr, ok := w.reach(rank, rdma.OpRead); ok && region == 0 {
-		w.move(rank, rdma.OpRead, mr, offset, b, batch)
+		w.transfer(rank, rdma.OpRead, mr, offset, b, batch)
 		return
 	}
 	for at := 0; at < len(b); at += rma.MaxPiece {
@@ -266,15 +266,15 @@ func (w *Window) CompareSwap(rank int, region, offset uint64, expected, value, w
 }
 
 // move has the device write or read.
-func (w *Window) move(rank int, op rdma.Op, mr rdma.MR, offset uint64, b []byte, batch *Batch) {
+func (w *Window) transfer(rank int, op rdma.Op, mr rdma.MR, offset uint64, b []byte, batch *Batch) {
 	if len(b) == 0 {
 		return
 	}
-	w.stats.Moves++
+	w.stats.Transfers++
 	x := w.e.m.New()
 	x.Link, x.Buf = w.link(rank), b
 	w.track(x, windowPart{rank: rank, counts: true, batch: batch})
-	w.e.m.Move(x, op, mr.Base+offset, mr.RKey)
+	w.e.m.Transfer(x, op, mr.Base+offset, mr.RKey)
 	w.e.settle()
 }
 
@@ -307,7 +307,7 @@ func (w *Window) ask(rank int, r rma.Request, data, more, was []byte, batch *Bat
 	r.Tag = w.tag
 	x := e.m.New()
 	x.Link, x.Ctx, x.Source, x.Tag = w.link(rank), w.comm.Ctx, int32(rank), w.tag
-	x.Buf = e.borrow(rma.AnswerHead + len(was))
+	x.Buf = e.getScratch(rma.AnswerHead + len(was))
 	w.track(x, windowPart{rank: rank, counts: true, memory: x.Buf, answer: was, batch: batch})
 	if e.failed != nil {
 		e.m.Refuse(x, e.failed)
@@ -325,7 +325,7 @@ func (w *Window) request(rank int, r rma.Request, data, more []byte) {
 
 func (w *Window) send(rank int, r rma.Request, data, more []byte) {
 	w.stats.Requests++
-	b := w.e.borrow(rma.HeaderLen + len(data) + len(more))
+	b := w.e.getScratch(rma.HeaderLen + len(data) + len(more))
 	r.Encode(b)
 	copy(b[rma.HeaderLen:], data)
 	copy(b[rma.HeaderLen+len(data):], more)
@@ -339,11 +339,11 @@ func (w *Window) post(rank int, tag int32, b []byte) {
 	x := e.sendUrgent(w.link(rank), &w.comm, tag, b)
 	switch {
 	case x == nil:
-		e.giveBack(b)
+		e.putScratch(b)
 	case x.Done():
 		w.fault(rank, x.Err)
 		e.m.Free(x)
-		e.giveBack(b)
+		e.putScratch(b)
 	default:
 		w.track(x, windowPart{rank: rank, memory: b})
 	}
@@ -375,7 +375,7 @@ func (e *Engine) sendUrgent(l *p2p.Link, c *Comm, tag int32, b []byte) *p2p.Xfer
 }
 
 // listen posts the receive for the next request.
-func (w *Window) listen() {
+func (w *Window) postRecv() {
 	e := w.e
 	x := e.m.New()
 	x.Ctx, x.Source, x.Tag, x.Buf = w.comm.Ctx, p2p.AnySource, requestTag, w.inbox
@@ -405,7 +405,7 @@ func (w *Window) ended(x *p2p.Xfer) {
 			b.part(w.e, err)
 		}
 	}
-	w.e.giveBack(p.memory)
+	w.e.putScratch(p.memory)
 	*p = windowPart{}
 	w.free = append(w.free, x.Part)
 	w.e.m.Free(x)
@@ -454,10 +454,10 @@ func (w *Window) serve(x *p2p.Xfer) {
 		w.fault(int(from), fmt.Errorf("%w: a request of %d bytes is none of ours", p2p.ErrProtocol, n))
 	} else {
 		for _, a := range answers.List {
-			b := w.e.borrow(len(a.Data))
+			b := w.e.getScratch(len(a.Data))
 			copy(b, a.Data)
 			w.post(int(a.To), a.Tag, b)
 		}
 	}
-	w.listen()
+	w.postRecv()
 }

@@ -105,16 +105,16 @@ func (w *Window) Unlock(op string, rank int) error {
 	w.e.lock()
 	defer w.e.unlock()
 	err := w.await(op, rank)
-	w.giveUp(rank)
+	w.releaseLock(rank)
 	if uerr := w.await(op, rank); err == nil {
 		err = uerr
 	}
 	return err
 }
 
-// giveUp asks the target to release the lock. The answer is wanted only if it tells
+// releaseLock asks the target to release the lock. The answer is wanted only if it tells
 // about requests before it.
-func (w *Window) giveUp(rank int) {
+func (w *Window) releaseLock(rank int) {
 	if p := &w.peers[rank]; p.unconfirmed {
 		p.unconfirmed = false
 		w.ask(rank, rma.Request{Kind: rma.Unlock}, nil, nil, nil, nil)
@@ -139,7 +139,7 @@ func (w *Window) UnlockAll(op string) (rank int, err error) {
 	defer w.e.unlock()
 	rank, err = w.awaitAll(op)
 	for r := range w.peers {
-		w.giveUp(r)
+		w.releaseLock(r)
 	}
 	if r, uerr := w.awaitAll(op); err == nil {
 		rank, err = r, uerr
@@ -173,10 +173,10 @@ func (w *Window) Detach(region uint64) bool {
 // awaitHeld waits until over is true, which only something that a poll brings can
 // make it. peer is for the board. The lock is held on entry and on return.
 func (e *Engine) awaitHeld(c *Comm, op string, peer int, over func() bool) error {
-	e.relieve()
+	e.takeOver()
 	err := e.awaitDriving(c, op, peer, over)
 	e.handOver()
-	e.standIn()
+	e.resumeThread()
 	return err
 }
 
@@ -194,17 +194,17 @@ func (e *Engine) awaitDriving(c *Comm, op string, peer int, over func() bool) er
 		case tries < e.spin && e.mu.wanted.Load() == 0:
 		case tries < e.spin+e.yields:
 			if tries&63 == 0 {
-				e.watch()
+				e.checkDeaths()
 			}
 			e.unlock()
-			e.giveWay(tries)
+			e.yieldCore(tries)
 			e.lock()
 		default:
 			if !shown {
 				e.board.Waiting(e.rank, e.describeProbe(c, op, int32(peer), p2p.AnyTag))
 				shown = true
 			}
-			e.parkBeside()
+			e.parkOrSleep()
 		}
 	}
 	if shown {
@@ -213,11 +213,11 @@ func (e *Engine) awaitDriving(c *Comm, op string, peer int, over func() bool) er
 	return nil
 }
 
-// parkBeside sleeps until something has come, as the driver or beside one.
-func (e *Engine) parkBeside() {
+// parkOrSleep sleeps until something has come, as the driver or beside one.
+func (e *Engine) parkOrSleep() {
 	w := e.getWaiter()
 	defer e.putWaiter(w)
-	e.relieve()
+	e.takeOver()
 	if e.driver != nil { // it wakes us when something has come
 		w.Pending = probing
 		e.probers++
@@ -227,6 +227,6 @@ func (e *Engine) parkBeside() {
 	}
 	e.driver = w
 	e.park()
-	e.watch()
+	e.checkDeaths()
 	e.driver = nil
 }

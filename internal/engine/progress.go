@@ -48,7 +48,7 @@ const (
 
 // pollWaiting is poll for who does nothing but wait. A rank whose messages all stay
 // on its node would pay for a look at the network with each look at shared memory, and
-// where ranks share cores, all would wait for it (measured: a third of the time of a
+// where ranks share cores, all would wait for it (reportRun: a third of the time of a
 // barrier of 16 ranks on two cores).
 func (e *Engine) pollWaiting() int {
 	n := e.work(&e.home, e.home.cq.Poll(e.comps[:]))
@@ -86,7 +86,7 @@ func (e *Engine) piecesMoved() bool {
 }
 
 // listen makes the next pollWaiting look at every lane: one has woken us, or may have.
-func (e *Engine) listen() {
+func (e *Engine) pollAllNext() {
 	for _, d := range e.lanes {
 		if d.silence >= silentAfter {
 			d.silence = silentAfter
@@ -123,7 +123,7 @@ func (e *Engine) work(d *lane, n int) int {
 		}
 		if c.ID == p2p.RingID {
 			if int(c.Peer) < len(d.byPeer) && d.byPeer[c.Peer] != nil && c.Status != rdma.StatusOK {
-				e.watch()
+				e.checkDeaths()
 				e.m.FailLink(d.byPeer[c.Peer], fmt.Errorf("write into its ring over %s: %w", d.attr.Name, c.Status.Err()))
 			}
 			continue
@@ -132,7 +132,7 @@ func (e *Engine) work(d *lane, n int) int {
 			// A peer that has learnt of a death before us has ended its operations,
 			// and with them what ours were moving. The death is what the caller must
 			// be told.
-			e.watch()
+			e.checkDeaths()
 			if _, ok := d.dev.(rdma.ExplainingDevice); ok && c.Status == rdma.StatusPeerGone {
 				e.disconnected(d, c)
 			}

@@ -9,7 +9,7 @@ package engine
 //	            what it does not have
 //	Deregister  gives the registration back to the cache when the device is done
 //
-// The number is n > R/(C−V): R registers, C copies, V counts and looks up, all measured
+// The number is n > R/(C−V): R registers, C copies, V counts and looks up, all reportRun
 // when the device is opened (sources_measure.go). The buffer is registered at a quarter of
 // n, in the hope that it will be used as often again. Where C < 2V, or C−V is under
 // a fiftieth of the transfer, and below 128 bytes,
@@ -53,8 +53,8 @@ const (
 	sourceMargin = 2
 	sourceFloor  = 0.02
 	sourceHot    = 64
-	leanFrom     = 256 // buffers in the table, for it to tell anything
-	leanEvery    = 8   // of how many messages one is counted then
+	sampleFrom   = 256 // buffers in the table, for it to tell anything
+	sampleEvery  = 8   // of how many messages one is counted then
 
 	// FrequentAlways registers at the first use, FrequentNever never.
 	FrequentAlways, FrequentNever = "always", "never"
@@ -81,10 +81,10 @@ type sources struct {
 	// far from the processor, is not asked for them. It ends with the generation.
 	hot [sourceHot]hotBuffer
 	gen uint32
-	// lean says that the table holds mostly buffers that are not used again: then it is
+	// sampling says that the table holds mostly buffers that are not used again: then it is
 	// asked for few messages, so that a program without reuse pays next to nothing.
-	lean  bool
-	calls uint32
+	sampling bool
+	calls    uint32
 }
 
 type hotBuffer struct {
@@ -198,12 +198,12 @@ const goldenRatio = 0x9E3779B97F4A7C15
 
 // seldom counts a use of a buffer and reports whether it is used too seldom.
 func (s *sources) seldom(addr uint64, size int, limit uint32) bool {
-	if s.calls++; s.lean && s.calls%leanEvery != 0 {
+	if s.calls++; s.sampling && s.calls%sampleEvery != 0 {
 		return true
 	}
-	if s.calls%leanFrom == 0 {
+	if s.calls%sampleFrom == 0 {
 		t := s.uses.Stats()
-		s.lean = t.Buffers >= leanFrom && 5*t.Frequent < t.Buffers // a fifth, as for the growth of the table (T1 5.3.4)
+		s.sampling = t.Buffers >= sampleFrom && 5*t.Frequent < t.Buffers // a fifth, as for the growth of the table (T1 5.3.4)
 	}
 	return s.uses.Note(addr, size) < limit
 }

@@ -1,6 +1,6 @@
 package engine
 
-// What registering, copying and looking up cost, measured on the device when it is opened
+// What registering, copying and looking up cost, reportRun on the device when it is opened
 // (T1 5.3.3 has the three in a table that was made beforehand). It takes three milliseconds.
 //
 // A message meets the processor's cache as the system call before it left it: what is
@@ -153,28 +153,28 @@ func measureLookup(meter *sourceMeter, dev rdma.Device, regs *regcache.Cache, me
 			m.Free(x)
 		}
 	}
-	move := func(int) {
+	transfer := func(int) {
 		x := m.New()
 		x.Link, x.Buf = l, mem
-		m.Move(x, rdma.OpWrite, 0, 0)
+		m.Transfer(x, rdma.OpWrite, 0, 0)
 		m.Out.WR, m.Out.Link = m.Out.WR[:0], m.Out.Link[:0]
 		m.Completed(x.Handle(), rdma.StatusOK, len(mem))
 		m.Free(x)
 	}
-	copied, staged := meter.typical(lookupTries, send), meter.typical(lookupTries, move)
+	copied, staged := meter.typical(lookupTries, send), meter.typical(lookupTries, transfer)
 	for u := range uses {
 		s.limits[u][sourceClass(len(mem))] = 1
 	}
 	mr, err := regs.Get(mem, 0)
 	if err == nil {
-		err = regs.Put(mr) // it stays registered until Drop
+		err = regs.Put(mr) // it blocking registered until Drop
 	}
 	if err != nil {
 		return ns, errors.Join(err, probe.lane.stages.close())
 	}
 	ns[UseWaits] = max(meter.typical(lookupTries, send)-copied, 1)
 	ns[UseGoesOn] = ns[UseWaits]
-	ns[UseOneSided] = max(meter.typical(lookupTries, move)-staged, 1)
+	ns[UseOneSided] = max(meter.typical(lookupTries, transfer)-staged, 1)
 	return ns, errors.Join(regs.Drop(mem), probe.lane.stages.close())
 }
 
@@ -185,11 +185,11 @@ func (p *lookupProbe) Source(_ *p2p.Link, mem []byte, _ bool) (rdma.MR, bool) {
 	return p.lane.use(mem, UseWaits)
 }
 
-func (p *lookupProbe) Place(_ *p2p.Link, mem []byte) (rdma.MR, bool, *p2p.Stage) {
-	return p.lane.place(mem)
+func (p *lookupProbe) TransferBuffer(_ *p2p.Link, mem []byte) (rdma.MR, bool, *p2p.Stage) {
+	return p.lane.transferBuffer(mem)
 }
 
-func (p *lookupProbe) Unplace(_ *p2p.Link, via *p2p.Stage) { p.lane.stages.put(via) }
+func (p *lookupProbe) ReleaseStage(_ *p2p.Link, via *p2p.Stage) { p.lane.stages.put(via) }
 
 func (p *lookupProbe) Register(_ *p2p.Link, mem []byte, acc rdma.Access) (rdma.MR, error) {
 	return p.lane.regs.Get(mem, acc)

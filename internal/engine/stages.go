@@ -6,7 +6,7 @@ package engine
 //
 //	Place    counts the use (sources.go); often: the buffer itself; else take
 //	take     the first free block, or a new slab while there may be more
-//	Unplace  back to the list
+//	ReleaseStage  back to the list
 //
 // What is longer than stageMost, or finds no block because too much is under way, is
 // registered by the cache as before. There the copy costs as much as the registration.
@@ -100,7 +100,7 @@ func (s *stages) close() error {
 }
 
 // place finds memory for a put or a get.
-func (d *lane) place(mem []byte) (mr rdma.MR, direct bool, via *p2p.Stage) {
+func (d *lane) transferBuffer(mem []byte) (mr rdma.MR, direct bool, via *p2p.Stage) {
 	if d.sources != nil && len(mem) >= sourceLeast {
 		if mr, direct = d.use(mem, UseOneSided); direct {
 			return mr, true, nil
@@ -109,9 +109,9 @@ func (d *lane) place(mem []byte) (mr rdma.MR, direct bool, via *p2p.Stage) {
 	return mr, false, d.stages.take(len(mem))
 }
 
-// Place and Unplace are for the machine.
-func (r registrar) Place(l *p2p.Link, mem []byte) (rdma.MR, bool, *p2p.Stage) {
-	return r.e.lanes[l.Dev].place(mem)
+// Place and ReleaseStage are for the machine.
+func (r registrar) TransferBuffer(l *p2p.Link, mem []byte) (rdma.MR, bool, *p2p.Stage) {
+	return r.e.lanes[l.Dev].transferBuffer(mem)
 }
 
-func (r registrar) Unplace(l *p2p.Link, via *p2p.Stage) { r.e.lanes[l.Dev].stages.put(via) }
+func (r registrar) ReleaseStage(l *p2p.Link, via *p2p.Stage) { r.e.lanes[l.Dev].stages.put(via) }

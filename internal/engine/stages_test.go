@@ -119,7 +119,7 @@ func TestPutsAndGetsEarnARegistration(t *testing.T) {
 	const size = 8 << 10
 	d.sources.limits[UseOneSided][sourceClass(size)] = 3
 	use := func(mem []byte) (direct bool) {
-		mr, direct, via := d.place(mem)
+		mr, direct, via := d.transferBuffer(mem)
 		if direct == (via != nil) {
 			t.Fatalf("direct %v with the block %v", direct, via)
 		}

@@ -76,11 +76,11 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 				break
 			}
 		}
-	} else if e.onDuty() {
+	} else if e.threadDrives() {
 		if !x.Done() {
-			e.relieve()
+			e.takeOver()
 			e.waitOne(x, c, op)
-			e.standIn()
+			e.resumeThread()
 		}
 		return
 	}
@@ -124,7 +124,7 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 	}
 	for w.Pending > 0 && !ended(done) {
 		if e.undriven() {
-			e.relieve()
+			e.takeOver()
 			e.drive(w, done, c, op, xs)
 		} else {
 			e.sleep(w, done)
@@ -136,7 +136,7 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 		}
 	}
 	e.handOver()
-	e.standIn()
+	e.resumeThread()
 	if w.Pending > 0 {
 		return GaveUp(ctx)
 	}
@@ -242,10 +242,10 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 				long = time.Now()
 			}
 			e.unlock()
-			e.giveWay(idle)
+			e.yieldCore(idle)
 			e.lock()
 			if idle&63 == 0 {
-				e.watch()
+				e.checkDeaths()
 			}
 		default:
 			if !shown {
@@ -253,7 +253,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 				shown = true
 			}
 			e.park()
-			e.watch()
+			e.checkDeaths()
 			asks.after(e, long, xs)
 			idle = e.spin + e.yields // poll once, then park again
 		}
@@ -270,7 +270,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 func (e *Engine) park() {
 	for _, d := range e.lanes {
 		if d.regs != nil {
-			d.regs.Age() // or memory that was sent once stays until the next send
+			d.regs.Age() // or memory that was sent once blocking until the next send
 		}
 	}
 	timeout := parkIdle
@@ -278,11 +278,11 @@ func (e *Engine) park() {
 		timeout = parkBlocked
 	}
 	if len(e.lanes) > 1 {
-		if timeout = e.watchLanes(timeout); timeout == 0 {
+		if timeout = e.armLanes(timeout); timeout == 0 {
 			// A lane that still makes a connection says so each time; the rank at
 			// the other end may need this core for it.
 			e.unlock()
-			e.giveWay(0)
+			e.yieldCore(0)
 			e.lock()
 			return
 		}
@@ -292,13 +292,13 @@ func (e *Engine) park() {
 	_ = e.home.cq.Wait(timeout)
 	e.lock()
 	e.parked = false
-	e.listen()
+	e.pollAllNext()
 }
 
-// giveWay lets others run on this core: threads of other ranks by sched_yield,
+// yieldCore lets others run on this core: threads of other ranks by sched_yield,
 // goroutines of this process by the scheduler. The thread's yield is many times
 // cheaper, so the scheduler is asked only now and then.
-func (e *Engine) giveWay(n int) {
+func (e *Engine) yieldCore(n int) {
 	if e.cfg.InProcess || n&15 == 0 {
 		runtime.Gosched()
 	}

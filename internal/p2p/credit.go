@@ -12,22 +12,22 @@ package p2p
 // are consumed gets more from it with what it gets back, up to an equal share for each
 // that has ever wanted more. When another one joins them, those who have more than their
 // share get back less than was consumed, until they have not. What a sender does not use
-// stays with it, because nobody can know whether it is about to.
+// blocking with it, because nobody can know whether it is about to.
 
 // leastCredit is what a sender has at first, however many there are: a few messages.
 const leastCredit = 16 << 10
 
-// purse is what the senders of a machine share.
-type purse struct {
-	first int64 // that a sender has in the beginning
-	extra int64 // what there was in the pot
-	pot   int64 // what is left in it
-	busy  int64 // senders that have wanted more
+// creditPool is what the senders of a machine share.
+type creditPool struct {
+	first   int64 // that a sender has in the beginning
+	extra   int64 // what there was in the pot
+	reserve int64 // what is left in it
+	busy    int64 // senders that have wanted more
 }
 
-// newPurse divides the credit.
-func newPurse(c *Config) purse {
-	p := purse{first: c.Credit}
+// newCreditPool divides the credit.
+func newCreditPool(c *Config) creditPool {
+	p := creditPool{first: c.Credit}
 	if c.Senders > 0 {
 		least := int64(leastCredit)
 		if c.leastCredit > 0 {
@@ -35,7 +35,7 @@ func newPurse(c *Config) purse {
 		}
 		p.first = min(max(c.Credit/2/int64(c.Senders), least), c.Credit)
 		p.extra = max(c.Credit-p.first*int64(c.Senders), 0)
-		p.pot = p.extra
+		p.reserve = p.extra
 	}
 	return p
 }
@@ -50,8 +50,8 @@ func (m *Machine) consume(l *Link, n int) {
 
 // giveCredit gives credit back, more or less of it than was used.
 func (m *Machine) giveCredit(l *Link) {
-	if m.purse.extra > 0 {
-		l.consumed += m.purse.change(l, m.cfg.Credit)
+	if m.creditPool.extra > 0 {
+		l.consumed += m.creditPool.change(l, m.cfg.Credit)
 	}
 	if l.consumed > 0 {
 		wr := m.packet(l)
@@ -61,7 +61,7 @@ func (m *Machine) giveCredit(l *Link) {
 }
 
 // change moves a sender's credit towards its share, and tells by how much.
-func (p *purse) change(l *Link, most int64) (by int64) {
+func (p *creditPool) change(l *Link, most int64) (by int64) {
 	if !l.wants {
 		l.wants = true
 		p.busy++
@@ -69,21 +69,21 @@ func (p *purse) change(l *Link, most int64) (by int64) {
 	share := p.first + p.extra/p.busy
 	switch {
 	case l.granted < share:
-		by = min(l.granted, share-l.granted, p.pot, most-l.granted)
+		by = min(l.granted, share-l.granted, p.reserve, most-l.granted)
 	case l.granted > share:
 		by = -min(l.consumed, l.granted-share)
 	}
 	l.granted += by
-	p.pot -= by
+	p.reserve -= by
 	return by
 }
 
 // leave puts what a peer that is gone had beyond the first back into the pot.
-func (p *purse) leave(l *Link) {
+func (p *creditPool) leave(l *Link) {
 	if l.wants {
 		l.wants = false
 		p.busy--
-		p.pot += l.granted - p.first
+		p.reserve += l.granted - p.first
 		l.granted = p.first
 	}
 }

@@ -30,7 +30,7 @@ const (
 	bugAhead   // an RTR does not count the receives before it
 	bugSeen    // the sender ignores what the receiver had seen when it sent an RTR
 	bugStale   // the sender keeps an RTR that is stale
-	bugMispred // an RTR stays although its message went eagerly
+	bugMispred // an RTR blocking although its message went eagerly
 	bugWild    // an RTR is sent although a wildcard is before it
 	bugCancel  // a receive is cancelled at once, although RTRs count it
 	bugRevoke  // the sender says that it has forgotten an RTR, and has not
@@ -39,7 +39,7 @@ const (
 // misdeliver meddles with a packet before it is delivered.
 func (r *run) misdeliver(e event) {
 	wi := r.w.wire(int(e.a), int(e.b))
-	l, pkt := r.w.nodes[e.b].links[e.a], wi.flight[e.i]
+	l, pkt := r.w.nodes[e.b].links[e.a], wi.inFlight[e.i]
 	switch {
 	case r.plant == bugOrder:
 		l.recvSeq = get32(pkt[offSeq:])

@@ -1,6 +1,6 @@
 package p2p
 
-// Failures in every stage: each operation ends with the error, nothing stays
+// Failures in every stage: each operation ends with the error, nothing blocking
 // registered, and what comes later for it is ignored.
 
 import (
@@ -28,7 +28,7 @@ func (j *job) oneEvent() bool {
 				j.take(1-from, from)
 				j.settle(1 - from)
 				return true
-			case !take && len(wi.flight) > 0:
+			case !take && len(wi.inFlight) > 0:
 				j.deliver(1-from, from, 0)
 				return true
 			}
@@ -68,7 +68,7 @@ func TestFailInEveryStage(t *testing.T) {
 					}
 					s := j.send(0, 1, 5, size, Synchronous)
 					for range after {
-						if !early && r == nil && len(j.wire(0, 1).flight)+len(j.wire(0, 1).wait) == 0 {
+						if !early && r == nil && len(j.wire(0, 1).inFlight)+len(j.wire(0, 1).wait) == 0 {
 							r = j.recv(1, 0, 5, size)
 						} else {
 							j.oneEvent()
@@ -141,7 +141,7 @@ func TestWorkThatFails(t *testing.T) {
 					t.Fatal("no work request came")
 				}
 			}
-			for len(j.wire(0, 1).flight)+len(j.wire(1, 0).flight) > 0 {
+			for len(j.wire(0, 1).inFlight)+len(j.wire(1, 0).inFlight) > 0 {
 				j.oneEvent()
 			}
 			for _, x := range []*Xfer{r, s} {
@@ -257,7 +257,7 @@ func TestMessagesOfAPeerThatIsGone(t *testing.T) {
 		m.FailLink(j.nodes[1].links[0], errGone)
 		r := j.recv(1, 0, 1, 3)
 		j.got(r, 0, 1, 3, "a message that had come whole")
-		if len(j.wire(1, 0).flight) != 0 {
+		if len(j.wire(1, 0).inFlight) != 0 {
 			t.Fatal("nothing is sent to a peer that is gone")
 		}
 		if taken {
@@ -292,7 +292,7 @@ func TestMessagesOfAPeerThatIsGone(t *testing.T) {
 
 // drain2 delivers what one rank has sent to another.
 func (j *job) drain2(from, to int) {
-	for len(j.wire(from, to).flight) > 0 {
+	for len(j.wire(from, to).inFlight) > 0 {
 		j.deliver(from, to, 0)
 	}
 }

@@ -33,15 +33,15 @@ type Protocol interface {
 type Key struct {
 	EagerLimit int     // Config.EagerLimit
 	Rendezvous string  // Config.Rendezvous
-	Turn       float64 // Config.Turn
+	TimeSlice  float64 // Config.TimeSlice
 }
 
 // turns is what n answers of the peer cost beside the messages.
-func (k *Key) turns(n int, l *Link) rdma.Cost {
+func (k *Key) timeSlices(n int, l *Link) rdma.Cost {
 	if l.Attr.Oversubscribed {
 		return rdma.Cost{}
 	}
-	return rdma.Cost{Fixed: float64(n) * k.Turn}
+	return rdma.Cost{Fixed: float64(n) * k.TimeSlice}
 }
 
 // Range is a protocol's cost between two sizes, both included.
@@ -87,7 +87,7 @@ const (
 	protoPut
 	protoCoop
 	protoSpec
-	protoMove // never in an RTS
+	protoOneSided // never in an RTS
 	protocolCount
 	protocolSlots = 8
 )
@@ -95,7 +95,7 @@ const (
 // protocols lists them; to add one, add it here.
 var protocols = [protocolCount]Protocol{
 	protoEager: eager{}, protoGet: rndvGet{}, protoPut: rndvPut{}, protoCoop: rndvCoop{},
-	protoSpec: rndvSpec{}, protoMove: windowMove{},
+	protoSpec: rndvSpec{}, protoOneSided: oneSided{},
 }
 
 // receiverNeeds is what a receiver's device must be able to do.
@@ -155,7 +155,7 @@ func envelope(k Key, l *Link) []choice {
 		}
 	}
 	if len(lines) == 1 && k.Rendezvous != "" {
-		return envelope(Key{EagerLimit: k.EagerLimit, Turn: k.Turn}, l) // the device cannot do what is forced
+		return envelope(Key{EagerLimit: k.EagerLimit, TimeSlice: k.TimeSlice}, l) // the device cannot do what is forced
 	}
 	if len(lines) == 1 {
 		lines[0].Hi = MaxSize // there is nothing but eager
@@ -246,7 +246,7 @@ func (m *Machine) deviceOf(l *Link) *device {
 			return d
 		}
 	}
-	d := &device{attr: l.Attr, list: envelope(Key{m.cfg.EagerLimit, m.cfg.Rendezvous, m.cfg.Turn}, l)}
+	d := &device{attr: l.Attr, list: envelope(Key{m.cfg.EagerLimit, m.cfg.Rendezvous, m.cfg.TimeSlice}, l)}
 	m.devices = append(m.devices, d)
 	return d
 }
@@ -270,7 +270,7 @@ func (l *Link) setUp(m *Machine) {
 		l.nowMax, l.copyMin = c, c+1
 	}
 	l.setOneMax()
-	l.credit, l.granted = m.purse.first, m.purse.first
+	l.credit, l.granted = m.creditPool.first, m.creditPool.first
 	if l.Err != nil { // made for a peer that is gone already
 		l.fail(l.Err)
 	}

@@ -22,12 +22,12 @@ func (s *testSources) Source(_ *Link, mem []byte, waits bool) (rdma.MR, bool) {
 	return rdma.MR{LKey: 77, Len: uint64(len(mem))}, s.from
 }
 
-func (s *testSources) Place(_ *Link, mem []byte) (rdma.MR, bool, *Stage) {
+func (s *testSources) TransferBuffer(_ *Link, mem []byte) (rdma.MR, bool, *Stage) {
 	s.placed++
 	return rdma.MR{LKey: 77, Len: uint64(len(mem))}, s.from, s.stage
 }
 
-func (s *testSources) Unplace(_ *Link, via *Stage) {
+func (s *testSources) ReleaseStage(_ *Link, via *Stage) {
 	if via == s.stage {
 		s.unplaced++
 	}

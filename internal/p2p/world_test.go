@@ -47,8 +47,8 @@ type node struct {
 
 // wire is one direction between two ranks.
 type wire struct {
-	wait   []rdma.SendWR // not yet taken by the device
-	flight [][]byte      // packets on their way
+	wait     []rdma.SendWR // not yet taken by the device
+	inFlight [][]byte      // packets on their way
 }
 
 // work is a request that the device has taken.
@@ -147,7 +147,7 @@ func (w *world) takes(from, to int) bool {
 
 func (w *world) hasRoom(from, to int, op rdma.Op) bool {
 	if op == rdma.OpSend {
-		return len(w.wire(from, to).flight) < w.depth
+		return len(w.wire(from, to).inFlight) < w.depth
 	}
 	pushes, others := 0, 0
 	for i := range w.nodes[from].work {
@@ -223,7 +223,7 @@ func (w *world) take(from, to int) {
 		wr.Body.Len() > w.attr.MaxInline || wr.Body.Len()+int(wr.HeadLen) > w.attr.MaxSend {
 		w.fail("a bad packet from %d to %d: %+v", from, to, wr)
 	}
-	wi.flight = append(wi.flight, w.pack(&wr))
+	wi.inFlight = append(wi.inFlight, w.pack(&wr))
 	if w.log != nil {
 		w.log("%d->%d %s", from, to, w.describe(&wr))
 	}
@@ -254,8 +254,8 @@ func (w *world) pack(wr *rdma.SendWR) []byte {
 // deliver gives packet i that is on its way between two ranks to the receiver.
 func (w *world) deliver(from, to, i int) {
 	wi := w.wire(from, to)
-	pkt := wi.flight[i]
-	wi.flight = append(wi.flight[:i], wi.flight[i+1:]...)
+	pkt := wi.inFlight[i]
+	wi.inFlight = append(wi.inFlight[:i], wi.inFlight[i+1:]...)
 	n := w.nodes[to]
 	if w.log != nil {
 		w.log("%d gets: %s", to, FormatPacket(pkt))
@@ -298,7 +298,7 @@ func (w *world) complete(r, i int) rdma.Status {
 	return status
 }
 
-// failWork completes work i without moving anything.
+// failWork completes work i without startTransfer anything.
 func (w *world) failWork(r, i int, status rdma.Status) {
 	n := w.nodes[r]
 	id := n.work[i].wr.ID
@@ -370,7 +370,7 @@ func (w *world) drain() {
 					w.settle(from)
 					moved = true
 				}
-				for len(w.wire(from, to).flight) > 0 {
+				for len(w.wire(from, to).inFlight) > 0 {
 					w.deliver(from, to, 0)
 					moved = true
 				}

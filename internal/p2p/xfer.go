@@ -29,23 +29,23 @@ const (
 type stage uint8
 
 const (
-	stageIdle    stage = iota
-	stagePosted        // receive: waits for a message
-	stagePartial       // receive: segments are coming
-	stagePost          // send: waits for the device to take the packets
-	stageAck           // send: waits for ACK
-	stageAcked         // send: the ACK came first; waits for the device
-	stageRTS           // send: RTS is out
-	stageMatched       // receive: an RTS has just met it
-	stageMove          // data is being moved by a work request
-	stageCTS           // receive: CTS is out, FIN is to come
-	stageReady         // receive: waits for a message, and RTR is out
-	stageLeaving       // receive: waits for a message, or for RTRs to be revoked so that it can be cancelled
-	stageFill          // receive: the sender writes into its buffer, FIN is to come
+	stageIdle       stage = iota
+	stagePosted           // receive: waits for a message
+	stagePartial          // receive: segments are coming
+	stagePost             // send: waits for the device to take the packets
+	stageAck              // send: waits for ACK
+	stageAcked            // send: the ACK came first; waits for the device
+	stageRTS              // send: RTS is out
+	stageMatched          // receive: an RTS has just met it
+	stageTransfer         // data is being moved by a work request
+	stageCTS              // receive: CTS is out, FIN is to come
+	stageReady            // receive: waits for a message, and RTR is out
+	stageCancelling       // receive: waits for a message, or for RTRs to be revoked so that it can be cancelled
+	stageFill             // receive: the sender writes into its buffer, FIN is to come
 	stageDone
 )
 
-var stageNames = [...]string{"idle", "posted", "partial", "post", "ack", "acked", "rts", "matched", "move", "cts", "ready", "leaving", "fill", "done"}
+var stageNames = [...]string{"idle", "posted", "partial", "post", "ack", "acked", "rts", "matched", "transfer", "cts", "ready", "cancelling", "fill", "done"}
 
 // Xfer is one send or receive.
 type Xfer struct {

@@ -5,14 +5,14 @@ package p2p
 // has posted the receive for it, and a receive whose message has been announced has
 // a sender.
 
-// OfferStaying is Offer for a receive of a rank that does nothing but wait for it,
+// OfferBlocking is Offer for a receive of a rank that does nothing but wait for it,
 // such as one in a blocking collective. It can offer its buffer over any device that
 // writes: what the device leaves to this rank's CPU is done at once.
-func (m *Machine) OfferStaying(x *Xfer) { m.offer(x, true) }
+func (m *Machine) OfferBlocking(x *Xfer) { m.offer(x, true) }
 
-// Awaits reports whether the peer has offered a buffer for our next message of an
+// HasOffer reports whether the peer has offered a buffer for our next message of an
 // envelope.
-func (l *Link) Awaits(ctx uint32, tag int32) bool {
+func (l *Link) HasOffer(ctx uint32, tag int32) bool {
 	if len(l.offers) == 0 {
 		return false
 	}
@@ -27,5 +27,5 @@ func (l *Link) Awaits(ctx uint32, tag int32) bool {
 
 // Announced reports whether the message of a receive is under way or there.
 func (x *Xfer) Announced() bool {
-	return x.stage > stagePosted && x.stage != stageReady && x.stage != stageLeaving
+	return x.stage > stagePosted && x.stage != stageReady && x.stage != stageCancelling
 }
