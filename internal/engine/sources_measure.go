@@ -1,14 +1,14 @@
 package engine
 
-// What registering, copying and looking up cost, reportRun on the device when it is opened
-// (T1 5.3.3 has the three in a table that was made beforehand). It takes three milliseconds.
+// Measures the costs of registering, copying and looking up when the device is opened
+// (T1 5.3.3 uses a table made beforehand). It takes three milliseconds.
 //
-// A message meets the processor's cache as the system call before it left it: what is
-// timed in a loop of its own is not what a message pays. Measured so, a copy of 8 KB cost
-// three times what it adds between system calls, and a look-up a third, and the rule
-// promised several times the gain there was. So the first-level cache is filled with other things
-// before each try (spoil), and the copy is what it adds to a transfer: whoever reads the
-// bytes next, the kernel or the device, has to fetch them too, and finds a fresh copy near.
+// The system call before a message leaves the processor's cache in a different state than
+// a tight measuring loop does. Measured in such a loop, a copy of 8 KB cost three times
+// what it adds between system calls, and a look-up a third, so the rule promised several
+// times the real gain. Therefore the first-level cache is filled with other data before
+// each try (spoil), and the cost of the copy is what it adds to a transfer: the kernel or
+// the device reads the bytes next in any case, and finds a fresh copy in the cache.
 
 import (
 	"errors"
@@ -26,15 +26,15 @@ const (
 	registers    = 5
 	spoilBytes   = 64 << 10 // more than a first-level cache
 	cacheLine    = 64
-	sourceSpread = 8 // buffers that a transfer goes to in turn
+	sourceSpread = 8 // buffers that a transfer cycles through
 )
 
-// sourceMeter times what messages do.
+// sourceMeter times the steps of a message.
 type sourceMeter struct {
 	other []byte
-	sum   byte // so that reading other is not left out
+	sum   byte // keeps the compiler from removing the reads of other
 	times []time.Duration
-	clock float64 // what reading the clock costs, in nanoseconds
+	clock float64 // cost of reading the clock, in nanoseconds
 }
 
 func newSourceMeter() *sourceMeter {
@@ -44,14 +44,14 @@ func newSourceMeter() *sourceMeter {
 	return m
 }
 
-// spoil fills the first-level cache.
+// spoil fills the first-level cache with other data.
 func (m *sourceMeter) spoil() {
 	for i := 0; i < len(m.other); i += cacheLine {
 		m.sum += m.other[i]
 	}
 }
 
-// typical is the median of the times of a thing, in nanoseconds.
+// typical returns the median time of a step, in nanoseconds.
 func (m *sourceMeter) typical(tries int, thing func(try int)) float64 {
 	m.times = m.times[:0]
 	for i := range tries {
@@ -102,8 +102,8 @@ func fill(b []byte) {
 	}
 }
 
-// least is the shortest time of several tries, in nanoseconds: what comes from elsewhere
-// makes a try longer, never shorter.
+// least returns the shortest time of several tries, in nanoseconds: disturbances only
+// make a try longer.
 func least(try func()) float64 {
 	best := time.Duration(1<<63 - 1)
 	for range registers {
@@ -114,7 +114,7 @@ func least(try func()) float64 {
 	return float64(best)
 }
 
-// measureRegister is the cost of Register and Deregister.
+// measureRegister measures the cost of Register and Deregister.
 func measureRegister(dev rdma.Device, mem []byte) (ns float64, err error) {
 	ns = least(func() {
 		mr, e := dev.Register(mem, 0)
@@ -128,9 +128,10 @@ func measureRegister(dev rdma.Device, mem []byte) (ns float64, err error) {
 	return ns, err
 }
 
-// measureLookup is what it costs more to use the program's buffer than to copy, the copy
-// apart, for each Use: the count, the cache, and for sends an operation that waits for the end,
-// which a put or get has in any case. A machine of its own does it, and posts nothing.
+// measureLookup measures, for each Use, what using the program's buffer costs more than
+// copying, without the copy itself: the count, the cache, and for sends an operation that
+// waits for the completion, which a put or get has in any case. It uses a machine of its
+// own that posts nothing.
 func measureLookup(meter *sourceMeter, dev rdma.Device, regs *regcache.Cache, mem []byte) (ns [uses]float64, err error) {
 	mem = mem[:sourceLeast]
 	attr := dev.Attr()
@@ -167,7 +168,7 @@ func measureLookup(meter *sourceMeter, dev rdma.Device, regs *regcache.Cache, me
 	}
 	mr, err := regs.Get(mem, 0)
 	if err == nil {
-		err = regs.Put(mr) // it blocking registered until Drop
+		err = regs.Put(mr) // it stays registered until Drop
 	}
 	if err != nil {
 		return ns, errors.Join(err, probe.lane.stages.close())
@@ -178,7 +179,7 @@ func measureLookup(meter *sourceMeter, dev rdma.Device, regs *regcache.Cache, me
 	return ns, errors.Join(regs.Drop(mem), probe.lane.stages.close())
 }
 
-// lookupProbe is the shell of that machine.
+// lookupProbe implements p2p.Memory and p2p.Sources for that machine.
 type lookupProbe struct{ lane lane }
 
 func (p *lookupProbe) Source(_ *p2p.Link, mem []byte, _ bool) (rdma.MR, bool) {

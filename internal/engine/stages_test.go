@@ -185,8 +185,8 @@ func TestASmallGainDoesNotPay(t *testing.T) {
 		{"C < V", 40, 0, [uses]uint32{}},
 		{"C < 2V", 110, 0, [uses]uint32{UseOneSided: 45}},
 		{"C ≥ 2V", 120, 0, [uses]uint32{67, 67, 41}},
-		{"a receipt that is far away", 120, 200_000, [uses]uint32{UseOneSided: 41}},
-		{"a receipt that is a round trip away", 120, 1500, [uses]uint32{UseGoesOn: 67, UseOneSided: 41}},
+		{"slow completion", 120, 200_000, [uses]uint32{UseOneSided: 41}},
+		{"completion within a round trip", 120, 1500, [uses]uint32{UseGoesOn: 67, UseOneSided: 41}},
 	} {
 		s := &sources{least: p2p.MaxSize}
 		r := SourceRow{Lo: 4096, Hi: 8191, Register: 4000, Copy: c.copied, Lookup: [uses]float64{60, 60, 21}}

@@ -1,32 +1,31 @@
 package engine
 
-// Waiting for something that is not a message: a word in memory that ranks share.
-// The caller looks at it, and calls PollOnce between looks, so that this rank's
-// messages move, deaths are noticed, and the core goes to those who can use it.
+// Waiting for a word in memory that ranks share. The caller reads the word and calls
+// PollOnce between reads, so that messages progress, dead ranks are detected, and
+// other threads get the core.
 
 import "github.com/muster-mpi/muster/internal/pmi"
 
-// ShowWaiting writes on the board that the rank sleeps between calls of PollOnce. Whom it
-// waits for is not known: a word in memory does not report who will change it.
+// ShowWaiting records on the board that the rank sleeps between calls of PollOnce.
+// The peer is unknown: any rank may change the word.
 func (e *Engine) ShowWaiting(c *Comm, op string) {
 	e.lock()
 	defer e.unlock()
 	e.board.Waiting(e.rank, e.describeProbe(c, op, pmi.PeerNone, pmi.TagNone))
 }
 
-// ShowRunning takes it back.
+// ShowRunning records on the board that the wait is over.
 func (e *Engine) ShowRunning() {
 	e.lock()
 	defer e.unlock()
 	e.board.Running(e.rank)
 }
 
-// PollOnce polls once. n counts the calls of one wait: after as many as a waiter of
-// messages would spin, it gives way to others, and after as many as that one would
-// yield it says that the caller should sleep, by receiving a message that wakes it.
-// The error is why the rank can no longer communicate, or why the collectives of the
-// context ctx have failed.
-func (e *Engine) PollOnce(n int, ctx uint32) (sleepy bool, err error) {
+// PollOnce polls the devices once. n counts the calls of one wait. After Spin calls,
+// PollOnce also yields the core; after Spin and Yield calls, idle is true and the
+// caller should sleep until a message wakes it. The error reports why the rank can no
+// longer communicate, or why the collectives of the context ctx have failed.
+func (e *Engine) PollOnce(n int, ctx uint32) (idle bool, err error) {
 	e.lock()
 	if e.driver == nil {
 		e.poll()

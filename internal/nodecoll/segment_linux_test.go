@@ -13,7 +13,7 @@ func (s testRank) formMapped(dir string, noMemfd bool) (*Team, error) {
 	return Form(Config{Rank: s.rank, Size: s.size, Driver: s, Exchange: s, NoMemfd: noMemfd, Dir: dir})
 }
 
-// Ranks that map the segment instead of sharing it, with little patience, so that
+// Ranks that map the segment instead of sharing it, and sleep early, so that
 // they sleep and wake by plain stores and membarrier where the kernel has it.
 func TestMappedSegment(t *testing.T) {
 	for name, noMemfd := range map[string]bool{"memfd": false, "file": true} {

@@ -77,7 +77,7 @@ type call struct {
 	what coll.Call // until it is in the History
 }
 
-// How often a waiting rank looks before it attends to anything else. What a peer
+// How often a waiting rank looks at the word between two polls. What a peer
 // that is in the same call has to publish comes within the first burst.
 const (
 	firstLooks = 256

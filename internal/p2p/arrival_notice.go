@@ -1,13 +1,13 @@
 package p2p
 
-// Who is there. A collective that serves first who has arrived (T2 6.4) needs no
-// message for it: a peer that offers a buffer for our next message of an envelope
-// has posted the receive for it, and a receive whose message has been announced has
-// a sender.
+// Arrival notices. A collective that sends first to peers that have arrived (T2 6.4)
+// needs no extra message: a peer that offers a buffer for our next message of an
+// envelope has posted the receive for it, and a receive whose message has been announced
+// has a sender.
 
-// OfferBlocking is Offer for a receive of a rank that does nothing but wait for it,
-// such as one in a blocking collective. It can offer its buffer over any device that
-// writes: what the device leaves to this rank's CPU is done at once.
+// OfferBlocking is Offer for a receive of a rank that only waits for it, such as one in
+// a blocking collective. It can offer its buffer over any device that supports writes:
+// what the device leaves to this rank's CPU is done at once.
 func (m *Machine) OfferBlocking(x *Xfer) { m.offer(x, true) }
 
 // HasOffer reports whether the peer has offered a buffer for our next message of an
@@ -25,7 +25,7 @@ func (l *Link) HasOffer(ctx uint32, tag int32) bool {
 	return false
 }
 
-// Announced reports whether the message of a receive is under way or there.
+// Announced reports whether the message of a receive has arrived or is announced.
 func (x *Xfer) Announced() bool {
 	return x.stage > stagePosted && x.stage != stageReady && x.stage != stageCancelling
 }

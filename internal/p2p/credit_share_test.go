@@ -60,7 +60,7 @@ func TestSendersShareCredit(t *testing.T) {
 	flood("one", 1)
 	flood("one", 1)
 	if has(1) != credit/2+first || has(2) != first {
-		t.Errorf("the only one who sends has %d, want all of the pot: %d", has(1), credit/2+first)
+		t.Errorf("the only sender has %d, want the whole reserve: %d", has(1), credit/2+first)
 	}
 	for range 3 {
 		flood("two", 1, 2)
@@ -97,7 +97,7 @@ func TestFirstCredit(t *testing.T) {
 	} {
 		p := newCreditPool(&Config{Credit: v.credit, Senders: v.senders})
 		if p.first != v.first || p.reserve != v.reserve {
-			t.Errorf("of %d for %d senders, each has %d and the pot %d; want %d and %d", v.credit, v.senders, p.first, p.reserve, v.first, v.reserve)
+			t.Errorf("%d credit for %d senders: each has %d, reserve %d; want %d and %d", v.credit, v.senders, p.first, p.reserve, v.first, v.reserve)
 		}
 	}
 }

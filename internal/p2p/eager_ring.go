@@ -74,14 +74,14 @@ func (m *Machine) OfferRing(l *Link, mem []byte, mr rdma.MR, slot int) {
 func (m *Machine) arriveRing(l *Link, pkt []byte) {
 	slot, size := get64(pkt[offHandle:]), get64(pkt[offPeer:])
 	if !l.Attr.Ops.Has(rdma.OpWrite) || l.out != nil || slot < headLen+ringTrailer || slot > 1<<20 || size < 1 || size > 1<<16 {
-		m.broken(l, FormatPacket(pkt)+" offers a ring that cannot be")
+		m.broken(l, FormatPacket(pkt)+" offers an invalid ring")
 		return
 	}
 	if m.crc == nil {
 		m.crc = ringCRC()
 	}
 	if int(slot) > l.Attr.MaxInline {
-		return // it blocking unused
+		return // it stays unused
 	}
 	l.out = &ringOut{addr: get64(pkt[offRingAddr:]), key: get64(pkt[offRingKey:]), slot: int(slot), size: int(size), stage: make([]byte, slot)}
 	l.setOneMax() // SendOne knows no rings

@@ -30,7 +30,7 @@ const (
 	bugAhead   // an RTR does not count the receives before it
 	bugSeen    // the sender ignores what the receiver had seen when it sent an RTR
 	bugStale   // the sender keeps an RTR that is stale
-	bugMispred // an RTR blocking although its message went eagerly
+	bugMispred // an RTR stays although its message went eagerly
 	bugWild    // an RTR is sent although a wildcard is before it
 	bugCancel  // a receive is cancelled at once, although RTRs count it
 	bugRevoke  // the sender says that it has forgotten an RTR, and has not

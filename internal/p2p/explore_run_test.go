@@ -22,7 +22,7 @@ const (
 	evStep eventKind = iota
 	evTake
 	evDeliver
-	evDouble // a packet is delivered and blocking on its way
+	evDouble // a packet is delivered and stays on its way
 	evComplete
 	evCancel // a receive is cancelled
 	evOffer  // a receive sends its RTR

@@ -1,6 +1,6 @@
 package p2p
 
-// Failures in every stage: each operation ends with the error, nothing blocking
+// Failures in every stage: each operation ends with the error, nothing stays
 // registered, and what comes later for it is ignored.
 
 import (
@@ -14,9 +14,9 @@ import (
 
 var errGone = errors.New("the peer is gone")
 
-// moves is how many events a conversation has at most; failing after each of
+// maxEvents is how many events a conversation has at most; failing after each of
 // them reaches every stage.
-const moves = 14
+const maxEvents = 14
 
 // oneEvent lets the first thing happen that can, of 2 ranks. With lazy, packets
 // are delivered before the devices take more.
@@ -55,7 +55,7 @@ func TestFailInEveryStage(t *testing.T) {
 				way = w
 			}
 		}
-		for after := range moves {
+		for after := range maxEvents {
 			for _, whole := range []bool{false, true} {
 				for variant := range 4 {
 					early := variant&1 == 0

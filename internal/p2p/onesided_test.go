@@ -7,8 +7,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestMoveIsOneWorkRequest: what is posted for a window, and how it ends.
-func TestMoveIsOneWorkRequest(t *testing.T) {
+// TestTransferIsOneWorkRequest: what is posted for a window, and how it ends.
+func TestTransferIsOneWorkRequest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		op     rdma.Op
@@ -49,8 +49,8 @@ func TestMoveIsOneWorkRequest(t *testing.T) {
 	}
 }
 
-// TestMoveIsNoRendezvous: no peer may propose it for a message.
-func TestMoveIsNoRendezvous(t *testing.T) {
+// TestTransferIsNoRendezvous: no peer may propose it for a message.
+func TestTransferIsNoRendezvous(t *testing.T) {
 	attr := testAttr(0)
 	m := New(Config{}, newMemory(0, 1<<16))
 	l := &Link{Rank: 1, Attr: &attr, Open: true}

@@ -13,8 +13,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Protocol is a way to carry a message. It has no state of its own: that lives
-// in the Xfer.
+// Protocol is a way to carry a message. It is stateless: the state is in the Xfer.
 type Protocol interface {
 	Name() string
 	// Probe gives the sizes for which the protocol can serve the link, and the
@@ -218,9 +217,9 @@ func (l *Link) choose(n int) uint8 {
 // Rendezvous reports whether a standard send of n bytes asks before it sends.
 func (l *Link) Rendezvous(n int) bool { return n > l.eagerMax && l.Err == nil }
 
-// chooseRendezvous is for a send that may not be eager: the cheapest of the
-// others, whatever its range says. On a device without any, eager must serve,
-// and the receiver holds more than the credit.
+// chooseRendezvous returns the least expensive protocol other than eager, whatever its
+// range. A device without any must use eager, and the receiver then holds more than the
+// credit.
 func (l *Link) chooseRendezvous(n int) uint8 {
 	for i := range l.choice {
 		if l.choice[i].proto != protoEager && n <= l.choice[i].hi {

@@ -305,7 +305,7 @@ func (m *Machine) unpost(x *Xfer, f fate) {
 	m.match.unpost(x)
 }
 
-// closeOffer ends an RTR of ours. The memory blocking registered only if it is used.
+// closeOffer ends an RTR of ours. The memory stays registered only if it is used.
 func (m *Machine) closeOffer(x *Xfer, f fate) {
 	l := x.Link
 	l.offered--

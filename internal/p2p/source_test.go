@@ -142,14 +142,14 @@ func TestSendingFromTheBufferAllocatesNothing(t *testing.T) {
 	m, l, s := sourcing(true)
 	buf := make([]byte, 1000)
 	l.credit = 1 << 50
-	turn := func() {
+	round := func() {
 		s.asked = s.asked[:0]
 		_, x := m.SendShort(l, 5, 0, 9, buf, true)
 		m.Completed(x.Handle(), rdma.StatusOK, 1000)
 		m.Free(x)
 	}
-	turn()
-	if n := testing.AllocsPerRun(100, turn); n != 0 {
+	round()
+	if n := testing.AllocsPerRun(100, round); n != 0 {
 		t.Errorf("a message allocates %v times", n)
 	}
 }

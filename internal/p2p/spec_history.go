@@ -9,7 +9,7 @@ package p2p
 
 import "math/bits"
 
-// habit is what a receiver knows about the RTRs of an envelope.
+// specHistory is what a receiver knows about the RTRs of an envelope.
 type specHistory struct {
 	wasted  uint64 // the latest RTRs, a bit for each that was wasted
 	seen    uint8  // how many of these bits count

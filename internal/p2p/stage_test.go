@@ -66,7 +66,7 @@ func TestAGetIsCopiedWhenItHasEnded(t *testing.T) {
 
 // Where the device uses the program's memory: if that is used often, if it is long, if no
 // stage is left.
-func TestMovesWithoutACopy(t *testing.T) {
+func TestTransferWithoutCopy(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		n              int
@@ -94,7 +94,7 @@ func TestMovesWithoutACopy(t *testing.T) {
 }
 
 // A device that wants no keys is not asked for.
-func TestMovesOfDevicesWithoutKeys(t *testing.T) {
+func TestTransferWithoutLocalKeys(t *testing.T) {
 	m, l, s := staging()
 	attr := *l.Attr
 	attr.LocalKeys = false
@@ -148,10 +148,10 @@ func TestAStageOfARequestThatIsNeverPosted(t *testing.T) {
 	}
 }
 
-func TestMovesThroughAStageAllocateNothing(t *testing.T) {
+func TestStagedTransferAllocs(t *testing.T) {
 	m, l, _ := staging()
 	buf, owner := make([]byte, 1000), &Waiter{}
-	turn := func() {
+	round := func() {
 		for _, op := range []rdma.Op{rdma.OpWrite, rdma.OpRead} {
 			x := m.New()
 			x.Link, x.Buf, x.Owner = l, buf, owner
@@ -161,8 +161,8 @@ func TestMovesThroughAStageAllocateNothing(t *testing.T) {
 		}
 		m.Out.WR, m.Out.Link, m.Out.Done = m.Out.WR[:0], m.Out.Link[:0], m.Out.Done[:0]
 	}
-	turn()
-	if n := testing.AllocsPerRun(100, turn); n != 0 {
+	round()
+	if n := testing.AllocsPerRun(100, round); n != 0 {
 		t.Errorf("a put and a get allocate %v times", n)
 	}
 }

@@ -55,7 +55,7 @@ type wire struct {
 type work struct {
 	wr     rdma.SendWR
 	to     int
-	copied bool // the bytes have been moved, by the other side of a cooperative copy
+	copied bool // the bytes have been copied, by the other side of a cooperative copy
 }
 
 // testAttr is a device with every ability, whose costs make eager the choice up
@@ -182,14 +182,14 @@ func (w *world) stranded() (from, to int, op rdma.Op, found bool) {
 		if op == rdma.OpSend {
 			continue // packets leave by being delivered
 		}
-		moves := false
+		ready := false
 		for k := range w.nodes[from].work {
 			// With room of their own, only what is in the same room counts.
 			if same := w.nodes[from].work[k].wr.Op == rdma.OpPush == (op == rdma.OpPush); same || w.pushDepth {
-				moves = moves || w.ready(from, k)
+				ready = ready || w.ready(from, k)
 			}
 		}
-		if !moves {
+		if !ready {
 			return from, to, op, true
 		}
 	}
@@ -361,24 +361,24 @@ func (w *world) fail(format string, args ...any) {
 
 // drain lets everything happen, in some order, until nothing moves.
 func (w *world) drain() {
-	for moved := true; moved; {
-		moved = false
+	for changed := true; changed; {
+		changed = false
 		for from := range w.nodes {
 			for to := range w.nodes {
 				for w.takes(from, to) {
 					w.take(from, to)
 					w.settle(from)
-					moved = true
+					changed = true
 				}
 				for len(w.wire(from, to).inFlight) > 0 {
 					w.deliver(from, to, 0)
-					moved = true
+					changed = true
 				}
 			}
 			for i := 0; i < len(w.nodes[from].work); i++ {
 				if w.ready(from, i) {
 					w.complete(from, i)
-					moved = true
+					changed = true
 					break
 				}
 			}
@@ -403,7 +403,7 @@ type memory struct {
 type region struct {
 	off, n int
 	acc    rdma.Access
-	pulled bool // a cooperative copy has moved everything
+	pulled bool // a cooperative copy has copied everything
 }
 
 const (

@@ -69,7 +69,7 @@ type Xfer struct {
 
 	stage      stage
 	proto      uint8
-	cancelling bool // receives: ends as soon as no RTR stands in the way
+	cancelling bool // receives: ends when its RTRs have been revoked
 	revoking   bool // receives: REVOKE is out for its RTR
 	// Sign is the signature that the message of a receive should have; if it Differs,
 	// that which it has.
@@ -187,8 +187,8 @@ type msgNode struct {
 	next, prev *Msg
 }
 
-// smallMsg is the buffer every message keeps through its pooled life, so that
-// short unexpected messages allocate nothing in the steady state.
+// smallMsg is the size of the buffer that every pooled message keeps, so that short
+// unexpected messages allocate nothing in the steady state.
 const smallMsg = 128
 
 // keepBig bounds the larger buffers that free messages keep, for programs that

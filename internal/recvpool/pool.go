@@ -1,6 +1,6 @@
 package recvpool
 
-// The pool, in the order of a buffer's life: see doc.go.
+// The pool; doc.go describes the states of a buffer.
 
 import (
 	"errors"

@@ -38,8 +38,8 @@ func (c *Cache) makeRoom(bytes int64) bool {
 	return freed > 0
 }
 
-// evictOne ends the region whose turn it is. It returns its bytes, 0 if none
-// may go.
+// evictOne ends the region that is next in the queue. It returns its bytes, 0 if none
+// may be evicted.
 func (c *Cache) evictOne() int64 {
 	for c.idle > 0 {
 		r := c.queue.last
