@@ -110,7 +110,7 @@ func TestFailInEveryStage(t *testing.T) {
 		}
 	})
 	for _, want := range []string{"eager post", "eager ack", "eager posted", "eager done", "segments partial", "segments acked",
-		"get rts", "get move", "put rts", "put cts", "put move", "coop rts", "coop move", "spec ready", "spec move", "spec fill"} {
+		"get rts", "get transfer", "put rts", "put cts", "put transfer", "coop rts", "coop transfer", "spec ready", "spec transfer", "spec fill"} {
 		if !seen[want] {
 			t.Errorf("no failure was tried with an operation in: %s", want)
 		}
