@@ -232,7 +232,7 @@ func (c *Comm) formTeam(op string) error {
 	c.initHistory()
 	c.e.Unlock()
 	link := &teamLink{c: c, op: op}
-	team, err := nodecoll.Form(nodecoll.Config{Rank: c.rank, Size: c.size, Keeper: link, Exchange: link,
+	team, err := nodecoll.Form(nodecoll.Config{Rank: c.rank, Size: c.size, Driver: link, Exchange: link,
 		Host: c.w.nodes, History: &c.past.History, Oversubscribed: c.e.Oversubscribed(), NoMemfd: c.w.cfg.Advanced.NoMemfd})
 	var without *nodecoll.Unavailable
 	switch {
@@ -279,7 +279,7 @@ type teamLink struct {
 	name engine.Comm // in whose name it wakes
 }
 
-func (l *teamLink) Attend(n int) (sleepy bool, err error) { return l.c.e.Attend(n, l.c.co.Ctx) }
+func (l *teamLink) Poll(n int) (sleepy bool, err error) { return l.c.e.PollOnce(n, l.c.co.Ctx) }
 
 func (l *teamLink) InOperation() bool { return l.c.e.InOperation() }
 

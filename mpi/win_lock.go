@@ -194,7 +194,7 @@ func (w *window) waitWord(op string, target int, over func() bool) error {
 		}
 	}()
 	for n := 0; !over(); n++ {
-		sleepy, err := w.c.e.Attend(n, w.c.ctx)
+		sleepy, err := w.c.e.PollOnce(n, w.c.ctx)
 		if err != nil {
 			return w.failure(err, op, target)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestMoveIsOneWorkRequest: what is posted for a window, and how it ends.
-func TestMoveIsOneWorkRequest(t *testing.T) {
+// TestTransferIsOneWorkRequest: what is posted for a window, and how it ends.
+func TestTransferIsOneWorkRequest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		op     rdma.Op
@@ -26,7 +26,7 @@ func TestMoveIsOneWorkRequest(t *testing.T) {
 		m.SetUp(l)
 		x := m.New()
 		x.Link, x.Buf, x.Owner = l, make([]byte, 100), &Waiter{}
-		m.Move(x, c.op, 4096, 77)
+		m.Transfer(x, c.op, 4096, 77)
 		if len(m.Out.WR) != 1 {
 			t.Fatalf("%s: %d work requests, want 1", c.name, len(m.Out.WR))
 		}
@@ -49,20 +49,20 @@ func TestMoveIsOneWorkRequest(t *testing.T) {
 	}
 }
 
-// TestMoveIsNoRendezvous: no peer may propose it for a message.
-func TestMoveIsNoRendezvous(t *testing.T) {
+// TestTransferIsNoRendezvous: no peer may propose it for a message.
+func TestTransferIsNoRendezvous(t *testing.T) {
 	attr := testAttr(0)
 	m := New(Config{}, newMemory(0, 1<<16))
 	l := &Link{Rank: 1, Attr: &attr, Open: true}
 	m.SetUp(l)
 	pkt := make([]byte, headRTS)
-	pkt[offKind], pkt[offProto] = byte(kindRTS), protoMove
+	pkt[offKind], pkt[offProto] = byte(kindRTS), protoOneSided
 	m.Arrived(l, pkt)
 	if !errors.Is(l.Err, ErrProtocol) {
 		t.Errorf("an RTS that proposes it leaves the link with %v, want a broken protocol", l.Err)
 	}
 	for _, choice := range l.Choices() {
-		if choice.Protocol == (windowMove{}).Name() {
+		if choice.Protocol == (oneSided{}).Name() {
 			t.Errorf("messages of %d to %d bytes go by it", choice.Lo, choice.Hi)
 		}
 	}
@@ -87,7 +87,7 @@ func TestPutsAndGetsAreCut(t *testing.T) {
 		if l.Attr = &limited; !c.staged {
 			limited.LocalKeys = false
 		}
-		x := moving(m, l, c.op, 2500, 7)
+		x := startTransfer(m, l, c.op, 2500, 7)
 		for i, want := range []int{1000, 1000, 500} {
 			if len(m.Out.WR) != 1 {
 				t.Fatalf("%s: %d work requests at a time, want 1", c.name, len(m.Out.WR))

@@ -12,42 +12,42 @@ package p2p
 
 import "github.com/muster-mpi/muster/rdma"
 
-type windowMove struct{}
+type oneSided struct{}
 
-func (windowMove) Name() string { return "window" }
+func (oneSided) Name() string { return "window" }
 
 // Probe never offers it: it carries no messages.
-func (windowMove) Probe(Key, *Link) []Range { return nil }
+func (oneSided) Probe(Key, *Link) []Range { return nil }
 
-func (windowMove) Begin(*Machine, *Xfer) {}
+func (oneSided) Begin(*Machine, *Xfer) {}
 
 // Move starts to write Buf to remote, or to read it from there. Buf and Link are
 // set; op is OpWrite or OpRead.
-func (m *Machine) Move(x *Xfer, op rdma.Op, remote, key uint64) {
+func (m *Machine) Transfer(x *Xfer, op rdma.Op, remote, key uint64) {
 	l := x.Link
-	x.proto, x.total, x.Send = protoMove, len(x.Buf), op == rdma.OpWrite
+	x.proto, x.total, x.Send = protoOneSided, len(x.Buf), op == rdma.OpWrite
 	if l.Err != nil {
 		m.fail(x, l.Err)
 		return
 	}
-	body := m.place(x)
+	body := m.transferBuffer(x)
 	if body == nil {
 		return
 	}
-	x.stage = stageMove
-	l.Stats.ByProtocol[protoMove]++
-	m.sizes.add(protoMove, len(x.Buf))
-	m.moveWith(rdma.Prompt, x, op, body, remote, key)
+	x.stage = stageTransfer
+	l.Stats.ByProtocol[protoOneSided]++
+	m.sizes.add(protoOneSided, len(x.Buf))
+	m.transferWith(rdma.Prompt, x, op, body, remote, key)
 }
 
-func (windowMove) Step(m *Machine, x *Xfer, ev Event) bool {
-	if ev.Kind != EvDone || x.stage != stageMove {
+func (oneSided) Step(m *Machine, x *Xfer, ev Event) bool {
+	if ev.Kind != EvDone || x.stage != stageTransfer {
 		return false
 	}
 	if via := x.via; via != nil && !x.Send && ev.Status == rdma.StatusOK {
 		copy(x.Buf, via.Mem)
 	}
-	m.unplace(x)
+	m.releaseBuffer(x)
 	if ev.Status != rdma.StatusOK {
 		m.failed(x, ev.Status)
 		return true
@@ -57,9 +57,9 @@ func (windowMove) Step(m *Machine, x *Xfer, ev Event) bool {
 	return true
 }
 
-func (windowMove) Abort(m *Machine, x *Xfer) {
+func (oneSided) Abort(m *Machine, x *Xfer) {
 	if x.via != nil {
-		m.orphanage(x)
+		m.orphanStage(x)
 	}
 	m.release(x)
 }

@@ -9,8 +9,8 @@ package p2p
 
 import "math/bits"
 
-// habit is what a receiver knows about the RTRs of an envelope.
-type habit struct {
+// specHistory is what a receiver knows about the RTRs of an envelope.
+type specHistory struct {
 	wasted  uint64 // the latest RTRs, a bit for each that was wasted
 	seen    uint8  // how many of these bits count
 	probes  uint8  // while stopped: a bit for each that was used
@@ -19,8 +19,8 @@ type habit struct {
 	stopped bool
 }
 
-// habitRule is when to stop and when to go on.
-type habitRule struct {
+// specRule is when to stop and when to go on.
+type specRule struct {
 	never  bool   // send none
 	always bool   // never stop
 	spare  int    // RTRs that may be wasted at the beginning
@@ -30,18 +30,18 @@ type habitRule struct {
 	resume int    // of them must have been used to go on
 }
 
-// habitRules are those of a configuration. It stops when less than 80 % of the
+// newSpecRule are those of a configuration. It stops when less than 80 % of the
 // latest 64 were used, or 4 were wasted before there were so many; 7 used of 8
 // probes are more than 80 % (T1 4.4.2). A window of 16 stopped for good at every
 // preemption of the sender; a pause that does not grow cost a program that never
 // gains 2 to 5 %.
-func habitRules(speculate string) habitRule {
-	return habitRule{never: speculate == "never", always: speculate == "always",
+func newSpecRule(speculate string) specRule {
+	return specRule{never: speculate == "never", always: speculate == "always",
 		spare: 3, pause: 16, rest: 512, of: 8, resume: 7}
 }
 
 // allow asks whether the next candidate sends its RTR.
-func (h *habit) allow(r *habitRule) bool {
+func (h *specHistory) allow(r *specRule) bool {
 	if !h.stopped {
 		return true
 	}
@@ -53,7 +53,7 @@ func (h *habit) allow(r *habitRule) bool {
 }
 
 // learn hears what became of an RTR.
-func (h *habit) learn(r *habitRule, used bool) {
+func (h *specHistory) learn(r *specRule, used bool) {
 	bit := uint8(0)
 	if used {
 		bit = 1
@@ -64,7 +64,7 @@ func (h *habit) learn(r *habitRule, used bool) {
 		h.wasted = h.wasted<<1 | uint64(1-bit)
 		h.seen = min(h.seen+1, 64)
 		if bits.OnesCount64(h.wasted) > max(r.spare, int(h.seen)/5) {
-			*h = habit{stopped: true, pause: r.pause}
+			*h = specHistory{stopped: true, pause: r.pause}
 		}
 	default:
 		h.probes = (h.probes<<1 | bit) & (1<<r.of - 1)
@@ -74,7 +74,7 @@ func (h *habit) learn(r *habitRule, used bool) {
 			h.pause = min(2*h.pause, r.rest)
 		}
 		if bits.OnesCount8(h.probes) >= r.resume {
-			*h = habit{}
+			*h = specHistory{}
 		}
 	}
 }
