@@ -97,7 +97,7 @@ func mixed(a, b *Algorithm, shapes []Shape, rng *rand.Rand) error {
 		if graphs[i], err = form.Graph(&build, &shapes[i], []int{1 + rng.Intn(4)}); err != nil {
 			return err
 		}
-		r := &sched.Run{Graph: graphs[i], Port: w, Who: w, Mem: [3][]byte{calls[i].in, calls[i].out, random(rng, graphs[i].Tmp)}}
+		r := &sched.Run{Graph: graphs[i], Port: w, Arrivals: w, Mem: [3][]byte{calls[i].in, calls[i].out, random(rng, graphs[i].Tmp)}}
 		w.runs = append(w.runs, r)
 		w.rank[r] = i
 	}

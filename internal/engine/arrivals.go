@@ -47,7 +47,7 @@ func (co *Collective) gatherCrowd() {
 			c.answer[i] = first[op.Peer]
 		}
 	}
-	co.crowd, co.run.Who = c, co
+	co.crowd, co.run.Arrivals = c, co
 }
 
 func (c *crowd) reset(stays bool) {
@@ -71,8 +71,8 @@ func (co *Collective) heard(op *sched.Op) {
 	}
 }
 
-// Here reports whether the peer of a loose send has arrived.
-func (co *Collective) Here(_ *sched.Run, id int, op *sched.Op) bool {
+// Arrived reports whether the peer of a loose send has arrived.
+func (co *Collective) Arrived(_ *sched.Run, id int, op *sched.Op) bool {
 	c, p := co.crowd, &co.parts[id]
 	if c.came[op.Peer] {
 		return true
