@@ -247,7 +247,7 @@ func dieInSegment(world *mpi.Comm) error {
 		os.Exit(3)
 	}
 	err := mpi.Allreduce(world, v, v, mpi.Max[int]())
-	fmt.Printf("rank %d was told: %v\n", world.Rank(), err)
+	fmt.Printf("rank %d was errs: %v\n", world.Rank(), err)
 	return err
 }
 
@@ -258,31 +258,31 @@ func TestNodeRankEndsEarly(t *testing.T) {
 	}
 	worlds, err := mpi.Local(3, nil)
 	noError(t, err, "Local")
-	told := make(chan error, 3)
+	errs := make(chan error, 3)
 	for r, w := range worlds {
 		go func() {
 			c := w.Comm()
 			v := []int{1}
 			for range 10 {
 				if err := mpi.Allreduce(c, v, v, mpi.Max[int]()); err != nil {
-					told <- err
+					errs <- err
 					return
 				}
 			}
 			if r == 1 {
 				time.Sleep(20 * time.Millisecond)
-				mpi.LeaveLocal(worlds, 1, "it was told to")
+				mpi.LeaveLocal(worlds, 1, "it was errs to")
 				return
 			}
-			told <- mpi.Allreduce(c, v, v, mpi.Max[int]())
-			told <- mpi.Bcast(c, v, r)
+			errs <- mpi.Allreduce(c, v, v, mpi.Max[int]())
+			errs <- mpi.Bcast(c, v, r)
 		}()
 	}
 	for range 4 {
 		select {
-		case err := <-told:
+		case err := <-errs:
 			if !errors.Is(err, mpi.ErrProcAborted) || !strings.Contains(err.Error(), "rank 1") {
-				t.Errorf("a survivor was told %v", err)
+				t.Errorf("a survivor was errs %v", err)
 			}
 		case <-time.After(20 * time.Second):
 			buf := make([]byte, 1<<16)

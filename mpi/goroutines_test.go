@@ -18,7 +18,7 @@ import (
 // Eight goroutines wait; one drives for all. The messages come in any order,
 // some after a while, when the driver sleeps: the turn to drive passes on, and
 // everybody gets the message.
-func TestTurnToDrivePassesOn(t *testing.T) {
+func TestProgressIsHandedOver(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		const waiters, rounds = 8, 30
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -63,7 +63,7 @@ func TestTurnToDrivePassesOn(t *testing.T) {
 
 // A rank that waits must not burn its core: two ranks sleep for a while, one in
 // Recv, one in Probe beside a Recv.
-func TestWaitingIsCheap(t *testing.T) {
+func TestWaitingUsesLittleCPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a second")
 	}

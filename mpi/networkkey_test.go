@@ -23,7 +23,7 @@ type keyedClient struct {
 func (c keyedClient) Secret() []byte { return c.secret }
 
 // Ranks of which some encrypt end the job, and say who.
-func TestRanksWithOtherEncryptionAreTold(t *testing.T) {
+func TestDifferentEncryptionIsReported(t *testing.T) {
 	for _, on := range [][]bool{{true, false, true}, {false, true, false}} {
 		began := time.Now()
 		clients := pmi.NewLocal(len(on))
@@ -126,7 +126,7 @@ func TestTheNetworkKeyIsDerived(t *testing.T) {
 }
 
 // Ranks that do not have the same MUSTER_KEY end the job, and say who.
-func TestRanksWithOtherKeysAreTold(t *testing.T) {
+func TestDifferentKeysAreReported(t *testing.T) {
 	const one, two = "a key for these tests", "another key for these tests"
 	for name, c := range map[string]struct {
 		secrets []string

@@ -57,9 +57,9 @@ func TestRanksBelowAShellEndWithTheLauncher(t *testing.T) {
 			if name != "local" {
 				return // the agents have asked the ranks to end
 			}
-			told, _ := os.ReadFile(filepath.Join(dir, "told.0"))
-			if !strings.Contains(string(told), "the launcher of this job is gone") {
-				t.Errorf("Recv of rank 0 must fail and say that the launcher is gone: %q", told)
+			output, _ := os.ReadFile(filepath.Join(dir, "told.0"))
+			if !strings.Contains(string(output), "the launcher of this job is gone") {
+				t.Errorf("Recv of rank 0 must fail and say that the launcher is gone: %q", output)
 			}
 			for rank := 1; rank < 3; rank++ {
 				words, _ := os.ReadFile(filepath.Join(dir, fmt.Sprintf("stderr.%d", rank)))

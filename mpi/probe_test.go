@@ -14,7 +14,7 @@ import (
 )
 
 // What Probe tells is what Recv gets, for every protocol and kind of wildcard.
-func TestProbeTellsWhatRecvGets(t *testing.T) {
+func TestProbeMatchesRecv(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
 		next, prev := neighbors(c)
 		for round, size := range thresholds {

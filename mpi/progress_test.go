@@ -150,7 +150,7 @@ func TestShortMessagesNeedNoBackground(t *testing.T) {
 }
 
 // A rank that leaves a large receive open and does nothing uses no CPU.
-func TestIdleBackgroundIsCheap(t *testing.T) {
+func TestIdleBackgroundUsesLittleCPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a third of a second")
 	}
@@ -216,7 +216,7 @@ func TestTrafficInBackground(t *testing.T) {
 	})
 }
 
-// A receive from a rank that is gone ends, with the thread on duty for it.
+// A receive from a rank that is gone ends, although the progress thread drives it.
 func TestBackgroundOfADeadPeer(t *testing.T) {
 	if mpitest.Launched() {
 		t.Skip("TestProcessDiesInBackground does it with processes")
@@ -232,7 +232,7 @@ func TestBackgroundOfADeadPeer(t *testing.T) {
 	for _, w := range worlds {
 		_ = w.Finalize() // it fails, and yet ends the threads
 	}
-	if n := deputies(); n != 0 {
+	if n := progressThreads(); n != 0 {
 		t.Errorf("%d threads are left after Finalize", n)
 	}
 }
@@ -244,9 +244,9 @@ func TestFinalizeEndsTheBackground(t *testing.T) {
 	}
 	worlds, err := mpi.Local(2, &mpi.Config{Progress: "async"})
 	noError(t, err, "Local")
-	for end := time.Now().Add(5 * time.Second); deputies() < 2; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); progressThreads() < 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d threads for two ranks", deputies())
+			t.Fatalf("%d threads for two ranks", progressThreads())
 		}
 	}
 	var wg sync.WaitGroup
@@ -254,12 +254,12 @@ func TestFinalizeEndsTheBackground(t *testing.T) {
 		wg.Go(func() { noTestError(t, w.Finalize(), "Finalize") })
 	}
 	wg.Wait()
-	if n := deputies(); n != 0 {
+	if n := progressThreads(); n != 0 {
 		t.Errorf("%d threads are left after Finalize", n)
 	}
 }
 
-func deputies() int {
+func progressThreads() int {
 	b := make([]byte, 1<<20)
 	return strings.Count(string(b[:runtime.Stack(b, true)]), "engine.(*Engine).deputise(")
 }

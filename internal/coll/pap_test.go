@@ -138,7 +138,7 @@ func TestInsteadOfMasters(t *testing.T) {
 		if c.Algorithm.Name != want || len(c.Params) != 1 || c.Params[0] != 8 {
 			t.Errorf("irregular %v: %s %v is chosen, want %s with 8 ports", irregular, c.Algorithm.Name, c.Params, want)
 		}
-		if told := strings.Contains(c.Why, "names pap_shm_direct, but the blocks have different lengths"); told != irregular {
+		if named := strings.Contains(c.Why, "names pap_shm_direct, but the blocks have different lengths"); named != irregular {
 			t.Errorf("irregular %v: it is said %q", irregular, c.Why)
 		}
 	}

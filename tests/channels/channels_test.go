@@ -203,7 +203,7 @@ func (j *job) processes(t *testing.T, host string) (pids []int) {
 }
 
 // Every call that waits for a rank that is killed ends within a second and names it.
-func TestAKilledRankIsToldWithinASecond(t *testing.T) {
+func TestKilledRankIsReportedWithinASecond(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 2})
 	cmd := j.command(t, 4, nil, "wait")
 	r, w := io.Pipe()
@@ -236,7 +236,7 @@ func TestAKilledRankIsToldWithinASecond(t *testing.T) {
 	_ = cmd.Wait() // the job fails, as it should
 	w.Close()
 	<-read
-	told := 0
+	reported := 0
 	for _, line := range all {
 		_, text, ok := strings.Cut(line, "told ")
 		if !ok {
@@ -248,9 +248,9 @@ func TestAKilledRankIsToldWithinASecond(t *testing.T) {
 		if after := time.UnixMilli(at).Sub(killed); after > time.Second || !strings.Contains(text, "rank 1") {
 			t.Errorf("rank %d learns after %v: %s", rank, after, text)
 		}
-		told++
+		reported++
 	}
-	if told != 7 {
-		t.Errorf("%d of 7 ranks were told:\n%s", told, strings.Join(all, "\n"))
+	if reported != 7 {
+		t.Errorf("%d of 7 ranks reported it:\n%s", reported, strings.Join(all, "\n"))
 	}
 }
