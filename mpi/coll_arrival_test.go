@@ -45,7 +45,7 @@ func lateCalls(c *Comm, by string) error {
 		for _, form := range lateForms() {
 			call := newLateCall(c, form, n, n%c.size)
 			for range 2 {
-				switch random.IntN(4) {
+				switch random.IntN(4) { // ranks arrive at random times
 				case 0:
 					time.Sleep(time.Duration(random.IntN(2000)) * time.Microsecond)
 				case 1:
@@ -142,7 +142,7 @@ func becomesAware(t *testing.T, form lateForm) {
 				call = newLateCall(c, form, 5_000+i, 0)
 			}
 			if c.rank == ranks-1 && i > 0 {
-				time.Sleep(late)
+				time.Sleep(late) // real time, which the profile measures
 			}
 			began := time.Now()
 			if err := call.run(); err != nil {
@@ -218,8 +218,8 @@ func TestArrivalAwareWithADeadRank(t *testing.T) {
 			for _, w := range worlds[:ranks-1] {
 				go func() { errs <- lateCall(w.Comm(), coll.Alltoall, 9_000, 0) }()
 			}
-			time.Sleep(5 * time.Millisecond) // most are in the call by now; any order is right
-			LeaveLocal(worlds, ranks-1, "it was token to")
+			time.Sleep(5 * time.Millisecond) // most ranks are in the call by now; any order is correct
+			LeaveLocal(worlds, ranks-1, "stopped by the test")
 			for range ranks - 1 {
 				select {
 				case err := <-errs:

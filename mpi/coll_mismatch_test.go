@@ -128,7 +128,7 @@ func differentProgram(world *mpi.Comm) error {
 	} else {
 		err = mpi.Allreduce(world, sum, sum, mpi.Sum[int64]())
 	}
-	fmt.Printf("rank %d was told: %v\n", world.Rank(), err)
+	fmt.Printf("rank %d reports: %v\n", world.Rank(), err)
 	fmt.Printf("rank %d then: %v\n", world.Rank(), mpi.Barrier(world))
 	return err
 }
@@ -157,7 +157,7 @@ func inBrokenComm(t *testing.T, c *mpi.Comm, segment bool, want []string, call f
 		}
 	}
 	if took := time.Since(begin); took > 20*time.Second {
-		t.Errorf("rank %d was told after %v", c.Rank(), took)
+		t.Errorf("rank %d returned an error after %v", c.Rank(), took)
 	}
 	noError(t, d.Free(), "Free")
 	// The communicator that it came from is as good as before.

@@ -124,7 +124,7 @@ func TestNodeCollectiveServesMessages(t *testing.T) {
 				for dst := 1; dst < c.Size(); dst++ {
 					noError(t, mpi.Send(c, pattern(1<<20, dst), dst, 3), "Send to a rank that waits in a barrier")
 				}
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(10 * time.Millisecond) // the others wait in the barrier meanwhile
 				noError(t, waitErr(r), "Iallreduce")
 				barrier(t, c)
 			} else {
@@ -243,11 +243,11 @@ func dieInSegment(world *mpi.Comm) error {
 		return fmt.Errorf("there is no segment: %s", why)
 	}
 	if world.Rank() == 1 {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // until the others wait in shared memory
 		os.Exit(3)
 	}
 	err := mpi.Allreduce(world, v, v, mpi.Max[int]())
-	fmt.Printf("rank %d was errs: %v\n", world.Rank(), err)
+	fmt.Printf("rank %d reports: %v\n", world.Rank(), err)
 	return err
 }
 
@@ -270,8 +270,8 @@ func TestNodeRankEndsEarly(t *testing.T) {
 				}
 			}
 			if r == 1 {
-				time.Sleep(20 * time.Millisecond)
-				mpi.LeaveLocal(worlds, 1, "it was errs to")
+				time.Sleep(20 * time.Millisecond) // until the others wait in shared memory
+				mpi.LeaveLocal(worlds, 1, "stopped by the test")
 				return
 			}
 			errs <- mpi.Allreduce(c, v, v, mpi.Max[int]())
@@ -282,7 +282,7 @@ func TestNodeRankEndsEarly(t *testing.T) {
 		select {
 		case err := <-errs:
 			if !errors.Is(err, mpi.ErrProcAborted) || !strings.Contains(err.Error(), "rank 1") {
-				t.Errorf("a survivor was errs %v", err)
+				t.Errorf("a surviving rank got %v", err)
 			}
 		case <-time.After(20 * time.Second):
 			buf := make([]byte, 1<<16)
@@ -305,7 +305,7 @@ func TestNodeSleepersUseNoCPU(t *testing.T) {
 		noError(t, mpi.Allreduce(c, one, one, mpi.Max[int]()), "Allreduce")
 		before, ok := cputime.Used()
 		if c.Rank() == 3 {
-			time.Sleep(late)
+			time.Sleep(late) // the interval that is measured
 		}
 		noError(t, mpi.Allreduce(c, one, one, mpi.Max[int]()), "Allreduce")
 		after, _ := cputime.Used()

@@ -289,7 +289,7 @@ func takeFromAnybody(c *Comm) error {
 		}
 		return Barrier(c)
 	}
-	time.Sleep(time.Duration(c.Rank()) * 60 * time.Millisecond)
+	time.Sleep(time.Duration(c.Rank()) * 60 * time.Millisecond) // each message finds rank 0 asleep
 	if err := Send(c, []int64{int64(c.Rank())}, 0, 7); err != nil {
 		return err
 	}

@@ -172,6 +172,7 @@ func TestProbeBesideReceive(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		for round := range 20 {
 			if c.Rank() == 0 {
+				// Real time, so that the waiting rank polls in some rounds and sleeps in others.
 				time.Sleep(time.Duration(round%3) * 10 * time.Millisecond)
 				noError(t, mpi.Send(c, []byte{1}, 1, 1+round%2), "first message")
 				time.Sleep(time.Duration(round%4) * 5 * time.Millisecond)

@@ -19,9 +19,9 @@ import (
 
 func wantFailure(t *testing.T, name, output string, victim int) {
 	t.Helper()
-	failure := fmt.Sprintf("rank %d was told: mpi: %s", 1-victim, name)
+	failure := fmt.Sprintf("rank %d reports: mpi: %s", 1-victim, name)
 	if name == "Lock" {
-		failure = fmt.Sprintf("rank %d was told: mpi: ", 1-victim) // Lock or Unlock
+		failure = fmt.Sprintf("rank %d reports: mpi: ", 1-victim) // Lock or Unlock
 	}
 	if !strings.Contains(output, failure) || !strings.Contains(output, fmt.Sprintf(": rank %d on ", victim)) {
 		t.Errorf("%s on the memory of rank %d, which is dead, must fail and name it:\n%s", name, victim, output)

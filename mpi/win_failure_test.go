@@ -38,7 +38,7 @@ func TestLockHolderDies(t *testing.T) {
 			}()
 		}
 		noError(t, <-held, "Lock of rank 1")
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // until rank 0 waits for the lock; either order is correct
 		mpi.LeaveLocal(worlds, 1, "a test has ended it")
 		select {
 		case err := <-failed:

@@ -180,7 +180,7 @@ func TestLockMadeOfCompareAndSwap(t *testing.T) {
 				if was == 0 {
 					break
 				}
-				time.Sleep(20 * time.Microsecond)
+				time.Sleep(20 * time.Microsecond) // back off
 			}
 			var v [1]int
 			noError(t, w.GetAccumulate(nil, v[:], 0, 1, mpi.NoOp[int]()), "GetAccumulate")

@@ -26,7 +26,7 @@ func windowsOn(t *testing.T, sizes []int, fn func(t *testing.T, c *mpi.Comm)) {
 	}
 }
 
-// pause lets other ranks be early or late.
+// pause delays a rank at random, so that others are early or late.
 func pause() {
 	if d := rand.IntN(300); d > 150 {
 		time.Sleep(time.Duration(d) * time.Microsecond)

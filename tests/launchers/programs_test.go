@@ -134,7 +134,7 @@ func showStacks() {
 			}
 		}
 	}
-	time.Sleep(500 * time.Millisecond) // for what they print
+	time.Sleep(500 * time.Millisecond) // until they have printed their stacks
 }
 
 // end is the last lines of a long output, for a report.
