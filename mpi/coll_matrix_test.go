@@ -286,8 +286,8 @@ func execute(t *testing.T, c *mpi.Comm, way matrixWay, k matrixCall, can bool) i
 	return forms
 }
 
-// wantServed checks that the last call was made in the way that was forced, or, if
-// that cannot be, by an algorithm that can.
+// wantServed checks that the last call used the forced algorithm, or, if that one
+// is not applicable, one that is.
 func (w matrixWay) wantServed(t *testing.T, c *mpi.Comm, can bool, what string) {
 	t.Helper()
 	by, params := mpi.ServedBy(c, w.kind)

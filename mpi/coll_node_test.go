@@ -125,7 +125,7 @@ func TestNodeCollectiveServesMessages(t *testing.T) {
 				for dst := 1; dst < c.Size(); dst++ {
 					noError(t, mpi.Send(c, pattern(1<<20, dst), dst, 3), "Send to a rank that waits in a barrier")
 				}
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(10 * time.Millisecond) // the others wait in the barrier meanwhile
 				noError(t, waitErr(r), "Iallreduce")
 				barrier(t, c)
 			} else {
@@ -244,11 +244,11 @@ func dieInSegment(world *mpi.Comm) error {
 		return fmt.Errorf("there is no segment: %s", why)
 	}
 	if world.Rank() == 1 {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // until the others wait in shared memory
 		os.Exit(3)
 	}
 	err := mpi.Allreduce(world, v, v, mpi.Max[int]())
-	fmt.Printf("rank %d was told: %v\n", world.Rank(), err)
+	fmt.Printf("rank %d reports: %v\n", world.Rank(), err)
 	return err
 }
 
@@ -259,31 +259,31 @@ func TestNodeRankEndsEarly(t *testing.T) {
 	}
 	worlds, err := mpi.Local(3, nil)
 	noError(t, err, "Local")
-	told := make(chan error, 3)
+	errs := make(chan error, 3)
 	for r, w := range worlds {
 		go func() {
 			c := w.Comm()
 			v := []int{1}
 			for range 10 {
 				if err := mpi.Allreduce(c, v, v, mpi.Max[int]()); err != nil {
-					told <- err
+					errs <- err
 					return
 				}
 			}
 			if r == 1 {
-				time.Sleep(20 * time.Millisecond)
-				inspect.FailLocal(worlds, 1, "it was told to")
+				time.Sleep(20 * time.Millisecond) // until the others wait in shared memory
+				inspect.FailLocal(worlds, 1, "stopped by the test")
 				return
 			}
-			told <- mpi.Allreduce(c, v, v, mpi.Max[int]())
-			told <- mpi.Bcast(c, v, r)
+			errs <- mpi.Allreduce(c, v, v, mpi.Max[int]())
+			errs <- mpi.Bcast(c, v, r)
 		}()
 	}
 	for range 4 {
 		select {
-		case err := <-told:
+		case err := <-errs:
 			if !errors.Is(err, mpi.ErrProcAborted) || !strings.Contains(err.Error(), "rank 1") {
-				t.Errorf("a survivor was told %v", err)
+				t.Errorf("a surviving rank got %v", err)
 			}
 		case <-time.After(20 * time.Second):
 			buf := make([]byte, 1<<16)
@@ -306,7 +306,7 @@ func TestNodeSleepersUseNoCPU(t *testing.T) {
 		noError(t, mpi.Allreduce(c, one, one, mpi.Max[int]()), "Allreduce")
 		before, ok := cputime.Used()
 		if c.Rank() == 3 {
-			time.Sleep(late)
+			time.Sleep(late) // the interval that is measured
 		}
 		noError(t, mpi.Allreduce(c, one, one, mpi.Max[int]()), "Allreduce")
 		after, _ := cputime.Used()

@@ -111,8 +111,8 @@ func ExampleNeighborAlltoall() {
 func ExampleReorder() {
 	reverse := func(a *mpi.Arrangement) []int {
 		order := make([]int, a.Positions)
-		for place := range order {
-			order[place] = len(a.Nodes) - 1 - place
+		for i := range order {
+			order[i] = len(a.Nodes) - 1 - i
 		}
 		fmt.Println("edges:", len(a.Edges), "between nodes:", a.Crossing(order))
 		return order

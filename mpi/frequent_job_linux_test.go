@@ -99,7 +99,7 @@ func TestAJobSendsOftenUsedBuffersFromWhereTheyAre(t *testing.T) {
 // pays is the number of uses from which it pays, 0 for never.
 func onceAndOften(t *testing.T, c *mpi.Comm, what string, size, pays int, swap func([]byte)) {
 	t.Helper()
-	const seldom, after, patience = 40, 10, 4000
+	const seldom, after, limit = 40, 10, 4000
 	most := []int{pays}
 	noError(t, mpi.Allreduce(c, most, most, mpi.Max[int]()), "Allreduce")
 	start := decided(t, c)
@@ -115,7 +115,7 @@ func onceAndOften(t *testing.T, c *mpi.Comm, what string, size, pays int, swap f
 	case pays >= 8 && (copied != seldom || early > 0): // it registers at a quarter
 		t.Errorf("%s: of %d messages from buffers of their own %d were copied and %d sent from there", what, seldom, copied, early)
 	}
-	if most[0] > patience {
+	if most[0] > limit {
 		t.Logf("%s: a copy costs little more than a look at the table, so that %d uses pay, which nobody waits for", what, most[0])
 		return
 	}

@@ -140,15 +140,15 @@ func TestPutsAndGetsWhereMemoryMustBeRegisteredAllocateNothing(t *testing.T) {
 			noError(t, w.LockAll(), "LockAll")
 			if c.Rank() == 0 {
 				out, in := make([]byte, 8192), make([]byte, 8192)
-				turn := func() {
+				round := func() {
 					_ = w.Put(out, 1, 0)
 					_ = w.Get(in, 1, 0)
 					_ = w.Flush(1)
 				}
 				for range 100 {
-					turn()
+					round()
 				}
-				if n := testing.AllocsPerRun(500, turn); n != 0 {
+				if n := testing.AllocsPerRun(500, round); n != 0 {
 					t.Errorf("%s: a put, a get and a flush allocate %v times", frequent, n)
 				}
 			}

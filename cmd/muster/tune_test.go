@@ -233,7 +233,7 @@ func TestExplainCollective(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"allreduce", "--size", "64KB", "-n", "16"}, []string{"allreduce among 16 ranks", "a message costs", "thought to take", "cheapest by the cost model", "times as long"}},
+		{[]string{"allreduce", "--size", "64KB", "-n", "16"}, []string{"allreduce among 16 ranks", "a message costs", "thought to take", "lowest estimated cost", "times as long"}},
 		{[]string{"allgather", "-n", "9"}, []string{"from bytes", "any", "blocking calls of up to"}},
 		{[]string{"barrier", "-n", "5"}, []string{"barrier among 5 ranks", "dissemination"}},
 	} {

@@ -48,7 +48,7 @@ func (co *Collective) trackArrivals() {
 			c.answer[i] = first[op.Peer]
 		}
 	}
-	co.arrivals, co.run.Who = c, co
+	co.arrivals, co.run.Arrivals = c, co
 }
 
 func (c *arrivals) reset(blocking bool) {
@@ -73,8 +73,8 @@ func (co *Collective) noteArrived(op *sched.Op) {
 	}
 }
 
-// Here reports whether the peer of an unordered send has arrived.
-func (co *Collective) Here(_ *sched.Run, id int, op *sched.Op) bool {
+// Arrived reports whether the peer of an unordered send has arrived.
+func (co *Collective) Arrived(_ *sched.Run, id int, op *sched.Op) bool {
 	c, p := co.arrivals, &co.parts[id]
 	if c.arrived[op.Peer] {
 		return true
