@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// What a receipt does to the sending half: acknowledge measures the round trip,
+// What an ack does to the sending half: acknowledge measures the round trip,
 // counts what has arrived, finds what is lost and gives the finished messages
-// back; expire acts when no receipt comes.
+// back; expire acts when no ack comes.
 //
 // Loss is found by time, as RFC 8985 (RACK) has it: a datagram is lost when one
-// that left after it has arrived and it has not, a little later. The receipt
+// that left after it has arrived and it has not, a little later. The ack
 // reports when the latest arrival left, so a repeated datagram is no riddle: its
 // second departure has another time.
 
-// receipt is what a receiver tells of the datagrams it has.
-type receipt struct {
-	next  psn       // the first that it lacks
-	seen  sightings // those beyond
-	stamp stamp     // when the latest arrival left, by the clock of who sent it
-	held  uint16    // microseconds that the receipt lay with the receiver
+// ack is what a receiver tells of the datagrams it has.
+type ack struct {
+	next  psn            // the first that it lacks
+	seen  receiveHistory // those beyond
+	stamp stamp          // when the latest arrival left, by the clock of who sent it
+	held  uint16         // microseconds that the ack lay with the receiver
 }
 
 // stamp is a time on the wire: microseconds, 32 bits of them.
@@ -32,13 +32,13 @@ func (t stamp) since(now time.Duration) time.Duration {
 	return time.Duration(stampOf(now)-t) * time.Microsecond
 }
 
-// longestTrip is the longest round trip that is believed.
-const longestTrip = time.Minute
+// maxRTT is the longest round trip that is believed.
+const maxRTT = time.Minute
 
-// acknowledge takes in a receipt and gives the list of messages that are finished,
-// in the order in which they were pushed. A receipt that is older than one taken in
+// acknowledge takes in an ack and gives the list of messages that are finished,
+// in the order in which they were pushed. An ack that is older than one taken in
 // before, or speaks of datagrams that were never sent, changes nothing.
-func (s *sender) acknowledge(now time.Duration, r *receipt) *message {
+func (s *sender) acknowledge(now time.Duration, r *ack) *message {
 	if r.next.before(s.first) || s.fresh.before(r.next) || s.first == s.fresh {
 		return nil
 	}
@@ -47,26 +47,26 @@ func (s *sender) acknowledge(now time.Duration, r *receipt) *message {
 	finished := s.advance(r.next)
 	if s.first == s.fresh {
 		s.cong.settled(now, before, 0, before)
-		s.rest()
+		s.reset()
 		return finished
 	}
 	s.mark(&r.seen)
 	came := before - s.underWay
 	gone := s.findLost(now)
 	s.cong.settled(now, came, gone, before)
-	s.heardAt = now
+	s.lastAckAt = now
 	if came > 0 {
 		s.silences = 0
-		s.expireAt = now + s.patience()
+		s.expireAt = now + s.ackTimeout()
 	}
 	return finished
 }
 
 // measure learns the round trip from the stamp that came back.
-func (s *sender) measure(now time.Duration, r *receipt) {
+func (s *sender) measure(now time.Duration, r *ack) {
 	age := r.stamp.since(now)
 	trip := age - time.Duration(r.held)*time.Microsecond
-	if trip < 0 || age > longestTrip {
+	if trip < 0 || age > maxRTT {
 		return
 	}
 	s.newestSent = max(s.newestSent, (now/time.Microsecond)*time.Microsecond-age)
@@ -99,7 +99,7 @@ func (s *sender) advance(next psn) (finished *message) {
 }
 
 // mark notes which datagrams beyond the first missing one have arrived.
-func (s *sender) mark(seen *sightings) {
+func (s *sender) mark(seen *receiveHistory) {
 	for w, word := range seen {
 		for ; word != 0; word &= word - 1 {
 			p := s.first + psn(w*64+bits.TrailingZeros64(word))
@@ -175,5 +175,5 @@ func (s *sender) expire(now time.Duration) {
 	if s.silences == 2 {
 		s.cong.silent()
 	}
-	s.expireAt = now + s.patience()
+	s.expireAt = now + s.ackTimeout()
 }

@@ -57,7 +57,7 @@ func (d *Device) arrive(s *slot) (kept bool) {
 		d.drops.Malformed++
 		return false
 	}
-	if h.toLife != d.keys.life || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil {
+	if h.toIncarnation != d.keys.incarnation || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil {
 		d.drops.Astray++
 		return false
 	}
@@ -72,18 +72,18 @@ func (d *Device) arrive(s *slot) (kept bool) {
 	if !s.part {
 		d.store.fill(s)
 	}
-	id := d.know(h.fromLife, h.from, h.name, &s.from)
+	id := d.peerID(h.fromIncarnation, h.from, h.name, &s.from)
 	if q.kind == rdma.UD {
-		return q.catch(s, id, &h)
+		return q.receiveUD(s, id, &h)
 	}
 	d.tick()
-	return q.hear(s, q.peer(id), &h)
+	return q.receiveRD(s, q.peer(id), &h)
 }
 
 func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicited }
 
 // hear takes in an RD datagram.
-func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
+func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	now := q.dev.now
 	if p.barred {
 		q.dev.drops.Barred++
@@ -93,30 +93,30 @@ func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 		q.dev.drops.Replayed++
 		return false
 	}
-	q.occupy(p)
-	p.heard, p.rejected = now, false
-	if h.hasReceipt {
-		q.finish(p.acknowledge(now, &h.receipt), p, rdma.StatusOK)
+	q.markBusy(p)
+	p.lastReceived, p.rejected = now, false
+	if h.hasAck {
+		q.finish(p.acknowledge(now, &h.ack), p, rdma.StatusOK)
 	}
-	if h.kind == kindReceipt {
+	if h.kind == kindAck {
 		if h.urgent { // it asks whether we live
 			p.refuse(now, p.receiver.stamp)
 		}
 		return false
 	}
-	switch verdict := p.judge(h.number); verdict {
+	switch classification := p.classify(h.number); classification {
 	case duplicate, beyond:
-		if verdict == duplicate {
-			q.dev.traffic.twice++
+		if classification == duplicate {
+			q.dev.traffic.duplicates++
 		}
 		p.refuse(now, h.left)
 		return false
 	case inOrder:
 		taken, kept := q.deliver(s, p)
 		if taken {
-			p.accept(now, h.number, h.left, h.hurry())
-			p.handed()
-			q.unstash(p)
+			p.accept(now, h.number, h.left, h.ackMode())
+			p.markDelivered()
+			q.deliverReordered(p)
 			return kept
 		}
 	}
@@ -125,18 +125,18 @@ func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 		p.refuse(now, h.left)
 		return false
 	}
-	if p.stash == nil {
-		p.stash = q.dev.takeStash()
+	if p.reorderBuffer == nil {
+		p.reorderBuffer = q.dev.takeReorderBuffer()
 	}
-	p.stash[h.number%window] = q.dev.store.own(s) // there is one
-	p.accept(now, h.number, h.left, h.hurry())
+	p.reorderBuffer[h.number%window] = q.dev.store.own(s) // there is one
+	p.accept(now, h.number, h.left, h.ackMode())
 	return !s.part
 }
 
 // unstash delivers what waited and can be delivered now.
-func (q *pair) unstash(p *peer) {
+func (q *pair) deliverReordered(p *peer) {
 	for p.waiting() && !p.barred {
-		at := &p.stash[p.given%window]
+		at := &p.reorderBuffer[p.nextUp%window]
 		taken, kept := q.deliver(*at, p)
 		if !taken {
 			return
@@ -145,11 +145,11 @@ func (q *pair) unstash(p *peer) {
 			q.dev.store.giveBack(*at)
 		}
 		*at = nil
-		p.handed()
+		p.markDelivered()
 	}
-	if p.stash != nil && p.seen == (sightings{}) {
-		q.dev.stashes = append(q.dev.stashes, p.stash)
-		p.stash = nil
+	if p.reorderBuffer != nil && p.seen == (receiveHistory{}) {
+		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
+		p.reorderBuffer = nil
 	}
 }
 
@@ -258,13 +258,13 @@ func (q *pair) deliverJoined(p *peer) {
 // clear gives back what a queue pair that closes keeps of a peer.
 func (q *pair) clear(p *peer) {
 	d := q.dev
-	if p.stash != nil {
-		for _, s := range p.stash {
+	if p.reorderBuffer != nil {
+		for _, s := range p.reorderBuffer {
 			if s != nil {
 				d.store.giveBack(s)
 			}
 		}
-		p.stash = nil
+		p.reorderBuffer = nil
 	}
 	if j := p.join; j != nil {
 		if q.recv.lends {

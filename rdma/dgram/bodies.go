@@ -14,9 +14,9 @@ import (
 
 const (
 	shortBody = 128      // bytes that need no memory of their own: they are copied at once
-	leastBody = 512      // the smallest size that is kept
+	minBody   = 512      // the smallest size that is kept
 	maxInline = 32 << 10 // the largest
-	mostKept  = 2 << 20  // bytes of all of them
+	maxKept   = 2 << 20  // bytes of all of them
 	bodySizes = 6 + 1    // 512, 1024 ... 32768
 	strictMax = 1024     // MaxInline in strict mode, as adapters have it, and the length from which the completion is worth waiting for
 )
@@ -29,8 +29,8 @@ type bodies struct {
 }
 
 func sizeOfBody(n int) (index, size int) {
-	index = bits.Len(uint(max(n, leastBody)-1)) - bits.Len(uint(leastBody-1))
-	return index, leastBody << index
+	index = bits.Len(uint(max(n, minBody)-1)) - bits.Len(uint(minBody-1))
+	return index, minBody << index
 }
 
 // take gives memory for n bytes, nil if there is none left.
@@ -41,11 +41,11 @@ func (b *bodies) take(n int) []byte {
 		b.free[i] = b.free[i][:last]
 		return body[:n]
 	}
-	for other := 0; other < bodySizes && b.made+size > mostKept; other++ {
-		b.made -= len(b.free[other]) * (leastBody << other)
+	for other := 0; other < bodySizes && b.made+size > maxKept; other++ {
+		b.made -= len(b.free[other]) * (minBody << other)
 		b.free[other] = nil
 	}
-	if b.made+size > mostKept {
+	if b.made+size > maxKept {
 		return nil
 	}
 	b.made += size
@@ -59,7 +59,7 @@ func (b *bodies) giveBack(body []byte) {
 
 // carry takes the body of a request, and memory for a copy of a long inline one. It is
 // false if there is none.
-func (d *Device) carry(m *message, wr *rdma.SendWR) bool {
+func (d *Device) attachBody(m *message, wr *rdma.SendWR) bool {
 	m.body = wr.Body
 	switch m.inline = wr.Flags&rdma.Inline != 0; {
 	case !m.inline:
@@ -102,7 +102,7 @@ func (d *Device) keep(m *message) {
 }
 
 // uncopy gives the copy of a message back.
-func (d *Device) uncopy(m *message) {
+func (d *Device) releaseBody(m *message) {
 	if m.kept != nil {
 		d.bodies.giveBack(m.kept)
 		m.kept = nil

@@ -13,8 +13,8 @@ import (
 // is sent again is what they were.
 
 func TestInlineBodyIsTheCallersAgain(t *testing.T) {
-	for _, size := range []int{shortBody, shortBody + 1, leastBody, leastBody + 1, gatherAbove, 8 << 10, maxInline} {
-		a, b := newStation(t, Config{}), newStation(t, Config{})
+	for _, size := range []int{shortBody, shortBody + 1, minBody, minBody + 1, gatherAbove, 8 << 10, maxInline} {
+		a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 		lost := false
 		a.disturb = func(o *outbox) { // the first time nothing leaves
 			if !lost {
@@ -23,13 +23,13 @@ func TestInlineBodyIsTheCallersAgain(t *testing.T) {
 		}
 		body := bytes.Repeat([]byte{'a'}, size)
 		want := bytes.Clone(body)
-		wr := rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: a.meet(t, b), Body: rdma.MemOf(body)}
+		wr := rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: a.resolve(t, b), Body: rdma.MemOf(body)}
 		if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 			t.Fatal(err)
 		}
 		clear(body)
 		var out [1]rdma.Completion
-		deadline := time.Now().Add(patience)
+		deadline := time.Now().Add(testTimeout)
 		for b.cq.Poll(out[:]) == 0 && time.Now().Before(deadline) {
 			a.cq.Poll(out[:])
 		}
@@ -40,8 +40,8 @@ func TestInlineBodyIsTheCallersAgain(t *testing.T) {
 }
 
 func TestCopiesAreBounded(t *testing.T) {
-	a, b := newStation(t, Config{NoThread: true}), newStation(t, Config{NoThread: true})
-	to := a.meet(t, b)
+	a, b := newTestNode(t, Config{NoThread: true}), newTestNode(t, Config{NoThread: true})
+	to := a.resolve(t, b)
 	body := make([]byte, maxInline)
 	posted := 0
 	for {
@@ -54,12 +54,12 @@ func TestCopiesAreBounded(t *testing.T) {
 		}
 		posted++
 	}
-	if posted != mostKept/maxInline {
-		t.Errorf("%d messages were taken; the memory is for %d", posted, mostKept/maxInline)
+	if posted != maxKept/maxInline {
+		t.Errorf("%d messages were taken; the memory is for %d", posted, maxKept/maxInline)
 	}
 	var out [8]rdma.Completion
 	got := 0
-	for deadline := time.Now().Add(patience); (got < posted || a.outstanding()) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testTimeout); (got < posted || a.outstanding()) && time.Now().Before(deadline); {
 		got += b.cq.Poll(out[:])
 		a.cq.Poll(out[:])
 	}
@@ -71,7 +71,7 @@ func TestCopiesAreBounded(t *testing.T) {
 	if n, err := a.qp.PostSend(wrs); n != 1 {
 		t.Errorf("a shorter one is not taken: %v", err)
 	}
-	if a.bodies.made > mostKept {
-		t.Errorf("%d bytes are kept, more than %d", a.bodies.made, mostKept)
+	if a.bodies.made > maxKept {
+		t.Errorf("%d bytes are kept, more than %d", a.bodies.made, maxKept)
 	}
 }

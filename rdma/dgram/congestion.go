@@ -14,26 +14,26 @@ import "time"
 const (
 	// queueTarget is the waiting in queues that is still taken for a short one.
 	queueTarget = 500 * time.Microsecond
-	// leastAge is how long the least round trip is believed: routes change.
-	leastAge = 10 * time.Second
+	// minRTTAge is how long the least round trip is believed: routes change.
+	minRTTAge = 10 * time.Second
 	// overhead is what a datagram costs on the way beside its bytes.
 	overhead = 256
 
-	firstWindow  = 10        // datagrams (RFC 6928)
-	leastShare   = 1.0 / 32  // of a datagram: the smallest window
-	burst        = 8         // datagrams that may leave back to back
-	paceGain     = 1.25      // faster than the window asks for, so that it is used
-	chanceLoss   = 0.02      // a share of loss that says nothing of queues
-	heavyLoss    = 0.125     // one that says much
-	lossFloor    = 4         // datagrams: loss below half does not shrink the window further
-	delayFloor   = 128 << 10 // bytes: delay alone does not shrink the window further
-	selfWindow   = 20        // datagrams to a peer on this host, at first and whatever the delay
-	selfUnit     = 32 << 10  // and the cost from which a datagram goes to one: no link carries it
-	delayedCut   = 0.8       // how strongly excess delay shrinks the window
-	deepestCut   = 0.5       // the most that one round trip can take away
-	firstTimeout = 20 * time.Millisecond
-	leastTimeout = 2 * time.Millisecond
-	leastProbe   = 400 * time.Microsecond
+	firstWindow = 10        // datagrams (RFC 6928)
+	minShare    = 1.0 / 32  // of a datagram: the smallest window
+	burst       = 8         // datagrams that may leave back to back
+	paceGain    = 1.25      // faster than the window asks for, so that it is used
+	chanceLoss  = 0.02      // a share of loss that says nothing of queues
+	heavyLoss   = 0.125     // one that says much
+	lossFloor   = 4         // datagrams: loss below half does not shrink the window further
+	delayFloor  = 128 << 10 // bytes: delay alone does not shrink the window further
+	selfWindow  = 20        // datagrams to a peer on this host, at first and whatever the delay
+	selfUnit    = 32 << 10  // and the cost from which a datagram goes to one: no link carries it
+	delayedCut  = 0.8       // how strongly excess delay shrinks the window
+	deepestCut  = 0.5       // the most that one round trip can take away
+	initialRTO  = 20 * time.Millisecond
+	minRTO      = 2 * time.Millisecond
+	minProbe    = 400 * time.Microsecond
 )
 
 // cost is what a segment of n bytes counts in the window.
@@ -110,13 +110,13 @@ func (c *congestion) sampled(now, trip time.Duration) {
 	if !c.sample {
 		c.sample = true
 		c.smoothed, c.varied, c.lastRound = trip, trip/2, trip
-		c.roundEnd, c.leastUntil = now+trip, now+leastAge
+		c.roundEnd, c.leastUntil = now+trip, now+minRTTAge
 	} else { // RFC 6298 section 2.3
 		c.varied += (max(c.smoothed-trip, trip-c.smoothed) - c.varied) / 4
 		c.smoothed += (trip - c.smoothed) / 8
 	}
 	if now >= c.leastUntil {
-		c.least, c.leastNow, c.leastUntil = c.leastNow, never, now+leastAge
+		c.least, c.leastNow, c.leastUntil = c.leastNow, never, now+minRTTAge
 	}
 	c.leastNow = min(c.leastNow, trip)
 	c.least = min(c.least, trip)
@@ -125,35 +125,35 @@ func (c *congestion) sampled(now, trip time.Duration) {
 	c.lastRound = min(c.lastRound, trip)
 }
 
-// timeout is how long a receipt may take: RFC 6298 section 2, with a smaller least
+// timeout is how long an ack may take: RFC 6298 section 2, with a smaller least
 // value than the Internet's, and the time that a receiver may hold it.
 func (c *congestion) timeout() time.Duration {
 	if !c.sample {
-		return firstTimeout
+		return initialRTO
 	}
-	return max(leastTimeout, c.smoothed+4*c.varied+receiptDelay)
+	return max(minRTO, c.smoothed+4*c.varied+ackDelay)
 }
 
-// probe is when to send one datagram again to provoke a receipt (RFC 8985 section 7.2). It
+// probe is when to send one datagram again to provoke an ack (RFC 8985 section 7.2). It
 // may be early: one datagram too many does little harm. held is how long the receiver may
-// hold the receipt.
+// hold the ack.
 func (c *congestion) probe(held time.Duration) time.Duration {
 	if !c.sample {
-		return firstTimeout
+		return initialRTO
 	}
-	return max(leastProbe, 2*c.smoothed+2*c.varied+held)
+	return max(minProbe, 2*c.smoothed+2*c.varied+held)
 }
 
 // reordering is how much later than its successors a datagram may come without
 // being taken for lost (RFC 8985 section 6.2 step 4).
 func (c *congestion) reordering() time.Duration {
 	if c.least == never {
-		return firstTimeout
+		return initialRTO
 	}
 	return max(c.smoothed/4, 20*time.Microsecond)
 }
 
-// settled takes in what a receipt told: so much cost has arrived, so much is lost,
+// settled takes in what an ack told: so much cost has arrived, so much is lost,
 // and so much was under way before.
 func (c *congestion) settled(now time.Duration, came, gone, before int) {
 	c.arrivedCost += float64(came)
@@ -193,7 +193,7 @@ func (c *congestion) endRound(now time.Duration) {
 		}
 		switch {
 		case share >= 0.5 || share > chanceLoss && factor < 1:
-			floor = c.unit * leastShare
+			floor = c.unit * minShare
 		case share > chanceLoss:
 			floor = min(lossFloor*c.unit, c.window)
 		}

@@ -11,13 +11,13 @@ import (
 
 var _ rdma.CountingDevice = (*Device)(nil)
 
-// traffic counts datagrams. What is sent again is counted by the hangar, which all
+// traffic counts datagrams. What is sent again is counted by the window pool, which all
 // senders of the device share.
 type traffic struct {
-	sent     uint64
-	received uint64 // that are for a queue pair of ours
-	twice    uint64 // of those, had come before
-	lowWater uint64 // times that few receive buffers were left
+	sent       uint64
+	received   uint64 // that are for a queue pair of ours
+	duplicates uint64 // of those, had come before
+	lowWater   uint64 // times that few receive buffers were left
 }
 
 // Count reports what the device holds and has done.
@@ -27,8 +27,8 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	t, drops := &d.traffic, &d.drops
 	add(rdma.DatagramsSent, t.sent)
 	add(rdma.DatagramsReceived, t.received)
-	add(rdma.DatagramsRetransmitted, d.hangar.repeated)
-	add(rdma.DatagramsDuplicate, t.twice)
+	add(rdma.DatagramsRetransmitted, d.windowPool.repeated)
+	add(rdma.DatagramsDuplicate, t.duplicates)
 	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed+drops.Barred)
 	add(rdma.LowWater, t.lowWater)
 	if d.closed {
@@ -48,46 +48,46 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 // of several datagrams are joined in.
 func (d *Device) receiveMemory() uint64 {
 	n := uint64(d.store.filled)
-	for _, b := range d.joins {
+	for _, b := range d.joinBuffers {
 		n += uint64(cap(b))
 	}
-	n += uint64(len(d.stashes)) * sizeOf[stash]()
+	n += uint64(len(d.reorderBuffers)) * sizeOf[reorderBuffer]()
 	for _, c := range d.queues {
 		n += uint64(cap(c.ready)) * sizeOf[entry]()
 	}
 	return n
 }
 
-// sendMemory is the letters, and the messages that are on their way or to be used again.
+// sendMemory is the packets, and the messages that are on their way or to be used again.
 func (d *Device) sendMemory() uint64 {
 	n := uint64(d.outbox.most) * uint64(wholePages(d.datagram))
 	count := func(m *message) { n += sizeOf[message]() }
 	for _, m := range d.spare {
 		count(m)
 	}
-	flights := len(d.hangar.short)*shortFlight + len(d.hangar.long)*window
+	entries := len(d.windowPool.short)*shortWindow + len(d.windowPool.long)*window
 	d.eachPeer(func(p *peer) {
 		for m := p.oldest; m != nil; m = m.following {
 			count(m)
 		}
-		if p.flight != nil {
-			flights += len(p.flight.ring)
+		if p.sendWindow != nil {
+			entries += len(p.sendWindow.ring)
 		}
 	})
-	return n + uint64(flights)*sizeOf[sent]() + uint64(d.bodies.made)
+	return n + uint64(entries)*sizeOf[sent]() + uint64(d.bodies.made)
 }
 
 // peerMemory is what is kept of peers.
 func (d *Device) peerMemory() uint64 {
 	n := uint64(cap(d.peers))*sizeOf[address]() + uint64(len(d.known))*(sizeOf[uint64]()+sizeOf[rdma.PeerID]()) +
-		uint64(len(d.asking))*sizeOf[asks]()
+		uint64(len(d.freeRequests))*sizeOf[requests]()
 	d.eachPeer(func(p *peer) {
 		n += sizeOf[peer]()
-		if p.asks != nil {
-			n += sizeOf[asks]()
+		if p.requests != nil {
+			n += sizeOf[requests]()
 		}
-		if p.stash != nil {
-			n += sizeOf[stash]()
+		if p.reorderBuffer != nil {
+			n += sizeOf[reorderBuffer]()
 		}
 	})
 	for _, q := range d.pairs {

@@ -17,8 +17,8 @@ func countsOf(d *Device) map[rdma.Counter]uint64 {
 // goes and where it comes.
 func TestCount(t *testing.T) {
 	const messages = 20
-	a, b := newStation(t, Config{}), newStation(t, Config{})
-	to := a.meet(t, b)
+	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
+	to := a.resolve(t, b)
 	dropped := false
 	a.disturb = func(o *outbox) {
 		if !dropped && o.n > 0 {

@@ -16,7 +16,7 @@ import (
 
 // The device: Open makes it with its socket, progress is what every Poll does, Close
 // ends it. One lock guards all of it; it is held while bytes move and never while
-// somebody waits. Who is at the other end of a datagram is found by life and queue pair,
+// somebody waits. Who is at the other end of a datagram is found by incarnation and queue pair,
 // not by address, so a peer may be heard before it is resolved.
 
 // Config says how to open a device.
@@ -67,8 +67,8 @@ type Config struct {
 const (
 	ethernetDatagram = 1500 - 28
 	loopbackDatagram = maxSend + longestHeader + ddp.UntaggedLen + sealLen
-	leastDatagram    = 576
-	mostDatagram     = 65507
+	minDatagram      = 576
+	maxDatagram      = 65507
 	socketBuffer     = 4 << 20
 
 	maxSend    = 60 << 10 // fits into one datagram, for UD
@@ -78,48 +78,48 @@ const (
 
 // Device is a device for UD and RD over one UDP socket.
 type Device struct {
-	mu        sync.Mutex
-	attendant attendant
-	queues    []*queue // completion queues
-	parked    int      // of those, in Wait, asleep or standing by
+	mu             sync.Mutex
+	progressThread progressThread
+	queues         []*queue // completion queues
+	parked         int      // of those, in Wait, asleep or standing by
 
-	attr     rdma.Attr
-	patience time.Duration // Config.PeerTimeout
-	socket   *socket
-	keys     *keyring
-	name     uint32
-	datagram int // size of those that RD sends
-	start    time.Time
-	lull     int // calls that may find nothing before timers are looked at
-	// restUntil is until when there is nothing to tend to, if nothing comes and nobody calls.
-	restUntil time.Duration
+	attr        rdma.Attr
+	peerTimeout time.Duration // Config.PeerTimeout
+	socket      *socket
+	keys        *keyring
+	name        uint32
+	datagram    int // size of those that RD sends
+	start       time.Time
+	idlePolls   int // calls that may find nothing before timers are looked at
+	// serviceAt is until when there is nothing to tend to, if nothing comes and nobody calls.
+	serviceAt time.Duration
 	now       time.Duration
 	ticked    bool // now is that of the call under way
 	closed    bool
 	polled    bool // it is a Poll that makes progress
 	shows     bool // and it has something for the program
-	crowded   bool // datagrams come faster than one in a call
+	batching  bool // datagrams come faster than one in a call
 	cameLast  bool // the last call found one
 
-	store   store // of slots for datagrams that came
-	part    slot  // of one that holds several datagrams, while it is taken in
-	batch   []*slot
-	outbox  outbox
-	hangar  hangar
-	stashes []*stash
-	asking  []*asks
-	joins   [][]byte // memory in which messages of several datagrams are joined
-	joined  []*joining
-	spare   []*message
-	bodies  bodies
+	store          store // of slots for datagrams that came
+	part           slot  // of one that holds several datagrams, while it is taken in
+	batch          []*slot
+	outbox         outbox
+	windowPool     windowPool
+	reorderBuffers []*reorderBuffer
+	freeRequests   []*requests
+	joinBuffers    [][]byte // memory in which messages of several datagrams are joined
+	joined         []*joining
+	spare          []*message
+	bodies         bodies
 
 	table *ddp.Table
 	pins  pin.Pages // in strict mode
 	pairs []*pair
 	peers []address              // by PeerID
-	known map[uint64]rdma.PeerID // by life and queue pair
+	known map[uint64]rdma.PeerID // by incarnation and queue pair
 
-	latest   uint64 // life and queue pair that were looked for last, and what was found
+	latest   uint64 // incarnation and queue pair that were looked for last, and what was found
 	latestID rdma.PeerID
 
 	drops    Drops
@@ -158,8 +158,8 @@ func Open(c Config) (*Device, error) {
 	if c.SocketBuffer == 0 {
 		c.SocketBuffer = socketBuffer
 	}
-	if c.Datagram < leastDatagram || c.Datagram > mostDatagram {
-		return nil, fmt.Errorf("dgram: a datagram of %d bytes is out of range; choose one from %d to %d", c.Datagram, leastDatagram, mostDatagram)
+	if c.Datagram < minDatagram || c.Datagram > maxDatagram {
+		return nil, fmt.Errorf("dgram: a datagram of %d bytes is out of range; choose one from %d to %d", c.Datagram, minDatagram, maxDatagram)
 	}
 	if !c.Bind.IsValid() {
 		return nil, errors.New("dgram: no address to bind the socket to is given; set Config.Bind to an address of this host with port 0")
@@ -185,7 +185,7 @@ func Open(c Config) (*Device, error) {
 			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, CopyAbove: strictMax, RemoteCPU: c.NoThread,
 			LocalKeys: c.Strict, Pins: c.Strict,
 		},
-		socket: s, keys: keys, name: c.Name, patience: c.PeerTimeout, start: time.Now(),
+		socket: s, keys: keys, name: c.Name, peerTimeout: c.PeerTimeout, start: time.Now(),
 		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
 		outbox: newOutbox(),
 		table:  ddp.NewTable(rand.Reader, maxRegions),
@@ -193,8 +193,8 @@ func Open(c Config) (*Device, error) {
 		known:  map[uint64]rdma.PeerID{},
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = costs(d.mss(), c.NoCRC && !c.Encrypt)
-	d.attr.EndCost = float64(receiptDelay) // a short message asks for no receipt
-	d.attendant.banned = c.NoThread
+	d.attr.EndCost = float64(ackDelay) // a short message asks for no ack
+	d.progressThread.disabled = c.NoThread
 	if c.Strict {
 		d.attr.MaxInline = strictMax
 	}
@@ -211,7 +211,7 @@ func Open(c Config) (*Device, error) {
 func costs(mss int, partial bool) (send, get, put, register rdma.Cost) {
 	const half, perDatagram = 3400, 1900
 	message, access := 0.19, 0.19
-	if partial && mss >= placeAbove {
+	if partial && mss >= inPlaceMin {
 		message, access = 0.21, 0.125
 	}
 	each := perDatagram / float64(mss)
@@ -248,8 +248,8 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	if !d.socket.reaches(parsed.at.addrPort) {
 		return 0, fmt.Errorf("dgram: %v cannot be reached from the socket on %v, which is of the other IP version; bind both to the same", parsed.at.addrPort, d.socket.local)
 	}
-	id := d.know(parsed.life, parsed.pair, parsed.name, &parsed.at.raw)
-	d.peers[id].told = true
+	id := d.peerID(parsed.incarnation, parsed.pair, parsed.name, &parsed.at.raw)
+	d.peers[id].resolved = true
 	d.peers[id].at = parsed.at // where a stranger was heard from may be another interface
 	return id, nil
 }
@@ -265,7 +265,7 @@ func (d *Device) NameOf(id rdma.PeerID) (name uint32, ok bool) {
 }
 
 // know gives the handle of a peer, old or new.
-func (d *Device) know(l life, pair uint16, name uint32, from *rawAddress) rdma.PeerID {
+func (d *Device) peerID(l incarnation, pair uint16, name uint32, from *rawAddress) rdma.PeerID {
 	both := uint64(l)<<16 | uint64(pair)
 	if both == d.latest && len(d.peers) > 0 {
 		return d.latestID // who was heard last is often heard next
@@ -274,14 +274,14 @@ func (d *Device) know(l life, pair uint16, name uint32, from *rawAddress) rdma.P
 	if !ok {
 		id = rdma.PeerID(len(d.peers))
 		d.known[both] = id
-		d.peers = append(d.peers, address{life: l, pair: pair, name: name, at: endpoint{from.addrPort(), *from}})
+		d.peers = append(d.peers, address{incarnation: l, pair: pair, name: name, at: endpoint{from.addrPort(), *from}})
 	}
 	d.latest, d.latestID = both, id
 	return id
 }
 
 // find gives the handle of a peer that is known.
-func (d *Device) find(l life, pair uint16) (id rdma.PeerID, ok bool) {
+func (d *Device) find(l incarnation, pair uint16) (id rdma.PeerID, ok bool) {
 	both := uint64(l)<<16 | uint64(pair)
 	if both != d.latest || len(d.peers) == 0 {
 		if id, ok = d.known[both]; !ok {
@@ -311,28 +311,28 @@ func (d *Device) tick() {
 // call of the kernel.
 func (d *Device) progress() {
 	d.ticked, d.shows = false, false
-	came := d.hearken()
-	if came || d.lull == 0 {
-		d.lull = tendEvery
+	came := d.receiveDatagrams()
+	if came || d.idlePolls == 0 {
+		d.idlePolls = idlePollsPerService
 		d.socket.refusals(d.reject)
-		if came || d.outbox.n > 0 || d.rested() {
-			d.tend()
+		if came || d.outbox.n > 0 || d.serviceDue() {
+			d.service()
 			d.flush()
-			if d.restUntil = 0; !came {
-				d.restUntil = d.restless()
+			if d.serviceAt = 0; !came {
+				d.serviceAt = d.nextTimer()
 			}
 		}
 	}
-	d.lull--
+	d.idlePolls--
 }
 
-// tendEvery is how many calls that find nothing go by between two looks at the timers.
-const tendEvery = 4
+// idlePollsPerService is how many calls that find nothing go by between two looks at the timers.
+const idlePollsPerService = 4
 
-// hearken takes in what has come: one datagram, or batches of them if they come so fast
+// receiveDatagrams takes in what has come: one datagram, or batches of them if they come so fast
 // that the call before found one too. Long ones that are expected come one by one, each to
 // its place.
-func (d *Device) hearken() (came bool) {
+func (d *Device) receiveDatagrams() (came bool) {
 	if d.expects() {
 		for range batchSize {
 			if !d.receiveInPlace() {
@@ -344,20 +344,20 @@ func (d *Device) hearken() (came bool) {
 		}
 		return came
 	}
-	if !d.crowded {
+	if !d.batching {
 		one := d.receiveOne()
-		d.crowded, d.cameLast = one && d.cameLast, one
+		d.batching, d.cameLast = one && d.cameLast, one
 		return one
 	}
 	n := 0
 	for range 4 {
 		n = d.receive()
 		came = came || n > 0
-		if n < d.socket.mostMessages() {
+		if n < d.socket.maxMessages() {
 			break
 		}
 	}
-	d.crowded = n > 1
+	d.batching = n > 1
 	return came
 }
 
@@ -365,7 +365,7 @@ func (d *Device) hearken() (came bool) {
 // it only makes us less patient with peers there that are silent (peer.go). process says
 // that the host is there and the process is not.
 func (d *Device) reject(at netip.AddrPort, process bool) {
-	if !process && d.patience > 0 {
+	if !process && d.peerTimeout > 0 {
 		return // a link may be repaired
 	}
 	for id := range d.peers {
@@ -412,7 +412,7 @@ func (d *Device) fillBatch(n int) bool {
 
 // receive takes in one batch of datagrams, and says how many messages of the kernel it was.
 func (d *Device) receive() int {
-	most := d.socket.mostMessages()
+	most := d.socket.maxMessages()
 	d.fillBatch(most)
 	n := d.socket.receive(d.batch[:min(most, len(d.batch))])
 	if n > 0 {
@@ -435,27 +435,27 @@ func (d *Device) receive() int {
 }
 
 // tend does what is due for every peer that is not idle.
-func (d *Device) tend() {
+func (d *Device) service() {
 	for _, q := range d.pairs {
 		if q != nil && q.working() {
 			d.tick()
-			q.tend()
+			q.service()
 		}
 	}
 }
 
 // rested reports whether it is time to tend. Where nothing is under way the clock is not asked.
-func (d *Device) rested() bool {
-	if d.restUntil == never {
+func (d *Device) serviceDue() bool {
+	if d.serviceAt == never {
 		return false
 	}
 	d.tick()
-	return d.now >= d.restUntil
+	return d.now >= d.serviceAt
 }
 
 // restless is until when tend has nothing to do, if nothing comes and nobody calls. What
 // waits for a buffer is tried again each time.
-func (d *Device) restless() time.Duration {
+func (d *Device) nextTimer() time.Duration {
 	for _, q := range d.pairs {
 		if q == nil {
 			continue
@@ -505,6 +505,6 @@ func (d *Device) Close() error {
 	d.unlockAll()
 	d.closed = true
 	d.mu.Unlock()
-	d.attendant.dismiss()
+	d.progressThread.stop()
 	return d.socket.close()
 }

@@ -12,21 +12,21 @@ import (
 // The device against those who are not of the job, and against what is left of earlier
 // ones.
 
-// station is a device with a queue pair.
-type station struct {
+// node is a device with a queue pair.
+type testNode struct {
 	*Device
 	cq rdma.CQ
 	qp rdma.QP
 }
 
-func newStation(t *testing.T, c Config) *station {
+func newTestNode(t *testing.T, c Config) *testNode {
 	t.Helper()
 	return newStationOf(t, c, rdma.RD)
 }
 
-func newStationOf(t *testing.T, c Config, kind rdma.Transport) *station {
+func newStationOf(t *testing.T, c Config, kind rdma.Transport) *testNode {
 	t.Helper()
-	s := &station{Device: openTest(t, c)}
+	s := &testNode{Device: openTest(t, c)}
 	var err error
 	if s.cq, err = s.NewCQ(64); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func newStationOf(t *testing.T, c Config, kind rdma.Transport) *station {
 	return s
 }
 
-func (s *station) send(t *testing.T, to rdma.PeerID, text string) {
+func (s *testNode) send(t *testing.T, to rdma.PeerID, text string) {
 	t.Helper()
 	wr := rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: to, Body: rdma.MemOf([]byte(text))}
 	if n, err := s.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
@@ -50,7 +50,7 @@ func (s *station) send(t *testing.T, to rdma.PeerID, text string) {
 }
 
 // poll polls until there is a completion or the time is over.
-func (s *station) poll(limit time.Duration) (rdma.Completion, bool) {
+func (s *testNode) poll(limit time.Duration) (rdma.Completion, bool) {
 	var out [1]rdma.Completion
 	for deadline := time.Now().Add(limit); ; {
 		if s.cq.Poll(out[:]) == 1 {
@@ -62,7 +62,7 @@ func (s *station) poll(limit time.Duration) (rdma.Completion, bool) {
 	}
 }
 
-func (s *station) meet(t *testing.T, other *station) rdma.PeerID {
+func (s *testNode) resolve(t *testing.T, other *testNode) rdma.PeerID {
 	t.Helper()
 	id, err := s.Resolve(other.qp.Addr())
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *station) meet(t *testing.T, other *station) rdma.PeerID {
 }
 
 func TestStrangersCostNothing(t *testing.T) {
-	ours := newStation(t, Config{})
-	theirs := newStation(t, Config{JobKey: []byte("another job")})
+	ours := newTestNode(t, Config{})
+	theirs := newTestNode(t, Config{JobKey: []byte("another job")})
 	scanner, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(ours.socket.local))
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestStrangersCostNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	theirs.send(t, theirs.meet(t, ours), "let me in")
+	theirs.send(t, theirs.resolve(t, ours), "let me in")
 	if c, ok := ours.poll(50 * time.Millisecond); ok {
 		t.Errorf("a stranger's datagram becomes the completion %+v", c)
 	}
@@ -95,23 +95,23 @@ func TestStrangersCostNothing(t *testing.T) {
 		t.Errorf("the drops are counted as %+v; there were 64 that are noise and some with another key", d)
 	}
 	if !theirs.outstanding() {
-		t.Error("the stranger was given a receipt")
+		t.Error("the stranger was given an ack")
 	}
 }
 
 // outstanding reports whether something is not known to have arrived.
-func (s *station) outstanding() bool { return s.qp.(rdma.DrainQP).Pending() > 0 }
+func (s *testNode) outstanding() bool { return s.qp.(rdma.DrainQP).Pending() > 0 }
 
 // TestEarlierLifeIsNotHeard has a process come back on the port of one that ended.
 func TestEarlierLifeIsNotHeard(t *testing.T) {
-	first := newStation(t, Config{})
+	first := newTestNode(t, Config{})
 	port := first.socket.local
-	peer := newStation(t, Config{})
-	old := peer.meet(t, first)
+	peer := newTestNode(t, Config{})
+	old := peer.resolve(t, first)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second := newStation(t, Config{Bind: port})
+	second := newTestNode(t, Config{Bind: port})
 	peer.send(t, old, "for the first")
 	if c, ok := second.poll(50 * time.Millisecond); ok {
 		t.Errorf("what was meant for the first process reaches the second: %+v", c)
@@ -119,7 +119,7 @@ func TestEarlierLifeIsNotHeard(t *testing.T) {
 	if d := second.Drops(); d.Astray == 0 || len(second.known) != 0 {
 		t.Errorf("the second process counts %+v and knows %d peers", d, len(second.known))
 	}
-	now := peer.meet(t, second)
+	now := peer.resolve(t, second)
 	if now == old {
 		t.Error("both processes have the same handle")
 	}
@@ -132,8 +132,8 @@ func TestEarlierLifeIsNotHeard(t *testing.T) {
 
 // TestPairsShareASocket: each message goes to the queue pair whose number it has.
 func TestPairsShareASocket(t *testing.T) {
-	d := newStation(t, Config{})
-	twin := &station{Device: d.Device, cq: d.cq}
+	d := newTestNode(t, Config{})
+	twin := &testNode{Device: d.Device, cq: d.cq}
 	srq, err := d.NewSRQ(rdma.SRQConfig{Lend: true})
 	if err != nil {
 		t.Fatal(err)
@@ -144,11 +144,11 @@ func TestPairsShareASocket(t *testing.T) {
 	if twin.qp, err = d.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: twin.cq, RecvCQ: twin.cq, SRQ: srq}); err != nil {
 		t.Fatal(err)
 	}
-	peer := newStation(t, Config{})
-	peer.send(t, peer.meet(t, d), "first")
-	peer.send(t, peer.meet(t, twin), "second")
+	peer := newTestNode(t, Config{})
+	peer.send(t, peer.resolve(t, d), "first")
+	peer.send(t, peer.resolve(t, twin), "second")
 	for _, want := range []struct {
-		at   *station
+		at   *testNode
 		text string
 	}{{twin, "second"}, {d, "first"}} {
 		if c, ok := want.at.poll(time.Second); !ok || string(c.Data.Bytes()) != want.text {
@@ -159,8 +159,8 @@ func TestPairsShareASocket(t *testing.T) {
 
 // TestStandsBy: one who does nothing else waits for a message while the rank polls or not.
 func TestStandsBy(t *testing.T) {
-	a, b := newStation(t, Config{}), newStation(t, Config{})
-	to := a.meet(t, b)
+	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
+	to := a.resolve(t, b)
 	cq := b.cq.(rdma.ArmedCQ)
 	if !cq.Arm() {
 		t.Fatal("Arm says that Poll has something to do although nothing came")
@@ -201,12 +201,12 @@ func TestIPv6(t *testing.T) {
 	} else if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	a, b := newStation(t, six), newStation(t, six)
-	a.send(t, a.meet(t, b), "over six")
+	a, b := newTestNode(t, six), newTestNode(t, six)
+	a.send(t, a.resolve(t, b), "over six")
 	if c, ok := b.poll(time.Second); !ok || string(c.Data.Bytes()) != "over six" {
 		t.Errorf("%q comes over IPv6", c.Data.Bytes())
 	}
-	four := newStation(t, Config{})
+	four := newTestNode(t, Config{})
 	if _, err := four.Resolve(a.qp.Addr()); err == nil {
 		t.Error("an IPv4 socket resolves an IPv6 peer")
 	}

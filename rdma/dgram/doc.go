@@ -26,7 +26,7 @@
 //	            how much may be under way, and when the next may leave           congestion.go
 //	wire        header, DDP segment, CRC32C and authentication tag               wire.go, seal.go
 //	kernel      datagrams leave and come in batches                              outbox.go, socket_linux_unsafe.go
-//	receiver    duplicates are dropped, order is restored, receipts written      receiver.go
+//	receiver    duplicates are dropped, order is restored, acks written      receiver.go
 //	            segments become messages, messages become completions            arrive.go, queues.go
 //	            UD: a message, a piece of a Write-Record, an error message       catch.go, record.go, refuse.go
 //

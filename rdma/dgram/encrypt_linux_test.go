@@ -22,7 +22,7 @@ type wiretap struct {
 }
 
 // tap makes a look at what s sends to other, and gives the peer's handle.
-func tap(t *testing.T, s, other *station) (*wiretap, rdma.PeerID) {
+func tap(t *testing.T, s, other *testNode) (*wiretap, rdma.PeerID) {
 	t.Helper()
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {
@@ -42,8 +42,8 @@ func tap(t *testing.T, s, other *station) (*wiretap, rdma.PeerID) {
 // read takes the next datagram off the line.
 func (w *wiretap) read(t *testing.T) []byte {
 	t.Helper()
-	b := make([]byte, mostDatagram)
-	if err := w.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	b := make([]byte, maxDatagram)
+	if err := w.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	n, err := w.Read(b)
@@ -76,7 +76,7 @@ func TestNothingCanBeReadOnTheLine(t *testing.T) {
 				t.Errorf("kind %d, encrypted: %v, and the text can be read: %v", kind, encrypt, readable)
 			}
 			line.write(t, d)
-			if c, ok := b.poll(patience); !ok || string(c.Data.Bytes()) != text {
+			if c, ok := b.poll(testTimeout); !ok || string(c.Data.Bytes()) != text {
 				t.Errorf("kind %d, encrypted: %v: the peer gets %+v", kind, encrypt, c)
 			}
 		}
@@ -106,7 +106,7 @@ func TestWhatWasChangedOnTheLineIsDropped(t *testing.T) {
 		changed++
 	}
 	line.write(t, d)
-	c, ok := b.poll(patience)
+	c, ok := b.poll(testTimeout)
 	if !ok || c.Len != 500 {
 		t.Fatalf("the peer gets %+v", c)
 	}
@@ -123,10 +123,10 @@ func TestPlainAndEncryptedDoNotMix(t *testing.T) {
 	plain, encrypts := newStationOf(t, Config{}, rdma.UD), newStationOf(t, Config{Encrypt: true}, rdma.UD)
 	for _, c := range []struct {
 		name     string
-		from, to *station
+		from, to *testNode
 	}{{"plain to encrypted", plain, encrypts}, {"encrypted to plain", encrypts, plain}} {
-		c.from.send(t, c.from.meet(t, c.to), "hello")
-		for limit := time.Now().Add(patience); c.to.Drops().Secrecy == 0; c.to.cq.Poll(nil) {
+		c.from.send(t, c.from.resolve(t, c.to), "hello")
+		for limit := time.Now().Add(testTimeout); c.to.Drops().Secrecy == 0; c.to.cq.Poll(nil) {
 			if time.Now().After(limit) {
 				t.Fatalf("%s: the drops are %+v", c.name, c.to.Drops())
 			}

@@ -20,15 +20,15 @@ func TestAPeerThatGuessesKeysIsGivenUp(t *testing.T) {
 // A process that has the job's key can take a new name for every guess. Peers that nobody
 // has resolved share their strikes.
 func TestGuessesUnderNewNamesAreLimited(t *testing.T) {
-	victim := newStation(t, Config{})
+	victim := newTestNode(t, Config{})
 	mem := make([]byte, 64)
 	reg, err := victim.Register(mem, rdma.RemoteWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write := func(key uint64) {
-		s := newStation(t, Config{})
-		s.qp.PostSend([]rdma.SendWR{{ID: 7, Op: rdma.OpWrite, Peer: s.meet(t, victim), Body: rdma.MemOf([]byte{1}), Remote: reg.Base, RKey: key}})
+		s := newTestNode(t, Config{})
+		s.qp.PostSend([]rdma.SendWR{{ID: 7, Op: rdma.OpWrite, Peer: s.resolve(t, victim), Body: rdma.MemOf([]byte{1}), Remote: reg.Base, RKey: key}})
 		for {
 			var out [4]rdma.Completion
 			for _, c := range out[:victim.cq.Poll(out[:])] {

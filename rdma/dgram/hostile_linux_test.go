@@ -45,9 +45,9 @@ func FuzzSegments(f *testing.F) {
 	send := make([]byte, ddp.UntaggedLen+10)
 	(&ddp.Header{Op: ddp.Send, Last: true, QN: ddp.QueueSend, MSN: 1}).Put(send)
 	f.Add(send, uint8(28), false)
-	ask := make([]byte, ddp.UntaggedLen+ddp.ReadRequestLen)
-	(&ddp.Header{Op: ddp.ReadRequestOp, Last: true, QN: ddp.QueueRequest, MSN: 1}).Put(ask)
-	f.Add(ask, uint8(46), true)
+	request := make([]byte, ddp.UntaggedLen+ddp.ReadRequestLen)
+	(&ddp.Header{Op: ddp.ReadRequestOp, Last: true, QN: ddp.QueueRequest, MSN: 1}).Put(request)
+	f.Add(request, uint8(46), true)
 	f.Fuzz(func(t *testing.T, input []byte, piece uint8, tagged bool) {
 		d, q := hearing(t, rdma.RD)
 		arena := bytes.Repeat([]byte{0x5A}, 200)
@@ -66,14 +66,14 @@ func FuzzSegments(f *testing.F) {
 					h.Put(segment)
 				}
 			}
-			h := header{kind: kindSegment, to: q.number, from: 1, toLife: d.keys.life, number: number}
+			h := header{kind: kindSegment, to: q.number, from: 1, toIncarnation: d.keys.incarnation, number: number}
 			kin.stampHeader(&h)
 			s := d.store.take()
 			s.n = copy(s.data, kin.seal(append(h.append(nil), segment...)))
 			s.from = rawOf(d.socket.local)
 			d.arrive(s)
 		}
-		d.tend()
+		d.service()
 		for i, c := range arena {
 			if c != 0x5A && (i < start || i >= start+size) {
 				t.Fatalf("byte %d was written; the region is [%d, %d)", i, start, start+size)
@@ -95,7 +95,7 @@ func TestIdlePeersAreSmallInMemory(t *testing.T) {
 	at := rawOf(d.socket.local)
 	before := heap()
 	for i := range peers {
-		q.peer(d.know(life(1+i), 1, uint32(i), &at))
+		q.peer(d.peerID(incarnation(1+i), 1, uint32(i), &at))
 	}
 	each := int(heap()-before) / peers
 	t.Logf("%d bytes each", each)

@@ -9,8 +9,8 @@ import (
 
 // Long segments of Reads and Writes that are received where they belong, without a stay in
 // a slot. expects says when it is worth a look, receiveInPlace looks at the front of the
-// datagram that comes next, placeOf finds its place, and the kernel puts header and seal
-// into a slot and the bytes into the place. Then the seal is checked, and hear takes the
+// datagram that comes next, targetOf finds its target, and the kernel puts header and seal
+// into a slot and the bytes into the target. Then the seal is checked, and hear takes the
 // datagram in as any other; deliver finds that its bytes are there.
 //
 // Anybody can send a datagram that looks like the next one, so what may be placed before
@@ -28,9 +28,9 @@ import (
 // A device that encrypts has no use for this.
 
 const (
-	// placeAbove is the length of bytes from which a look costs less than a copy.
+	// inPlaceMin is the length of bytes from which a look costs less than a copy.
 	// Datagrams that the kernel may join are shorter.
-	placeAbove = 10 << 10
+	inPlaceMin = 10 << 10
 	// frontLen is how much of a datagram is looked at: what the tag covers, in which all
 	// headers have room.
 	frontLen = coveredLen
@@ -52,24 +52,24 @@ func (d *Device) expects() bool {
 }
 
 // placeable reports whether datagrams of this device can be received in place at all.
-func (d *Device) placeable() bool {
-	return d.mss() >= placeAbove && !d.keys.encrypt && d.socket.peeks()
+func (d *Device) canReceiveInPlace() bool {
+	return d.mss() >= inPlaceMin && !d.keys.encrypt && d.socket.peeks()
 }
 
 // note learns from a segment of a Read or Write what may follow it.
 func (d *Device) note(h *ddp.Header, length int) {
-	d.inPlace.midway = !h.Last && length >= placeAbove && d.placeable()
+	d.inPlace.midway = !h.Last && length >= inPlaceMin && d.canReceiveInPlace()
 }
 
 // begins and ends count long Reads of ours.
-func (d *Device) begins(one *ask) {
-	if one.op == rdma.OpRead && one.length >= placeAbove && d.placeable() {
+func (d *Device) begins(one *request) {
+	if one.op == rdma.OpRead && one.length >= inPlaceMin && d.canReceiveInPlace() {
 		d.inPlace.reads++
 	}
 }
 
-func (d *Device) ends(one *ask) {
-	if one.op == rdma.OpRead && one.length >= placeAbove && d.placeable() {
+func (d *Device) ends(one *request) {
+	if one.op == rdma.OpRead && one.length >= inPlaceMin && d.canReceiveInPlace() {
 		d.inPlace.reads--
 	}
 }
@@ -84,17 +84,17 @@ func (d *Device) receiveInPlace() bool {
 	if whole == 0 {
 		return false
 	}
-	place, front, sink := d.placeOf(looked[:n], whole)
-	if place == nil || !sink && !d.genuine(whole) {
+	target, front, sink := d.targetOf(looked[:n], whole)
+	if target == nil || !sink && !d.genuine(whole) {
 		return d.receiveOne()
 	}
 	last := len(d.batch) - 1
 	s := d.batch[last]
-	if !d.socket.receiveInto(s, front, place) {
+	if !d.socket.receiveInto(s, front, target) {
 		return false
 	}
 	d.orderAfterReceiving()
-	if seal := s.data[front : front+sealLen]; s.n != whole || !d.keys.sumsUp(s.data[:front], place, seal) || !d.sealed(seal, sink) {
+	if seal := s.data[front : front+sealLen]; s.n != whole || !d.keys.sumsUp(s.data[:front], target, seal) || !d.sealed(seal, sink) {
 		d.drops.Corrupt++
 		return true
 	}
@@ -106,12 +106,12 @@ func (d *Device) receiveInPlace() bool {
 	}
 	s.hi = front
 	s.lo = front - len(segment)
-	s.placed = place
+	s.placed = target
 	d.traffic.received++
 	d.inPlace.count++
 	q := d.pairs[h.to]
 	d.tick()
-	q.hear(s, q.peers[d.latestID], h)
+	q.receiveRD(s, q.peers[d.latestID], h)
 	s.placed = nil
 	return true
 }
@@ -137,22 +137,22 @@ func (d *Device) sealed(seal []byte, now bool) bool {
 	return bytes.Equal(seal, d.inPlace.seal[:]) && bytes.Equal(d.keys.coming[:coveredLen], d.inPlace.looked[:])
 }
 
-// placeOf finds where the bytes of a datagram belong that begins so and has so many bytes
+// targetOf finds where the bytes of a datagram belong that begins so and has so many bytes
 // in all, and how long its headers are; sink says that it is that of a Read of ours. The place
 // is nil for one that goes the usual way.
-func (d *Device) placeOf(looked []byte, whole int) (place []byte, front int, sink bool) {
+func (d *Device) targetOf(looked []byte, whole int) (target []byte, front int, sink bool) {
 	h := &d.inPlace.content
 	segment, err := h.parse(looked[:min(len(looked), max(0, whole-sealLen))])
-	if err != nil || h.kind != kindSegment || h.toLife != d.keys.life || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil || looked[1]&flagEncrypted != 0 {
+	if err != nil || h.kind != kindSegment || h.toIncarnation != d.keys.incarnation || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil || looked[1]&flagEncrypted != 0 {
 		return nil, 0, false
 	}
 	q := d.pairs[h.to]
-	id, known := d.find(h.fromLife, h.from)
+	id, known := d.find(h.fromIncarnation, h.from)
 	if !known || q.kind != rdma.RD || int(id) >= len(q.peers) || q.peers[id] == nil {
 		return nil, 0, false
 	}
 	p := q.peers[id]
-	if p.judge(h.number) != inOrder || p.serials.late(h.serial) {
+	if p.classify(h.number) != inOrder || p.serials.late(h.serial) {
 		return nil, 0, false
 	}
 	var tagged ddp.Header
@@ -160,28 +160,28 @@ func (d *Device) placeOf(looked []byte, whole int) (place []byte, front int, sin
 	n, fault := tagged.Decode(segment, whole-sealLen-front)
 	front += n
 	length := whole - sealLen - front
-	if fault != ddp.NoFault || length < placeAbove || front > len(looked) {
+	if fault != ddp.NoFault || length < inPlaceMin || front > len(looked) {
 		return nil, 0, false
 	}
 	switch {
-	case tagged.Op == ddp.Write && p.refused == ddp.NoFault && !d.guard.Bars(p.strikes, d.peers[id].told):
-		place, fault = d.table.Place(domain, streamOf(p), tagged.Tag, tagged.TO, uint64(length))
+	case tagged.Op == ddp.Write && p.refused == ddp.NoFault && !d.guard.Bars(p.strikes, d.peers[id].resolved):
+		target, fault = d.table.Place(domain, streamOf(p), tagged.Tag, tagged.TO, uint64(length))
 		if fault != ddp.NoFault {
 			return nil, 0, false
 		}
-	case tagged.Op == ddp.ReadResponse && p.asks != nil:
-		one := p.asks.oldest()
+	case tagged.Op == ddp.ReadResponse && p.requests != nil:
+		one := p.requests.oldest()
 		if one.tag != tagged.Tag || tagged.TO != uint64(one.got) || length > one.sink.Len()-one.got {
 			return nil, 0, false
 		}
-		place, sink = one.sink.Bytes()[one.got:one.got+length], true
+		target, sink = one.sink.Bytes()[one.got:one.got+length], true
 	}
-	return place, front, sink
+	return target, front, sink
 }
 
-// put copies bytes to their place, unless they were received there.
-func put(place, bytes []byte) {
-	if len(bytes) > 0 && &place[0] != &bytes[0] {
-		copy(place, bytes)
+// put copies bytes to their target, unless they were received there.
+func put(target, bytes []byte) {
+	if len(bytes) > 0 && &target[0] != &bytes[0] {
+		copy(target, bytes)
 	}
 }

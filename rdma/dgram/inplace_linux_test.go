@@ -31,15 +31,15 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 		{"write-spoilt", rdma.OpWrite, Config{}, 3, true},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			asks, answers := newStation(t, v.c), newStation(t, v.c)
-			sends, receives := asks, answers
+			requests, responses := newTestNode(t, v.c), newTestNode(t, v.c)
+			sends, receives := requests, responses
 			if v.op == rdma.OpRead {
-				sends, receives = answers, asks
+				sends, receives = responses, requests
 			}
 			longs := 0
 			sends.disturb = func(o *outbox) {
-				for i := range o.letters[:o.n] {
-					if l := &o.letters[i]; len(l.data) > placeAbove {
+				for i := range o.packets[:o.n] {
+					if l := &o.packets[i]; len(l.data) > inPlaceMin {
 						if longs == v.spoil {
 							l.data[len(l.data)/2] ^= 1
 						}
@@ -55,18 +55,18 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 			for i := range from {
 				from[i] = byte(i * 31 >> 3)
 			}
-			reg, err := answers.Register(there, rdma.RemoteRead|rdma.RemoteWrite)
+			reg, err := responses.Register(there, rdma.RemoteRead|rdma.RemoteWrite)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = answers.Deregister(reg) }() // the test is over
-			wr := rdma.SendWR{ID: 7, Op: v.op, Peer: asks.meet(t, answers), Body: rdma.MemOf(here), Remote: reg.Base, RKey: reg.RKey}
-			if n, err := asks.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+			defer func() { _ = responses.Deregister(reg) }() // the test is over
+			wr := rdma.SendWR{ID: 7, Op: v.op, Peer: requests.resolve(t, responses), Body: rdma.MemOf(here), Remote: reg.Base, RKey: reg.RKey}
+			if n, err := requests.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 				t.Fatal(err)
 			}
 			var out [1]rdma.Completion
-			for deadline := time.Now().Add(patience); asks.cq.Poll(out[:]) == 0; {
-				answers.cq.Poll(out[:])
+			for deadline := time.Now().Add(testTimeout); requests.cq.Poll(out[:]) == 0; {
+				responses.cq.Poll(out[:])
 				if time.Now().After(deadline) {
 					t.Fatal("it does not end")
 				}
@@ -91,14 +91,14 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 
 // TestReceivingInPlaceAllocatesNothing reads the same megabyte again and again.
 func TestReceivingInPlaceAllocatesNothing(t *testing.T) {
-	a, b := newStation(t, Config{NoCRC: true}), newStation(t, Config{NoCRC: true})
+	a, b := newTestNode(t, Config{NoCRC: true}), newTestNode(t, Config{NoCRC: true})
 	there := make([]byte, 1<<20)
 	reg, err := b.Register(there, rdma.RemoteRead)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.Deregister(reg) }() // the test is over
-	wrs := []rdma.SendWR{{ID: 7, Op: rdma.OpRead, Peer: a.meet(t, b), Body: rdma.MemOf(make([]byte, 1<<20)), Remote: reg.Base, RKey: reg.RKey}}
+	wrs := []rdma.SendWR{{ID: 7, Op: rdma.OpRead, Peer: a.resolve(t, b), Body: rdma.MemOf(make([]byte, 1<<20)), Remote: reg.Base, RKey: reg.RKey}}
 	out := make([]rdma.Completion, 1)
 	round := func() {
 		if n, err := a.qp.PostSend(wrs); n != 1 {
@@ -121,18 +121,18 @@ func TestReceivingInPlaceAllocatesNothing(t *testing.T) {
 func TestForgedDatagramsPlaceNothing(t *testing.T) {
 	const size = 300_000
 	for _, c := range []Config{{NoCRC: true}, {}} {
-		asks, answers := newStation(t, c), newStation(t, c)
+		requests, responses := newTestNode(t, c), newTestNode(t, c)
 		arena := bytes.Repeat([]byte{0x5A}, 2*size)
-		reg, err := answers.Register(arena, rdma.RemoteWrite)
+		reg, err := responses.Register(arena, rdma.RemoteWrite)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = answers.Deregister(reg) }() // the test is over
+		defer func() { _ = responses.Deregister(reg) }() // the test is over
 		longs := 0
-		asks.disturb = func(o *outbox) {
-			for i := range o.letters[:o.n] {
-				l := &o.letters[i]
-				if len(l.data) <= placeAbove {
+		requests.disturb = func(o *outbox) {
+			for i := range o.packets[:o.n] {
+				l := &o.packets[i]
+				if len(l.data) <= inPlaceMin {
 					continue
 				}
 				if longs++; longs != 3 {
@@ -147,17 +147,17 @@ func TestForgedDatagramsPlaceNothing(t *testing.T) {
 				at := len(l.data) - sealLen - len(segment)
 				binary.BigEndian.PutUint64(l.data[at+6:], reg.Base+size) // behind what is written
 				n := len(l.data) - sealLen
-				binary.LittleEndian.PutUint32(l.data[n:], asks.keys.sum(l.data[:n])) // anybody can
+				binary.LittleEndian.PutUint32(l.data[n:], requests.keys.sum(l.data[:n])) // anybody can
 			}
 		}
 		body := bytes.Repeat([]byte{7}, size)
-		wr := rdma.SendWR{ID: 7, Op: rdma.OpWrite, Peer: asks.meet(t, answers), Body: rdma.MemOf(body), Remote: reg.Base, RKey: reg.RKey}
-		if n, err := asks.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+		wr := rdma.SendWR{ID: 7, Op: rdma.OpWrite, Peer: requests.resolve(t, responses), Body: rdma.MemOf(body), Remote: reg.Base, RKey: reg.RKey}
+		if n, err := requests.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 			t.Fatal(err)
 		}
 		var out [1]rdma.Completion
-		for deadline := time.Now().Add(patience); asks.cq.Poll(out[:]) == 0; {
-			answers.cq.Poll(out[:])
+		for deadline := time.Now().Add(testTimeout); requests.cq.Poll(out[:]) == 0; {
+			responses.cq.Poll(out[:])
 			if time.Now().After(deadline) {
 				t.Fatal("it does not end")
 			}
@@ -171,10 +171,10 @@ func TestForgedDatagramsPlaceNothing(t *testing.T) {
 				break
 			}
 		}
-		answers.mu.Lock()
-		if d := &answers.drops; d.Strangers != 1 || answers.inPlace.count == 0 {
-			t.Errorf("no CRC %v: %d datagrams in place, drops %+v, want one stranger", c.NoCRC, answers.inPlace.count, *d)
+		responses.mu.Lock()
+		if d := &responses.drops; d.Strangers != 1 || responses.inPlace.count == 0 {
+			t.Errorf("no CRC %v: %d datagrams in place, drops %+v, want one stranger", c.NoCRC, responses.inPlace.count, *d)
 		}
-		answers.mu.Unlock()
+		responses.mu.Unlock()
 	}
 }

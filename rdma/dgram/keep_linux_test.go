@@ -11,8 +11,8 @@ import (
 // TestKeepLetsGoOfTheMemory sends to a peer over a network that drops everything, keeps,
 // overwrites the memory, mends the network: what arrives is what was sent.
 func TestKeepLetsGoOfTheMemory(t *testing.T) {
-	a, b := newStation(t, Config{NoThread: true}), newStation(t, Config{NoThread: true})
-	to := a.meet(t, b)
+	a, b := newTestNode(t, Config{NoThread: true}), newTestNode(t, Config{NoThread: true})
+	to := a.resolve(t, b)
 	a.disturb = func(o *outbox) { o.n = 0 }
 	body := bytes.Repeat([]byte{7}, 5000)
 	if n, err := a.qp.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpSend, Peer: to, Body: rdma.MemOf(body)}}); n != 1 {

@@ -18,18 +18,18 @@ import (
 
 // TestFillsARealLink writes over a gigabit between two network namespaces, of which one
 // datagram in a hundred is lost each way. A machine that is busy with other things
-// disturbs a turn, so the best of several counts.
+// disturbs a round, so the best of several counts.
 func TestFillsARealLink(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes namespaces and takes a few seconds")
 	}
 	const (
-		rate  = 125e6 // bytes per second
-		want  = 0.8   // of the link
-		least = 0.4   // on a machine that has other things to do
-		turns = 12
-		size  = 1 << 20
-		each  = 16 // writes of a turn
+		rate   = 125e6 // bytes per second
+		want   = 0.8   // of the link
+		least  = 0.4   // on a machine that has other things to do
+		rounds = 12
+		size   = 1 << 20
+		each   = 16 // writes of a round
 	)
 	l := lab.New(t, lab.Config{Hosts: 2, Rails: 1, Rate: "1gbit"})
 	for _, host := range l.Hosts() {
@@ -37,10 +37,10 @@ func TestFillsARealLink(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var ends [2]*station
+	var ends [2]*testNode
 	for i, host := range l.Hosts() {
 		inNamespace(t, host, func() {
-			ends[i] = newStation(t, Config{Bind: netip.AddrPortFrom(netip.MustParseAddr(l.Addr(host, 0)), 0)})
+			ends[i] = newTestNode(t, Config{Bind: netip.AddrPortFrom(netip.MustParseAddr(l.Addr(host, 0)), 0)})
 		})
 	}
 	a, b := ends[0], ends[1]
@@ -62,9 +62,9 @@ func TestFillsARealLink(t *testing.T) {
 			}
 		}
 	})
-	wr := rdma.SendWR{Op: rdma.OpWrite, Peer: a.meet(t, b), Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}
+	wr := rdma.SendWR{Op: rdma.OpWrite, Peer: a.resolve(t, b), Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}
 	best := 0.0
-	for range turns {
+	for range rounds {
 		start := time.Now()
 		posted, ended := 0, 0
 		var out [4]rdma.Completion
@@ -81,8 +81,8 @@ func TestFillsARealLink(t *testing.T) {
 				}
 				ended++
 			}
-			if time.Since(start) > patience {
-				t.Fatalf("%d of %d writes have ended in %v; the ends have dropped %+v and %+v", ended, each, patience, a.Drops(), b.Drops())
+			if time.Since(start) > testTimeout {
+				t.Fatalf("%d of %d writes have ended in %v; the ends have dropped %+v and %+v", ended, each, testTimeout, a.Drops(), b.Drops())
 			}
 		}
 		best = max(best, size*each/time.Since(start).Seconds()/rate)

@@ -14,7 +14,7 @@ func TestNameOfAPeerHeardFirst(t *testing.T) {
 	for name, kind := range map[string]rdma.Transport{"RD": rdma.RD, "UD": rdma.UD} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newStationOf(t, Config{Name: theirs}, kind), newStationOf(t, Config{Name: ours}, kind)
-			to := a.meet(t, b)
+			to := a.resolve(t, b)
 			if who, ok := a.NameOf(to); !ok || who != ours {
 				t.Errorf("the peer behind %s is called %d, %v; it is %d", b.qp.Addr(), who, ok, ours)
 			}
@@ -29,7 +29,7 @@ func TestNameOfAPeerHeardFirst(t *testing.T) {
 			if who, ok := b.NameOf(c.Peer); !ok || who != theirs {
 				t.Errorf("the sender is called %d, %v; it is %d", who, ok, uint32(theirs))
 			}
-			if later := b.meet(t, a); later != c.Peer {
+			if later := b.resolve(t, a); later != c.Peer {
 				t.Errorf("resolved, the sender has the handle %d; in the completion it was %d", later, c.Peer)
 			}
 		})

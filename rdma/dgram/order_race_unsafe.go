@@ -16,7 +16,7 @@ func (d *Device) orderBeforeSending()  { runtime.RaceReleaseMerge(unsafe.Pointer
 func (d *Device) orderAfterReceiving() { runtime.RaceAcquire(unsafe.Pointer(d.keys.crc)) }
 
 // toRepeat is what is sent when a segment goes again. The peer may have it already, and
-// only the receipt was lost. Then it may have told the owner of the memory, by another
+// only the ack was lost. Then it may have told the owner of the memory, by another
 // way, that it has read or been written enough, and he changes it: what goes is dropped
 // there as a double, whatever it holds. The race detector cannot know that, so what may
 // be out of date is copied behind its back.

@@ -10,18 +10,18 @@ import (
 // the kernel gathers header, bytes and seal; what it does not take at once is copied,
 // because the user may have his memory back before it goes.
 
-// letter is a datagram that is ready.
-type letter struct {
+// packet is a datagram that is ready.
+type packet struct {
 	data []byte // all of it, or what stands before body
 	body []byte // of a long one: the user's memory
 	seal [sealLen]byte
 	to   rawAddress
 	// acquainted says that the peer knows where we are.
-	acquainted bool
+	addressKnown bool
 }
 
 // length is that of the datagram.
-func (l *letter) length() int {
+func (l *packet) length() int {
 	if l.body == nil {
 		return len(l.data)
 	}
@@ -31,16 +31,16 @@ func (l *letter) length() int {
 // gatherAbove is the length from which bytes are gathered instead of copied.
 const gatherAbove = 2 << 10
 
-// keep makes a letter one piece of memory.
-func (l *letter) keep() {
+// keep makes a packet one piece of memory.
+func (l *packet) keep() {
 	if l.body != nil {
 		l.data = append(append(l.data, l.body...), l.seal[:]...)
 		l.body = nil
 	}
 }
 
-// seal closes a letter: what was written into it, and the bytes behind that.
-func (d *Device) seal(l *letter, front, bytes []byte) {
+// seal closes a packet: what was written into it, and the bytes behind that.
+func (d *Device) seal(l *packet, front, bytes []byte) {
 	if len(bytes) < gatherAbove || d.keys.encrypt {
 		l.data, l.body = d.keys.seal(append(front, bytes...)), nil
 		return
@@ -50,34 +50,34 @@ func (d *Device) seal(l *letter, front, bytes []byte) {
 }
 
 type outbox struct {
-	letters [batchSize]letter
+	packets [batchSize]packet
 	n       int
 	most    int // that were ever in it
 }
 
 func newOutbox() (o outbox) {
-	for i := range o.letters {
-		o.letters[i].data = make([]byte, 0, mostDatagram)
+	for i := range o.packets {
+		o.packets[i].data = make([]byte, 0, maxDatagram)
 	}
 	return o
 }
 
-// nextLetter is the place for another datagram, or nil when the kernel takes no more.
-func (d *Device) nextLetter() *letter {
+// nextPacket is the place for another datagram, or nil when the kernel takes no more.
+func (d *Device) nextPacket() *packet {
 	if d.outbox.n == batchSize {
 		if d.flush(); d.outbox.n == batchSize {
 			return nil
 		}
 	}
 	d.outbox.n++
-	return &d.outbox.letters[d.outbox.n-1]
+	return &d.outbox.packets[d.outbox.n-1]
 }
 
-// begin addresses a letter and writes the header into it.
-func (d *Device) begin(l *letter, h *header, from uint16, to rdma.PeerID) []byte {
+// begin addresses a packet and writes the header into it.
+func (d *Device) begin(l *packet, h *header, from uint16, to rdma.PeerID) []byte {
 	a := &d.peers[to]
-	l.to, l.acquainted = a.at.raw, false
-	h.to, h.from, h.toLife, h.name = a.pair, from, a.life, d.name
+	l.to, l.addressKnown = a.at.raw, false
+	h.to, h.from, h.toIncarnation, h.name = a.pair, from, a.incarnation, d.name
 	if !d.keys.stampHeader(h) {
 		// 2^48 datagrams at a million a second are nine years.
 		panic("dgram: the serial numbers of this device are used up")
@@ -92,13 +92,13 @@ func appendDDP(b []byte, h *ddp.Header) []byte {
 	return b
 }
 
-// flush hands the letters to the kernel. What it does not take now stays; what it
+// flush hands the packets to the kernel. What it does not take now stays; what it
 // refuses for good is dropped, and RD will see it as lost.
 func (d *Device) flush() {
 	o := &d.outbox
 	if d.disturb != nil {
-		for i := range o.letters[:o.n] {
-			o.letters[i].keep()
+		for i := range o.packets[:o.n] {
+			o.packets[i].keep()
 		}
 		d.disturb(o)
 	}
@@ -109,7 +109,7 @@ func (d *Device) flush() {
 	d.orderBeforeSending()
 	done := 0
 	for done < o.n {
-		n, full := d.socket.send(o.letters[done:o.n])
+		n, full := d.socket.send(o.packets[done:o.n])
 		done += n
 		d.traffic.sent += uint64(n)
 		if full {
@@ -121,8 +121,8 @@ func (d *Device) flush() {
 		}
 	}
 	for i := done; i < o.n; i++ { // memory is exchanged, not copied
-		o.letters[i].keep()
-		o.letters[i-done], o.letters[i] = o.letters[i], o.letters[i-done]
+		o.packets[i].keep()
+		o.packets[i-done], o.packets[i] = o.packets[i], o.packets[i-done]
 	}
 	o.n -= done
 }
@@ -145,9 +145,9 @@ func (d *Device) newMessage() *message {
 }
 
 // forget keeps a message for the next one, without the user's memory.
-func (d *Device) forget(m *message) {
-	m.body, m.following, m.patient = rdma.Mem{}, nil, false
-	d.uncopy(m)
+func (d *Device) freeMessage(m *message) {
+	m.body, m.following, m.delayAck = rdma.Mem{}, nil, false
+	d.releaseBody(m)
 	d.spare = append(d.spare, m)
 }
 

@@ -15,7 +15,7 @@ import (
 
 const (
 	pairDepth   = 512      // sends that may be under way by default
-	patientMost = 16 << 10 // bytes of a message whose receipt may wait for long
+	delayAckMax = 16 << 10 // bytes of a message whose ack may wait for long
 )
 
 // pair is a queue pair. Its number distinguishes it from others on the same socket.
@@ -74,7 +74,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	if q.depth <= 0 {
 		q.depth = pairDepth
 	}
-	if err := d.attend(); err != nil {
+	if err := d.startProgress(); err != nil {
 		return nil, err
 	}
 	d.pairs = append(d.pairs, q)
@@ -83,7 +83,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 
 // Addr is what peers resolve.
 func (q *pair) Addr() rdma.Addr {
-	a := address{at: endpoint{addrPort: q.dev.socket.local}, life: q.dev.keys.life, pair: q.number, name: q.dev.name}
+	a := address{at: endpoint{addrPort: q.dev.socket.local}, incarnation: q.dev.keys.incarnation, pair: q.number, name: q.dev.name}
 	return rdma.Addr(a.String())
 }
 
@@ -125,7 +125,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		return 0, rdma.ErrClosed
 	}
 	d.called()
-	d.restUntil = 0
+	d.serviceAt = 0
 	if d.ticked = false; q.kind != rdma.UD {
 		d.tick()
 	}
@@ -135,13 +135,13 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		}
 		switch {
 		case wrs[i].Op == rdma.OpWriteRecord:
-			err = q.throwRecord(&wrs[i])
+			err = q.sendRecord(&wrs[i])
 		case q.kind == rdma.UD:
-			err = q.throw(&wrs[i])
+			err = q.sendUD(&wrs[i])
 		case wrs[i].Op == rdma.OpSend:
 			err = q.take(&wrs[i])
 		default:
-			err = q.ask(&wrs[i])
+			err = q.request(&wrs[i])
 		}
 		if err != nil {
 			break
@@ -151,7 +151,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	d.flush()
 	d.copyBodies()
 	if d.parked > 0 && (n > 0 || err != nil) {
-		d.rouse() // whoever waits does not know of the new timers
+		d.wakeAll() // whoever waits does not know of the new timers
 	}
 	return n, err
 }
@@ -168,8 +168,8 @@ func (q *pair) check(wr *rdma.SendWR) error {
 		return fmt.Errorf("dgram: a head of %d bytes for %v is longer than %d", wr.HeadLen, &q.dev.peers[wr.Peer], rdma.HeadMax)
 	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.attr.MaxTransfer:
 		return fmt.Errorf("dgram: a %v of %d bytes at %v is longer than Attr.MaxTransfer, %d; cut it", wr.Op, wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxTransfer)
-	case wr.Op == rdma.OpWriteRecord && wr.Body.Len() > mostPieces*q.dev.recordCut():
-		return fmt.Errorf("dgram: a write-record of %d bytes for %v is longer than %d datagrams carry; cut it", wr.Body.Len(), &q.dev.peers[wr.Peer], mostPieces)
+	case wr.Op == rdma.OpWriteRecord && wr.Body.Len() > maxPieces*q.dev.recordCut():
+		return fmt.Errorf("dgram: a write-record of %d bytes for %v is longer than %d datagrams carry; cut it", wr.Body.Len(), &q.dev.peers[wr.Peer], maxPieces)
 	case wr.Op == rdma.OpSend && length > maxSend:
 		return fmt.Errorf("dgram: a message of %d bytes for %v is longer than Attr.MaxSend, %d; cut it", length, &q.dev.peers[wr.Peer], maxSend)
 	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > q.dev.attr.MaxInline:
@@ -181,9 +181,9 @@ func (q *pair) check(wr *rdma.SendWR) error {
 }
 
 // throw sends a UD message. It is complete when it has been handed on (T1 6.3).
-func (q *pair) throw(wr *rdma.SendWR) error {
+func (q *pair) sendUD(wr *rdma.SendWR) error {
 	d := q.dev
-	l := d.nextLetter()
+	l := d.nextPacket()
 	if l == nil {
 		return rdma.ErrAgain
 	}
@@ -210,20 +210,20 @@ func (q *pair) take(wr *rdma.SendWR) error {
 		return nil
 	}
 	m := d.newMessage()
-	if !d.carry(m, wr) {
-		d.forget(m)
+	if !d.attachBody(m, wr) {
+		d.freeMessage(m)
 		return rdma.ErrAgain
 	}
 	m.id, m.length = wr.ID, int(wr.HeadLen)+wr.Body.Len()
 	m.role, m.opcode = roleSend, sendOpcode(wr.Flags)
-	m.patient = wr.Flags&(rdma.Inline|rdma.Patient) != 0 && q.mayWait(p, m)
+	m.delayAck = wr.Flags&(rdma.Inline|rdma.Patient) != 0 && q.mayDelayAck(p, m)
 	m.number = p.sendNumber
 	p.sendNumber++
 	m.headLen = copy(m.head[:wr.HeadLen], wr.Head[:])
 	q.pending++
 	p.push(m)
-	q.occupy(p)
-	q.pump(p)
+	q.markBusy(p)
+	q.flushPeer(p)
 	return nil
 }
 
@@ -233,10 +233,10 @@ func (q *pair) refusePost(p *peer, wr *rdma.SendWR) {
 	q.complete(p, wr.ID, wr.Op, 0, false, rdma.StatusPeerGone)
 }
 
-// mayWait reports whether the end of a message that nobody waits for may be heard of late. It
+// mayDelayAck reports whether the end of a message that nobody waits for may be heard of late. It
 // may not where much is under way: the copies would use up the memory for them.
-func (q *pair) mayWait(p *peer, m *message) bool {
-	return m.length <= patientMost && q.pending < q.depth/4 && p.calm(q.dev.now)
+func (q *pair) mayDelayAck(p *peer, m *message) bool {
+	return m.length <= delayAckMax && q.pending < q.depth/4 && p.lossFree(q.dev.now)
 }
 
 func sendOpcode(f rdma.Flags) ddp.Opcode {
@@ -252,7 +252,7 @@ func (q *pair) peer(id rdma.PeerID) *peer {
 		q.peers = append(q.peers, nil)
 	}
 	if q.peers[id] == nil {
-		p := newPeer(&q.dev.hangar, q.dev.mss())
+		p := newPeer(&q.dev.windowPool, q.dev.mss())
 		p.id = id
 		q.peers[id] = &p
 	}
@@ -260,7 +260,7 @@ func (q *pair) peer(id rdma.PeerID) *peer {
 }
 
 // occupy puts a peer on the list of those to be served.
-func (q *pair) occupy(p *peer) {
+func (q *pair) markBusy(p *peer) {
 	if !p.busy {
 		p.busy = true
 		q.busy = append(q.busy, p)
@@ -271,9 +271,9 @@ func (q *pair) occupy(p *peer) {
 func (q *pair) working() bool { return len(q.busy)+len(q.leaving)+len(q.records) > 0 }
 
 // tend serves the peers that are not resting.
-func (q *pair) tend() {
+func (q *pair) service() {
 	now := q.dev.now
-	q.pumpRecords()
+	q.flushRecords()
 	q.expireRecords(now)
 	for i := 0; i < len(q.busy); {
 		p := q.busy[i]
@@ -281,20 +281,20 @@ func (q *pair) tend() {
 			q.dropBarred(p)
 		}
 		p.expire(now)
-		if !p.barred && p.lostSight(now, q.dev.patience) {
+		if !p.barred && p.peerTimedOut(now, q.dev.peerTimeout) {
 			q.giveUp(p)
 		}
-		q.unstash(p)
-		q.pump(p)
+		q.deliverReordered(p)
+		q.flushPeer(p)
 		if p.due(now) {
-			if !q.dev.awaitsAnswer(p) {
-				q.writeReceipt(p, false)
+			if !q.dev.defersAck(p) {
+				q.writeAck(p, false)
 			}
 		} else if now >= p.probeAt() {
 			p.probed = now
-			q.writeReceipt(p, true)
+			q.writeAck(p, true)
 		}
-		if !p.resting() {
+		if !p.inactive() {
 			i++
 			continue
 		}
@@ -305,20 +305,20 @@ func (q *pair) tend() {
 	}
 }
 
-// awaitsAnswer reports whether a receipt should not go alone yet: this Poll shows the program
-// something, and its answer may take the receipt with it. The next call does not wait.
-func (d *Device) awaitsAnswer(p *peer) bool {
-	if !d.shows || p.owed >= receiptEvery {
+// defersAck reports whether an ack should not go alone yet: this Poll shows the program
+// something, and its answer may take the ack with it. The next call does not wait.
+func (d *Device) defersAck(p *peer) bool {
+	if !d.shows || p.ackPending >= ackEvery {
 		return false
 	}
-	d.lull = 1
+	d.idlePolls = 1
 	return true
 }
 
 // pump sends what may go to a peer.
-func (q *pair) pump(p *peer) {
+func (q *pair) flushPeer(p *peer) {
 	for {
-		l := q.dev.nextLetter()
+		l := q.dev.nextPacket()
 		if l == nil {
 			return // the kernel is full: the segment is not cut before it has a place
 		}
@@ -334,18 +334,18 @@ func (q *pair) pump(p *peer) {
 // write makes the datagram of a segment. What is owed to the peer goes with the last one of
 // a message: in the first it would make that one longer than the others, and the kernel
 // takes only datagrams of one length as a run, but for a last one that is shorter.
-func (q *pair) write(l *letter, p *peer, seg *segment) {
+func (q *pair) write(l *packet, p *peer, seg *segment) {
 	d, m := q.dev, seg.message
-	h := header{kind: kindSegment, urgent: seg.urgent, patient: seg.patient, number: seg.number, left: stampOf(d.now)}
-	if h.hasReceipt = p.owed > 0 && (seg.last || p.due(d.now)); h.hasReceipt {
-		p.receiver.write(d.now, &h.receipt)
+	h := header{kind: kindSegment, urgent: seg.urgent, delayAck: seg.delayAck, number: seg.number, left: stampOf(d.now)}
+	if h.hasAck = p.ackPending > 0 && (seg.last || p.due(d.now)); h.hasAck {
+		p.receiver.write(d.now, &h.ack)
 	}
 	b := d.begin(l, &h, q.number, p.id)
-	l.acquainted = p.acquainted()
+	l.addressKnown = p.addressKnown()
 	var bytes []byte
 	switch {
-	case m.role == roleAnswer:
-		b, bytes = d.appendAnswer(b, p, m, seg)
+	case m.role == roleResponse:
+		b, bytes = d.appendResponse(b, p, m, seg)
 	case m.opcode == ddp.Write:
 		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, Tag: m.tag, TO: m.address + uint64(seg.offset)})
 		b, bytes = m.appendTo(b, seg.offset, seg.length)
@@ -366,16 +366,16 @@ func queueOf(op ddp.Opcode) uint32 {
 	return ddp.QueueSend
 }
 
-// writeReceipt makes a datagram of a receipt alone. An urgent one asks for another.
-func (q *pair) writeReceipt(p *peer, urgent bool) {
-	l := q.dev.nextLetter()
+// writeAck makes a datagram of an ack alone. An urgent one asks for another.
+func (q *pair) writeAck(p *peer, urgent bool) {
+	l := q.dev.nextPacket()
 	if l == nil {
 		return // it stays owed
 	}
-	h := header{kind: kindReceipt, hasReceipt: true, urgent: urgent}
-	p.receiver.write(q.dev.now, &h.receipt)
+	h := header{kind: kindAck, hasAck: true, urgent: urgent}
+	p.receiver.write(q.dev.now, &h.ack)
 	b := q.dev.begin(l, &h, q.number, p.id)
-	l.acquainted = p.acquainted()
+	l.addressKnown = p.addressKnown()
 	q.dev.seal(l, b, nil)
 }
 
@@ -386,10 +386,10 @@ func (q *pair) finish(m *message, p *peer, status rdma.Status) {
 		switch m.role {
 		case roleSend:
 			q.complete(p, m.id, rdma.OpSend, m.length, m.inline, status)
-		case roleAnswer:
-			p.answers--
+		case roleResponse:
+			p.responses--
 		}
-		q.dev.forget(m)
+		q.dev.freeMessage(m)
 		m = following
 	}
 }
@@ -405,9 +405,9 @@ func (q *pair) complete(p *peer, id uint64, op rdma.Op, n int, inline bool, stat
 // giveUp ends the conversation with a peer that has been silent for too long, and reports it
 // also to a user that only receives.
 func (q *pair) giveUp(p *peer) {
-	since := p.heard
+	since := p.lastReceived
 	if !p.sender.idle() {
-		since = p.sender.heardAt
+		since = p.sender.lastAckAt
 	}
 	if q.silences == nil {
 		q.silences = map[rdma.PeerID]time.Duration{}
@@ -420,12 +420,12 @@ func (q *pair) giveUp(p *peer) {
 // abandon completes everything that is under way to a peer.
 func (q *pair) abandon(p *peer, status rdma.Status) {
 	q.finish(p.sender.abandon(), p, status)
-	for p.asks != nil {
-		q.answered(p, status)
+	for p.requests != nil {
+		q.completeRequest(p, status)
 	}
 }
 
-// Close sends the receipts that are owed, so that no peer waits for them, and
+// Close sends the acks that are owed, so that no peer waits for them, and
 // completes what is under way as flushed.
 func (q *pair) Close() error {
 	q.dev.mu.Lock()
@@ -449,8 +449,8 @@ func (q *pair) shut() {
 		if p == nil {
 			continue
 		}
-		if p.owed > 0 {
-			q.writeReceipt(p, false)
+		if p.ackPending > 0 {
+			q.writeAck(p, false)
 		}
 		q.abandon(p, rdma.StatusFlushed)
 		q.clear(p)

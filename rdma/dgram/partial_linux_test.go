@@ -62,18 +62,18 @@ func TestFrontAloneMeetsOthers(t *testing.T) {
 	for name, kind := range map[string]rdma.Transport{"RD": rdma.RD, "UD": rdma.UD} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newStationOf(t, Config{NoCRC: true}, kind), newStationOf(t, Config{}, kind)
-			for _, ends := range [][2]*station{{a, b}, {b, a}} {
-				to := ends[0].meet(t, ends[1])
+			for _, ends := range [][2]*testNode{{a, b}, {b, a}} {
+				to := ends[0].resolve(t, ends[1])
 				for _, size := range []int{0, 100, gatherAbove - 1, gatherAbove, 20_000} {
 					text := bytes.Repeat([]byte{'y'}, size)
 					wr := rdma.SendWR{Op: rdma.OpSend, Peer: to, Body: rdma.MemOf(text)}
 					if n, err := ends[0].qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 						t.Fatal(err)
 					}
-					if c, ok := ends[1].poll(patience); !ok || !bytes.Equal(c.Data.Bytes(), text) {
+					if c, ok := ends[1].poll(testTimeout); !ok || !bytes.Equal(c.Data.Bytes(), text) {
 						t.Errorf("of %d bytes %d come, or others", size, c.Data.Len())
 					}
-					if c, ok := ends[0].poll(patience); !ok || c.Status != rdma.StatusOK {
+					if c, ok := ends[0].poll(testTimeout); !ok || c.Status != rdma.StatusOK {
 						t.Errorf("the send of %d bytes ends with %+v", size, c)
 					}
 				}

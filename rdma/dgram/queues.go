@@ -24,13 +24,13 @@ type entry struct {
 
 // queue is a completion queue.
 type queue struct {
-	dev    *Device
-	ready  []entry
-	first  int // of ready that was not given out
-	lent   []loan
-	beside []loan // by the last PollBeside
-	closed bool
-	rest   // how it is waited for: wait.go
+	dev       *Device
+	ready     []entry
+	first     int // of ready that was not given out
+	lent      []loan
+	beside    []loan // by the last PollBeside
+	closed    bool
+	waitState // how it is waited for: wait.go
 }
 
 // NewCQ makes a completion queue. It grows as it must.
@@ -41,9 +41,9 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 		return nil, rdma.ErrClosed
 	}
 	c := &queue{dev: d, ready: make([]entry, 0, min(max(depth, 16), 256))}
-	for who := range c.bells {
-		if err := c.bells[who].open(); err != nil {
-			c.closeBells()
+	for who := range c.wakeups {
+		if err := c.wakeups[who].open(); err != nil {
+			c.closeWakeups()
 			return nil, fmt.Errorf("dgram: make what a completion queue sleeps on: %w", err)
 		}
 	}
@@ -60,7 +60,7 @@ func (c *queue) push(done rdma.Completion, l loan) {
 	c.ready = append(c.ready, entry{done, l})
 	c.dev.shows = c.dev.polled
 	if c.parked > 0 {
-		c.ring() // somebody waits here while another one moves the device
+		c.signal() // somebody waits here while another one moves the device
 	}
 }
 
@@ -125,7 +125,7 @@ func (d *Device) giveBack(l *loan) {
 	if l.slot != nil {
 		d.store.giveBack(l.slot)
 	} else {
-		d.joins = append(d.joins, l.join)
+		d.joinBuffers = append(d.joinBuffers, l.join)
 	}
 }
 
@@ -142,7 +142,7 @@ func (c *queue) shut() {
 		return
 	}
 	c.closed = true
-	c.closeBells()
+	c.closeWakeups()
 	c.dev.parked -= c.parked
 	c.dev.queues = slices.DeleteFunc(c.dev.queues, func(other *queue) bool { return other == c })
 	c.end(&c.lent)
@@ -189,7 +189,7 @@ func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
 func newReceiveQueue(d *Device, c rdma.SRQConfig) *receiveQueue {
 	r := &receiveQueue{dev: d, lends: c.Lend, depth: c.Depth, lowWater: c.LowWater, warned: true}
 	if r.lends {
-		if r.depth <= 0 || r.depth > mostSlots/2 {
+		if r.depth <= 0 || r.depth > maxSlots/2 {
 			r.depth = lendDepth
 		}
 		return r
@@ -218,12 +218,12 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 		r.posted[(r.first+r.n)%r.depth] = wrs[n]
 		r.n++
 	}
-	r.dev.restUntil = 0 // a message may have waited for it
+	r.dev.serviceAt = 0 // a message may have waited for it
 	if r.n >= r.lowWater {
 		r.warned = false
 	}
 	if r.dev.parked > 0 {
-		r.dev.rouse() // a message may have waited for it
+		r.dev.wakeAll() // a message may have waited for it
 	}
 	if n < len(wrs) {
 		return n, rdma.ErrAgain

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
-// Write-Records that come: catchRecord places a piece and notes it, endRecord tells the
+// Write-Records that come: receiveRecord places a piece and notes it, endRecord tells the
 // user which ranges are there, expireRecords ends what will not become whole.
 //
 // A piece is placed when it comes, wherever in its message it stands. A message ends
@@ -23,21 +23,21 @@ import (
 // messages before those of others (RFC 5042 section 6.4).
 
 const (
-	mostOpen     = 4   // messages of a peer that are not whole
-	mostOpenAll  = 256 // of all peers of a queue pair
-	mostUntold   = 4096
+	maxOpen      = 4   // messages of a peer that are not whole
+	maxOpenAll   = 256 // of all peers of a queue pair
+	maxUnpolled  = 4096
 	recordSilent = 50 * time.Millisecond
 )
 
 // record is a message of which a part has come.
 type record struct {
 	recordHeader
-	from   rdma.PeerID
-	tag    ddp.Tag
-	base   uint64 // where it begins at the target
-	heard  time.Duration
-	came   uint64 // pieces
-	pieces [mostPieces / 64]uint64
+	from         rdma.PeerID
+	tag          ddp.Tag
+	base         uint64 // where it begins at the target
+	lastReceived time.Duration
+	came         uint64 // pieces
+	pieces       [maxPieces / 64]uint64
 }
 
 // ended remembers which messages of a peer have ended.
@@ -75,7 +75,7 @@ func (e *ended) note(number uint32) {
 
 // fits reports whether the parts of a piece agree.
 func (r *recordHeader) fits(segment *ddp.Header, length int) bool {
-	if r.number == 0 || r.cut == 0 || r.pieces() > mostPieces || uint64(r.index) >= r.pieces() {
+	if r.number == 0 || r.cut == 0 || r.pieces() > maxPieces || uint64(r.index) >= r.pieces() {
 		return false
 	}
 	last := uint64(r.index) == r.pieces()-1
@@ -86,8 +86,8 @@ func (r *recordHeader) fits(segment *ddp.Header, length int) bool {
 	return segment.Op == ddp.Write && segment.Last == last && uint64(length) == want
 }
 
-// catchRecord takes in a piece.
-func (q *pair) catchRecord(segment []byte, from rdma.PeerID, r *recordHeader) {
+// receiveRecord takes in a piece.
+func (q *pair) receiveRecord(segment []byte, from rdma.PeerID, r *recordHeader) {
 	d := q.dev
 	var h ddp.Header
 	n, fault := h.Decode(segment, len(segment))
@@ -100,22 +100,22 @@ func (q *pair) catchRecord(segment []byte, from rdma.PeerID, r *recordHeader) {
 		return
 	}
 	switch {
-	case d.guard.Bars(q.ended[from].strikes, d.peers[from].told):
+	case d.guard.Bars(q.ended[from].strikes, d.peers[from].resolved):
 		d.drops.Barred++
 		return
 	case q.ended[from].late(r.number):
 		d.drops.Late++
 		return
-	case len(q.recvCQ.ready)-q.recvCQ.first >= mostUntold:
+	case len(q.recvCQ.ready)-q.recvCQ.first >= maxUnpolled:
 		d.drops.NoRoom++ // nobody looks at what has come
 		return
 	}
-	q.placeRecord(segment, segment[n:], from, r, &h)
+	q.storeRecord(segment, segment[n:], from, r, &h)
 }
 
-// placeRecord puts the bytes of a piece where they belong. Tag and address of no bytes
+// storeRecord puts the bytes of a piece where they belong. Tag and address of no bytes
 // are not checked (RFC 5040 section 5.1).
-func (q *pair) placeRecord(segment, payload []byte, from rdma.PeerID, r *recordHeader, h *ddp.Header) {
+func (q *pair) storeRecord(segment, payload []byte, from rdma.PeerID, r *recordHeader, h *ddp.Header) {
 	d := q.dev
 	i := q.findRecord(from, r.number)
 	base := h.TO - r.offset() // it may wrap, which is refused
@@ -123,7 +123,7 @@ func (q *pair) placeRecord(segment, payload []byte, from rdma.PeerID, r *recordH
 	var fault ddp.Fault
 	if r.total > 0 {
 		if mem, fault = d.table.Place(domain, ddp.StreamID(from)+1, h.Tag, base, uint64(r.total)); fault != ddp.NoFault {
-			d.guard.Strike(&q.ended[from].strikes, d.peers[from].told, uint64(h.Tag))
+			d.guard.Strike(&q.ended[from].strikes, d.peers[from].resolved, uint64(h.Tag))
 		}
 	}
 	if fault == ddp.NoFault && i >= 0 && !q.records[i].continues(r, h.Tag, base) {
@@ -149,7 +149,7 @@ func (q *pair) placeRecord(segment, payload []byte, from rdma.PeerID, r *recordH
 	}
 	one := q.records[i]
 	d.tick()
-	one.heard = d.now
+	one.lastReceived = d.now
 	if word, bit := &one.pieces[r.index/64], uint64(1)<<(r.index%64); *word&bit == 0 {
 		*word |= bit
 		one.came++
@@ -185,9 +185,9 @@ func (q *pair) beginRecord(from rdma.PeerID, r *recordHeader, tag ddp.Tag, base 
 		}
 	}
 	switch {
-	case own == mostOpen:
+	case own == maxOpen:
 		q.endRecord(oldest)
-	case len(q.records) == mostOpenAll:
+	case len(q.records) == maxOpenAll:
 		q.endRecord(0)
 	}
 	var one *record
@@ -239,19 +239,19 @@ func (o *record) run(from uint64) (lo, hi uint64) {
 
 // next is the first piece, from one on, whose bit is not that of flip's; or their number.
 func (o *record) next(from, flip uint64) uint64 {
-	for from < mostPieces {
+	for from < maxPieces {
 		if word := (o.pieces[from/64] ^ flip) >> (from % 64); word != 0 {
-			return min(from+uint64(bits.TrailingZeros64(word)), mostPieces)
+			return min(from+uint64(bits.TrailingZeros64(word)), maxPieces)
 		}
 		from = (from/64 + 1) * 64
 	}
-	return mostPieces
+	return maxPieces
 }
 
 // expireRecords ends messages of which nothing has come for a while.
 func (q *pair) expireRecords(now time.Duration) {
 	for i := 0; i < len(q.records); {
-		if now-q.records[i].heard >= recordSilent {
+		if now-q.records[i].lastReceived >= recordSilent {
 			q.endRecord(i)
 			continue
 		}
@@ -266,7 +266,7 @@ func (q *pair) recordsDue() time.Duration {
 		at = 0
 	}
 	for _, one := range q.records {
-		at = min(at, one.heard+recordSilent)
+		at = min(at, one.lastReceived+recordSilent)
 	}
 	return at
 }

@@ -9,7 +9,7 @@ import (
 
 // Errors on UD. T1 6.3.3 has no Terminate: there is no stream that could end. An error
 // message to the one peer whose message is at fault names that message by its number.
-// refuse sends it, hearRefusal takes it in at the other end and tells the user there.
+// refuse sends it, receiveError takes it in at the other end and tells the user there.
 //
 // Where we depart from the thesis: the queue pair that meets the fault does not go into
 // the error state. It serves thousands of peers, and one that is broken must not end it
@@ -44,7 +44,7 @@ func (q *pair) refuse(to rdma.PeerID, number uint32, fault ddp.Fault, raw []byte
 	if d.tick(); !d.refusals.spend(d.now) {
 		return
 	}
-	l := d.nextLetter()
+	l := d.nextPacket()
 	if l == nil {
 		return
 	}
@@ -63,9 +63,9 @@ func appendTerminate(b []byte, number uint32, fault ddp.Fault, raw []byte) []byt
 	return b
 }
 
-// hearRefusal tells the user of a message that a peer could not use. Nobody can refuse
+// receiveError tells the user of a message that a peer could not use. Nobody can refuse
 // what was sent to others, and a message is refused once.
-func (q *pair) hearRefusal(segment []byte, from rdma.PeerID) {
+func (q *pair) receiveError(segment []byte, from rdma.PeerID) {
 	var h ddp.Header
 	var t ddp.Terminate
 	n, fault := h.Decode(segment, len(segment))
@@ -73,15 +73,15 @@ func (q *pair) hearRefusal(segment []byte, from rdma.PeerID) {
 		q.dev.drops.Malformed++
 		return
 	}
-	if q.thrown == nil || h.MSN == 0 {
+	if q.sentUD == nil || h.MSN == 0 {
 		return
 	}
-	one := &q.thrown[h.MSN%remembered]
+	one := &q.sentUD[h.MSN%remembered]
 	if one.number != h.MSN || one.to != from {
 		return
 	}
 	q.sendCQ.push(rdma.Completion{ID: one.id, Op: rdma.OpRefused, Peer: from, Status: statusOf(t.Fault)}, loan{})
-	*one = thrown{}
+	*one = sentUD{}
 }
 
 // statusOf is what a fault at the peer is to the user here.

@@ -31,7 +31,7 @@ func newRecorder(t *testing.T, kind rdma.Transport, mem []byte) *recorder {
 
 // write is a datagram that writes a value at the beginning of the memory.
 func (r *recorder) write(h header, value byte) []byte {
-	h.to, h.from, h.toLife = r.q.number, 1, r.d.keys.life
+	h.to, h.from, h.toIncarnation = r.q.number, 1, r.d.keys.incarnation
 	if !r.keys.stampHeader(&h) {
 		r.t.Fatal("the serial numbers are used up")
 	}
@@ -51,8 +51,8 @@ func TestSequenceNumbersWrapAndReplaysAreRefused(t *testing.T) {
 	r := newRecorder(t, rdma.RD, mem)
 	first := psn(1<<32 - 3)
 	at := rawOf(r.d.socket.local)
-	p := r.q.peer(r.d.know(r.keys.life, 1, 0, &at))
-	p.receiver.next, p.given = first, first
+	p := r.q.peer(r.d.peerID(r.keys.incarnation, 1, 0, &at))
+	p.receiver.next, p.nextUp = first, first
 	recorded := make([][]byte, 6)
 	for i := range recorded {
 		recorded[i] = r.write(header{kind: kindSegment, number: first + psn(i)}, byte(i+1))
@@ -66,7 +66,7 @@ func TestSequenceNumbersWrapAndReplaysAreRefused(t *testing.T) {
 		}
 	}
 	// 2^32 datagrams later the same sequence numbers are due again.
-	p.receiver.next, p.given = first, first
+	p.receiver.next, p.nextUp = first, first
 	r.keys.serial += 1 << 32
 	if r.arrive(r.write(header{kind: kindSegment, number: first}, 77)); mem[0] != 77 {
 		t.Fatalf("a new datagram is refused after 2^32: %+v", r.d.drops)
@@ -98,7 +98,7 @@ func TestReplaysOnUDAreRefused(t *testing.T) {
 	}
 }
 
-// The nonce is made of the life and 48 bits of serial number: it does not repeat at 2^32,
+// The nonce is made of the incarnation and 48 bits of serial number: it does not repeat at 2^32,
 // and a device that has used all of them sends nothing more.
 func TestNoncesDoNotRepeatAtTwoToTheThirtyTwo(t *testing.T) {
 	k := testKeyring(t, "ours")

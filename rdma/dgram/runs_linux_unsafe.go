@@ -51,23 +51,23 @@ func (s *socket) allowRuns(length int) {
 	s.joins = unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil
 }
 
-// mostMessages is how many messages are received at once.
-func (s *socket) mostMessages() int {
+// maxMessages is how many messages are received at once.
+func (s *socket) maxMessages() int {
 	if s.joins {
 		return joinedBatch
 	}
 	return batchSize
 }
 
-// compose makes messages of letters, and says how many. A letter that is long or alone is
+// compose makes messages of packets, and says how many. A packet that is long or alone is
 // a message by itself.
-func (s *socket) compose(letters []letter) (messages int) {
+func (s *socket) compose(packets []packet) (messages int) {
 	used := 0
-	for first := 0; first < len(letters); messages++ {
-		n := s.runOf(letters[first:])
-		l, m, from := &letters[first], &s.out[messages].header, used
-		for i := range letters[first : first+n] {
-			used += gather((*[pieces]unix.Iovec)(s.outVec[used:]), &letters[first+i])
+	for first := 0; first < len(packets); messages++ {
+		n := s.runOf(packets[first:])
+		l, m, from := &packets[first], &s.out[messages].header, used
+		for i := range packets[first : first+n] {
+			used += gather((*[pieces]unix.Iovec)(s.outVec[used:]), &packets[first+i])
 		}
 		m.Name, m.Namelen = &l.to.bytes[0], uint32(l.to.length)
 		m.Iov = &s.outVec[from]
@@ -79,17 +79,17 @@ func (s *socket) compose(letters []letter) (messages int) {
 	return messages
 }
 
-// runOf is how many of the first letters can be one message: they go to the same place and
+// runOf is how many of the first packets can be one message: they go to the same place and
 // are of one length, but for the last of them, which may be shorter.
-func (s *socket) runOf(letters []letter) int {
-	length := letters[0].length()
+func (s *socket) runOf(packets []packet) int {
+	length := packets[0].length()
 	if length > s.runUpTo {
 		return 1
 	}
-	most := min(len(letters), runBytes/length)
+	most := min(len(packets), runBytes/length)
 	for n := 1; n < most; n++ {
-		next := letters[n].length()
-		if next > length || letters[n].to != letters[0].to {
+		next := packets[n].length()
+		if next > length || packets[n].to != packets[0].to {
 			return n
 		}
 		if next < length {
@@ -99,7 +99,7 @@ func (s *socket) runOf(letters []letter) int {
 	return most
 }
 
-// cutAt tells the kernel at what length to cut a message of n letters.
+// cutAt tells the kernel at what length to cut a message of n packets.
 func (s *socket) cutAt(message, length, n int) {
 	m, c := &s.out[message].header, &s.outControl[message]
 	if n == 1 {
@@ -123,12 +123,12 @@ func refusesRun(errno unix.Errno) bool {
 	return false
 }
 
-// withdraw sends the first letter of a run that was refused by itself. If the kernel takes
+// withdraw sends the first packet of a run that was refused by itself. If the kernel takes
 // it, it was the run that it did not like, and there are no more of them.
-func (s *socket) withdraw(letters []letter) (n int, full bool) {
+func (s *socket) withdraw(packets []packet) (n int, full bool) {
 	allowed := s.runUpTo
 	s.runUpTo = 0
-	n, full = s.send(letters[:1])
+	n, full = s.send(packets[:1])
 	if n == 0 {
 		s.runUpTo = allowed
 	}

@@ -18,7 +18,7 @@ import (
 // The CRC is the one that T1 6.3 keeps. It is checked first because it is cheap and
 // because a wrong one means a bad cable, while a wrong tag behind a good CRC means a
 // stranger: the two are counted apart. The tag is AES-GCM under a key that only the
-// processes of the job have. Its nonce is life and serial number of the source, which
+// processes of the job have. Its nonce is incarnation and serial number of the source, which
 // never come twice. There are two seals, each with a key of its own:
 //
 //   - A plain datagram is authenticated as additional data: its first bytes, in which
@@ -28,7 +28,7 @@ import (
 //     With Config.NoCRC the CRC covers those first bytes alone: that is for hosts that
 //     talk to themselves.
 //   - An encrypted one (Config.Encrypt) is readable as far as the nonce goes. All behind
-//     is encrypted, receipts too, and everything is authenticated. The CRC is over what
+//     is encrypted, acks too, and everything is authenticated. The CRC is over what
 //     is on the wire.
 
 const (
@@ -36,7 +36,7 @@ const (
 	tagLen  = 16
 	sealLen = crcLen + tagLen
 
-	nonceAt  = 12 // life and serial number in the header
+	nonceAt  = 12 // incarnation and serial number in the header
 	nonceLen = 12
 
 	// coveredLen is how much of a plain datagram the tag covers beside the CRC: no less
@@ -54,18 +54,18 @@ var (
 
 // keyring seals and checks the datagrams of one device.
 type keyring struct {
-	aead    cipher.AEAD
-	encrypt bool
-	crc     *crc32.Table
-	flags   byte // of every datagram: flagPartial, or none
-	life    life
-	serial  uint64 // of the last datagram
+	aead        cipher.AEAD
+	encrypt     bool
+	crc         *crc32.Table
+	flags       byte // of every datagram: flagPartial, or none
+	incarnation incarnation
+	serial      uint64 // of the last datagram
 
 	// What the tag of a plain datagram covers, joined: one for each direction.
 	leaving, coming [coveredLen + crcLen]byte
 }
 
-// newKeyring draws a life and takes the job's key, which may be of any length but
+// newKeyring draws a incarnation and takes the job's key, which may be of any length but
 // not empty.
 func newKeyring(jobKey []byte, encrypt bool) (*keyring, error) {
 	if len(jobKey) == 0 {
@@ -87,29 +87,29 @@ func newKeyring(jobKey []byte, encrypt bool) (*keyring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dgram: make the authentication tag: %w", err)
 	}
-	return &keyring{aead: aead, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), life: drawLife()}, nil
+	return &keyring{aead: aead, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), incarnation: newIncarnation()}, nil
 }
 
-// drawLife draws a number that no other device of the job has: among a thousand devices
+// newIncarnation draws a number that no other device of the job has: among a thousand devices
 // two are alike once in 2^29 jobs.
-func drawLife() life {
+func newIncarnation() incarnation {
 	var b [8]byte
 	for {
 		rand.Read(b[:]) // never fails: crypto/rand
-		if l := life(binary.BigEndian.Uint64(b[:]) >> 16); l != 0 {
+		if l := incarnation(binary.BigEndian.Uint64(b[:]) >> 16); l != 0 {
 			return l
 		}
 	}
 }
 
-// stampHeader gives a header the life and the next serial number. It is false when
-// the numbers are used up; a device then needs a new life.
+// stampHeader gives a header the incarnation and the next serial number. It is false when
+// the numbers are used up; a device then needs a new incarnation.
 func (k *keyring) stampHeader(h *header) bool {
 	if k.serial == lastSerial {
 		return false
 	}
 	k.serial++
-	h.fromLife, h.serial = k.life, k.serial
+	h.fromIncarnation, h.serial = k.incarnation, k.serial
 	return true
 }
 

@@ -28,43 +28,43 @@ type message struct {
 	id        uint64   // the user's name for it
 
 	// What the device knows of it.
-	role    role
-	number  uint32 // MSN
-	opcode  ddp.Opcode
-	tag     ddp.Tag // of a tagged one, and the address of its first byte there
-	address uint64
-	fault   ddp.Fault // of an answer that refuses
-	source  ddp.Tag   // of an answer to a read: where the bytes are
-	from    uint64
-	inline  bool
-	patient bool // nobody waits for its end
-	headLen int
-	head    [rdma.HeadMax]byte
-	body    rdma.Mem
-	kept    []byte // a copy of it, or memory for one: bodies.go
-	short   [shortBody]byte
+	role     role
+	number   uint32 // MSN
+	opcode   ddp.Opcode
+	tag      ddp.Tag // of a tagged one, and the address of its first byte there
+	address  uint64
+	fault    ddp.Fault // of an answer that refuses
+	source   ddp.Tag   // of an answer to a read: where the bytes are
+	from     uint64
+	inline   bool
+	delayAck bool // nobody waits for its end
+	headLen  int
+	head     [rdma.HeadMax]byte
+	body     rdma.Mem
+	kept     []byte // a copy of it, or memory for one: bodies.go
+	short    [shortBody]byte
 }
 
 // role is what the end of a message means.
 type role uint8
 
 const (
-	roleSend   role = iota // a completion
-	roleWrite              // nothing: the answer to the request behind it tells
-	roleAsk                // nothing: the answer tells
-	roleAnswer             // room for another answer
+	roleSend     role = iota // a completion
+	roleWrite                // nothing: the answer to the request behind it tells
+	roleRequest              // nothing: the answer tells
+	roleResponse             // room for another answer
 )
 
 // segment is one datagram to transmit.
 type segment struct {
-	message *message
-	offset  int
-	length  int
-	number  psn
-	last    bool // of its message
-	urgent  bool // the sender waits for a receipt
-	patient bool // it can do without one for patientDelay
-	again   bool // it went before, so the peer may have it
+	message  *message
+	offset   int
+	length   int
+	number   psn
+	last     bool // of its message
+	urgent   bool // the sender waits for an ack
+	delayAck bool // it can do without one for longAckDelay
+	again    bool // it went before, so the peer may have it
 }
 
 // state of a segment that was cut and is not yet known to have arrived with all
@@ -88,25 +88,25 @@ type sent struct {
 	again   bool // went more than once
 }
 
-// flight is the memory for what is under way to one peer, by number. An idle peer has
+// send window is the memory for what is under way to one peer, by number. An idle peer has
 // none, most busy ones a short one: all ranks of a job may be busy at a time, a little.
-type flight struct{ ring []sent }
+type sendWindow struct{ ring []sent }
 
 const (
-	shortFlight = 16
+	shortWindow = 16
 	// The most that are kept for later; a burst to thousands of peers leaves no more.
-	mostShort, mostLong = 256, 32
+	maxShort, maxLong = 256, 32
 )
 
-// hangar keeps flights for the peers of a device that need one.
-type hangar struct {
-	short, long []*flight
+// window pool keeps send windows for the peers of a device that need one.
+type windowPool struct {
+	short, long []*sendWindow
 	repeated    uint64 // datagrams that went again
 }
 
-func (h *hangar) take(size int) *flight {
+func (h *windowPool) take(size int) *sendWindow {
 	free := &h.short
-	if size > shortFlight {
+	if size > shortWindow {
 		free = &h.long
 	}
 	if n := len(*free); n > 0 {
@@ -114,14 +114,14 @@ func (h *hangar) take(size int) *flight {
 		*free = (*free)[:n-1]
 		return f
 	}
-	return &flight{make([]sent, size)}
+	return &sendWindow{make([]sent, size)}
 }
 
-func (h *hangar) giveBack(f *flight) {
+func (h *windowPool) giveBack(f *sendWindow) {
 	switch {
-	case len(f.ring) == shortFlight && len(h.short) < mostShort:
+	case len(f.ring) == shortWindow && len(h.short) < maxShort:
 		h.short = append(h.short, f)
-	case len(f.ring) > shortFlight && len(h.long) < mostLong:
+	case len(f.ring) > shortWindow && len(h.long) < maxLong:
 		h.long = append(h.long, f)
 	}
 }
@@ -130,15 +130,15 @@ func (h *hangar) giveBack(f *flight) {
 type sender struct {
 	oldest, cutting, newest *message // a list: unfinished, first that is not all cut, last
 
-	hangar   *hangar
-	flight   *flight
-	first    psn    // oldest that is not known to have arrived with all before it
-	fresh    psn    // the number of the next new segment
-	hurried  psn    // the number behind the last segment whose receipt may not wait for long
-	lostAt   stamp  // when something was taken for lost last; 0: never
-	lost     uint32 // segments in state lost
-	arrived  uint32 // segments in state arrived
-	underWay int    // bytes in state underWay, with their overhead
+	windowPool *windowPool
+	sendWindow *sendWindow
+	first      psn    // oldest that is not known to have arrived with all before it
+	fresh      psn    // the number of the next new segment
+	soonEnd    psn    // the number behind the last segment whose ack may not wait for long
+	lostAt     stamp  // when something was taken for lost last; 0: never
+	lost       uint32 // segments in state lost
+	arrived    uint32 // segments in state arrived
+	underWay   int    // bytes in state underWay, with their overhead
 
 	mss  int // bytes of a message that go into one datagram
 	cong congestion
@@ -146,14 +146,14 @@ type sender struct {
 	newestSent time.Duration // when the latest segment left that is known to have arrived
 	lookAt     time.Duration // when silence about an older one means that it is lost
 	expireAt   time.Duration // when silence about everything means something
-	heardAt    time.Duration // last sign of life, or the start of waiting for one
+	lastAckAt  time.Duration // last sign of incarnation, or the start of waiting for one
 	silences   uint8         // expirations in a row
 }
 
 // newSender makes the sending half for a peer to which mss bytes of a message go
 // in a datagram.
-func newSender(h *hangar, mss int) sender {
-	return sender{hangar: h, mss: mss, cong: newCongestion(mss), newestSent: -1, lookAt: never, expireAt: never}
+func newSender(h *windowPool, mss int) sender {
+	return sender{windowPool: h, mss: mss, cong: newCongestion(mss), newestSent: -1, lookAt: never, expireAt: never}
 }
 
 // push queues a message. A message without bytes is one segment all the same.
@@ -172,7 +172,7 @@ func (s *sender) push(m *message) {
 
 // acquainted reports whether the peer has had datagrams of ours. It forgets that when numbers
 // begin anew, which does no harm.
-func (s *sender) acquainted() bool { return s.first > 0 }
+func (s *sender) addressKnown() bool { return s.first > 0 }
 
 // idle reports whether everything that was pushed has arrived.
 func (s *sender) idle() bool { return s.oldest == nil }
@@ -186,15 +186,15 @@ func (s *sender) next(now time.Duration) (segment, bool) {
 	if !s.cong.permits(now, s.underWay) {
 		return segment{}, false
 	}
-	if s.flight == nil {
-		s.flight = s.hangar.take(shortFlight)
+	if s.sendWindow == nil {
+		s.sendWindow = s.windowPool.take(shortWindow)
 	}
 	number := s.fresh
 	if s.lost > 0 {
 		number = s.firstLost()
 		s.lost--
 		s.at(number).again = true
-		s.hangar.repeated++
+		s.windowPool.repeated++
 	} else {
 		s.cutOne()
 	}
@@ -204,41 +204,41 @@ func (s *sender) next(now time.Duration) (segment, bool) {
 	s.cong.transmitted(now, int(e.length))
 	seg := segment{
 		message: e.message, offset: int(e.offset), length: int(e.length), number: number, last: e.last,
-		urgent: s.wantsReceipt(e), patient: e.message.patient && !e.again, again: e.again,
+		urgent: s.requestsAck(e), delayAck: e.message.delayAck && !e.again, again: e.again,
 	}
 	s.await(now, &seg)
 	return seg, true
 }
 
-// await begins to wait for a receipt.
+// await begins to wait for an ack.
 func (s *sender) await(now time.Duration, seg *segment) {
 	sooner := false
-	if seg.urgent || !seg.patient {
-		sooner = !s.hurries()
-		s.hurried = s.fresh
+	if seg.urgent || !seg.delayAck {
+		sooner = !s.expectsAckSoon()
+		s.soonEnd = s.fresh
 	}
 	switch {
 	case s.expireAt == never:
-		s.heardAt = now
-		s.expireAt = now + s.patience()
+		s.lastAckAt = now
+		s.expireAt = now + s.ackTimeout()
 	case sooner:
-		s.expireAt = min(s.expireAt, now+s.patience())
+		s.expireAt = min(s.expireAt, now+s.ackTimeout())
 	}
 }
 
-// hurries reports whether a receipt is expected soon.
-func (s *sender) hurries() bool { return s.first.before(s.hurried) }
+// hurries reports whether an ack is expected soon.
+func (s *sender) expectsAckSoon() bool { return s.first.before(s.soonEnd) }
 
-// calm reports whether nothing was lost of late. Where datagrams are lost, a receipt that
+// calm reports whether nothing was lost of late. Where datagrams are lost, an ack that
 // waits for long would let the loss of a lone message be noticed late.
-func (s *sender) calm(now time.Duration) bool {
-	return s.lostAt == 0 || s.lostAt.since(now) > calmAfter
+func (s *sender) lossFree(now time.Duration) bool {
+	return s.lostAt == 0 || s.lostAt.since(now) > lossMemory
 }
 
 // at is the entry of a number that is under way.
-func (s *sender) at(p psn) *sent { return s.flight.at(p) }
+func (s *sender) at(p psn) *sent { return s.sendWindow.at(p) }
 
-func (f *flight) at(p psn) *sent { return &f.ring[int(p)&(len(f.ring)-1)] }
+func (f *sendWindow) at(p psn) *sent { return &f.ring[int(p)&(len(f.ring)-1)] }
 
 func (s *sender) firstLost() psn {
 	p := s.first
@@ -250,7 +250,7 @@ func (s *sender) firstLost() psn {
 
 // cutOne makes the next segment of the message being cut.
 func (s *sender) cutOne() {
-	if int(s.fresh-s.first) == len(s.flight.ring) {
+	if int(s.fresh-s.first) == len(s.sendWindow.ring) {
 		s.lengthen()
 	}
 	m := s.cutting
@@ -262,51 +262,51 @@ func (s *sender) cutOne() {
 	}
 }
 
-// lengthen gives a sender with much under way a long flight.
+// lengthen gives a sender with much under way a long send window.
 func (s *sender) lengthen() {
-	short := s.flight
-	s.flight = s.hangar.take(window)
+	short := s.sendWindow
+	s.sendWindow = s.windowPool.take(window)
 	for p := s.first; p != s.fresh; p++ {
 		*s.at(p) = *short.at(p)
 	}
 	clear(short.ring)
-	s.hangar.giveBack(short)
+	s.windowPool.giveBack(short)
 }
 
-// wantsReceipt reports whether to ask for a receipt at once. A long message that
+// requestsAck reports whether to ask for an ack at once. A long message that
 // ends a burst does, and so does a sender that stops because its window is full.
 // A short message does not, nor one whose end nobody waits for: the answer to it will carry
-// the receipt.
-func (s *sender) wantsReceipt(e *sent) bool {
+// the ack.
+func (s *sender) requestsAck(e *sent) bool {
 	switch {
 	case s.lost > 0:
 		return false
 	case e.again || s.fresh-s.first == window || !s.cong.permitsLater(s.underWay):
 		return true
 	}
-	return s.cutting == nil && e.offset > 0 && !e.message.patient
+	return s.cutting == nil && e.offset > 0 && !e.message.delayAck
 }
 
-// patience is how long to wait for a receipt before asking again.
-func (s *sender) patience() time.Duration {
+// ackTimeout is how long to wait for an ack before asking again.
+func (s *sender) ackTimeout() time.Duration {
 	if s.silences == 0 {
-		held := patientDelay
-		if s.hurries() {
-			held = receiptDelay
+		held := longAckDelay
+		if s.expectsAckSoon() {
+			held = ackDelay
 		}
-		return min(s.cong.probe(held), longestSilence)
+		return min(s.cong.probe(held), maxRTO)
 	}
-	return min(s.cong.timeout()<<min(s.silences-1, 16), longestSilence)
+	return min(s.cong.timeout()<<min(s.silences-1, 16), maxRTO)
 }
 
 const (
-	// calmAfter is for how long a loss is remembered.
-	calmAfter = 250 * time.Millisecond
-	// longestSilence is the most that passes between two attempts.
-	longestSilence = 32 * time.Millisecond
+	// lossMemory is for how long a loss is remembered.
+	lossMemory = 250 * time.Millisecond
+	// maxRTO is the most that passes between two attempts.
+	maxRTO = 32 * time.Millisecond
 	// hopeless is how long a peer may be silent before it counts as gone. It is
 	// longer than a process computes without looking at its network.
-	hopeless = 30 * time.Second
+	defaultPeerTimeout = 30 * time.Second
 )
 
 // wake is when expire or next has something to do, if nothing arrives before.
@@ -320,29 +320,29 @@ func (s *sender) wake() time.Duration {
 	return at
 }
 
-// gone reports whether we have waited for a receipt for so long.
-func (s *sender) gone(now, limit time.Duration) bool {
-	return s.expireAt != never && now-s.heardAt >= limit
+// timedOut reports whether we have waited for an ack for so long.
+func (s *sender) timedOut(now, limit time.Duration) bool {
+	return s.expireAt != never && now-s.lastAckAt >= limit
 }
 
 // abandon gives back every unfinished message, oldest first, and leaves the sender
 // as if nothing had been pushed. The numbers of what was under way are not used again,
-// so a peer that was given up and lives after all hears nothing more: its user was told
+// so a peer that was given up and incarnations after all hears nothing more: its user was told
 // that messages are lost, and order would not hold.
 func (s *sender) abandon() *message {
 	list := s.oldest
 	s.oldest, s.cutting, s.newest = nil, nil, nil
 	s.first = s.fresh
 	s.lost, s.arrived, s.underWay = 0, 0, 0
-	s.rest()
+	s.reset()
 	return list
 }
 
-// rest gives the memory back when nothing is under way.
-func (s *sender) rest() {
+// reset gives the memory back when nothing is under way.
+func (s *sender) reset() {
 	s.expireAt, s.lookAt, s.silences = never, never, 0
-	if s.flight != nil {
-		s.hangar.giveBack(s.flight)
-		s.flight = nil
+	if s.sendWindow != nil {
+		s.windowPool.giveBack(s.sendWindow)
+		s.sendWindow = nil
 	}
 }

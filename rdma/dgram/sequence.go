@@ -22,13 +22,13 @@ func (p psn) before(q psn) bool { return int32(p-q) < 0 }
 // This is what the extended sequence numbers of RFC 4303 section 2.2.1 are for.
 //
 // Each numbered datagram takes a serial number at least, and is not repeated once a window
-// of later ones has left. So one that is less than mostLate behind the highest that was
+// of later ones has left. So one that is less than maxLate behind the highest that was
 // heard is less than half a round behind, where its own number tells that it came before.
-// At a million datagrams a second mostLate is a quarter of an hour: no network delays for so long.
+// At a million datagrams a second maxLate is a quarter of an hour: no network delays for so long.
 
 const (
 	serialUnit = 16 // bits of a serial number that are not kept
-	mostLate   = 1 << (30 - serialUnit)
+	maxLate    = 1 << (30 - serialUnit)
 )
 
 // serials is the highest serial number that was heard from a peer, without its lowest bits.
@@ -37,7 +37,7 @@ type serials uint32
 // late reports whether a datagram is too old to be still on its way.
 func (s serials) late(serial uint64) bool {
 	at := serials(serial >> serialUnit)
-	return at < s && s-at >= mostLate
+	return at < s && s-at >= maxLate
 }
 
 // fresh notes a datagram whose seal is right, and is false if it is late.

@@ -13,9 +13,9 @@ import (
 // of every datagram, which is a tenth of all that a short one costs on its way from a host
 // to itself; between hosts it is nothing beside the wire, and there is no shortcut.
 //
-// It only sends. Peers know a device by its life and not by the address that datagrams come
+// It only sends. Peers know a device by its incarnation and not by the address that datagrams come
 // from, so nothing else changes for them. But one that has never heard of us would answer to
-// that address, so only letters to acquaintances go this way: those that have acknowledged
+// that address, so only packets to acquaintances go this way: those that have acknowledged
 // something that came from the socket itself. An error ends the shortcut; the socket then
 // meets it too, and reports what it means.
 
@@ -29,11 +29,11 @@ type shortcut struct {
 	streak int
 }
 
-// way is the socket for a letter, and whether it must be told the address.
-func (s *socket) way(l *letter) (fd int, named bool) {
+// way is the socket for a packet, and whether it must be told the address.
+func (s *socket) way(l *packet) (fd int, named bool) {
 	c := &s.short
 	switch {
-	case !l.acquainted || !s.self:
+	case !l.addressKnown || !s.self:
 	case c.fd != 0 && l.to == c.to:
 		return c.fd, false
 	case l.to != c.wanted:
@@ -73,8 +73,8 @@ func (s *socket) closeShortcut() {
 	}
 }
 
-// sendOne sends one letter.
-func (s *socket) sendOne(l *letter) (n int, full bool) {
+// sendOne sends one packet.
+func (s *socket) sendOne(l *packet) (n int, full bool) {
 	fd, named := s.way(l)
 	var errno unix.Errno
 	switch {

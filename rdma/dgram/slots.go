@@ -3,18 +3,18 @@ package dgram
 // Memory for datagrams that came. A slot holds one, or for a moment those that the kernel
 // joined. It goes from the store to the
 // socket, and back at once if the datagram is done with; one that came too early
-// waits in its peer's stash, and one that is lent comes back with the next Poll.
+// waits in its peer's reorder buffer, and one that is lent comes back with the next Poll.
 
 const (
 	batchSize = 32   // datagrams that go through the kernel at once
-	mostSlots = 1024 // of a device
-	// reserve are slots that only the socket gets, or receipts could not come in
+	maxSlots  = 1024 // of a device
+	// reserve are slots that only the socket gets, or acks could not come in
 	// while messages wait for buffers.
 	reserve = 2 * batchSize
-	// mostFilled is how much memory datagrams may fill before no more slots are made, but
+	// maxFilled is how much memory datagrams may fill before no more slots are made, but
 	// for the least: who is flooded leaves the rest to the kernel, which drops it.
-	mostFilled = 8 << 20
-	leastSlots = 4 * batchSize
+	maxFilled = 8 << 20
+	minSlots  = 4 * batchSize
 	// longSlot is what only a slot for what the kernel joins has filled.
 	longSlot = 2 * pageSize
 )
@@ -49,15 +49,15 @@ func (s *store) take() *slot {
 		return nil
 	}
 	s.made++
-	return &slot{data: make([]byte, mostDatagram)}
+	return &slot{data: make([]byte, maxDatagram)}
 }
 
 // makeable is how many slots may still be made.
 func (s *store) makeable() int {
-	if s.filled >= mostFilled {
-		return max(leastSlots-s.made, 0)
+	if s.filled >= maxFilled {
+		return max(minSlots-s.made, 0)
 	}
-	return mostSlots - s.made
+	return maxSlots - s.made
 }
 
 // own gives a slot that may be kept: the same, or a copy of one that is part of another.
@@ -93,23 +93,23 @@ const pageSize = 4096 // at least, and where it is more nobody loses by it
 // ample reports whether a slot may be kept for later.
 func (s *store) ample() bool { return len(s.free)+s.makeable() > reserve }
 
-// stash holds the datagrams of a peer that came and could not be delivered yet.
-type stash [window]*slot
+// reorder buffer holds the datagrams of a peer that came and could not be delivered yet.
+type reorderBuffer [window]*slot
 
-func (d *Device) takeStash() *stash {
-	if n := len(d.stashes); n > 0 {
-		s := d.stashes[n-1]
-		d.stashes = d.stashes[:n-1]
+func (d *Device) takeReorderBuffer() *reorderBuffer {
+	if n := len(d.reorderBuffers); n > 0 {
+		s := d.reorderBuffers[n-1]
+		d.reorderBuffers = d.reorderBuffers[:n-1]
 		return s
 	}
-	return new(stash)
+	return new(reorderBuffer)
 }
 
 // takeJoin gives memory for a message of several datagrams.
 func (d *Device) takeJoin() []byte {
-	if n := len(d.joins); n > 0 {
-		b := d.joins[n-1]
-		d.joins = d.joins[:n-1]
+	if n := len(d.joinBuffers); n > 0 {
+		b := d.joinBuffers[n-1]
+		d.joinBuffers = d.joinBuffers[:n-1]
 		return b
 	}
 	return make([]byte, maxSend)

@@ -78,7 +78,7 @@ type socket struct {
 	joins      bool // the kernel joins datagrams that come
 	inControl  [batchSize]control
 	outControl [batchSize]control
-	taken      [batchSize]int // letters in each message
+	taken      [batchSize]int // packets in each message
 	messages   uint64         // handed to the kernel
 	refuses    unix.Errno     // what the kernel says of every run, in tests
 }
@@ -205,10 +205,10 @@ func (s *socket) lookAt(at int, b []byte) bool {
 
 // receiveInto is receiveOne with the bytes behind the front in a place of their own. What
 // comes behind them follows the front in the slot.
-func (s *socket) receiveInto(t *slot, front int, place []byte) bool {
-	s.inParts[0].Base, s.inParts[1].Base, s.inParts[2].Base = &t.data[0], &place[0], &t.data[front]
+func (s *socket) receiveInto(t *slot, front int, target []byte) bool {
+	s.inParts[0].Base, s.inParts[1].Base, s.inParts[2].Base = &t.data[0], &target[0], &t.data[front]
 	s.inParts[0].SetLen(front)
-	s.inParts[1].SetLen(len(place))
+	s.inParts[1].SetLen(len(target))
 	s.inParts[2].SetLen(len(t.data) - front)
 	m := unix.Msghdr{Iov: &s.inParts[0]}
 	m.SetIovlen(len(s.inParts))
@@ -284,14 +284,14 @@ func (s *socket) landed(i int, t *slot) {
 
 // send sends datagrams and says how many the kernel took. full means that it takes no
 // more for now. Otherwise the one after those taken can never be sent as it is.
-func (s *socket) send(letters []letter) (n int, full bool) {
-	if len(letters) == 1 {
-		return s.sendOne(&letters[0])
+func (s *socket) send(packets []packet) (n int, full bool) {
+	if len(packets) == 1 {
+		return s.sendOne(&packets[0])
 	}
-	messages := s.compose(letters)
+	messages := s.compose(packets)
 	took, errno := s.sendMessages(messages)
 	if s.taken[0] > 1 && refusesRun(errno) {
-		return s.withdraw(letters)
+		return s.withdraw(packets)
 	}
 	s.messages += uint64(took)
 	for _, of := range s.taken[:took] {
@@ -313,7 +313,7 @@ func (s *socket) sendMessages(n int) (took int, errno unix.Errno) {
 }
 
 // gather names the pieces of a datagram to the kernel and says how many they are.
-func gather(to *[pieces]unix.Iovec, l *letter) (n int) {
+func gather(to *[pieces]unix.Iovec, l *packet) (n int) {
 	to[0].Base = &l.data[0]
 	to[0].SetLen(len(l.data))
 	if l.body == nil {
@@ -343,7 +343,7 @@ func (s *socket) sendEnded(took int, errno unix.Errno) (n int, full bool) {
 
 // refusals reports where the network says nobody takes our datagrams, and whether it is the
 // process that is missing. It is rare.
-func (s *socket) refusals(tell func(at netip.AddrPort, process bool)) {
+func (s *socket) refusals(report func(at netip.AddrPort, process bool)) {
 	if !s.troubled.Load() {
 		return
 	}
@@ -355,7 +355,7 @@ func (s *socket) refusals(tell func(at netip.AddrPort, process bool)) {
 		if err != nil {
 			return
 		}
-		tell(addrPortOf(to), causeOf(about[:n]) == unix.ECONNREFUSED)
+		report(addrPortOf(to), causeOf(about[:n]) == unix.ECONNREFUSED)
 	}
 	s.troubled.Store(true) // there may be more
 }

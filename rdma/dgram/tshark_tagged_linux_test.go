@@ -88,16 +88,16 @@ func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, regi
 	if err != nil {
 		t.Fatal(err)
 	}
-	verdict := judged(t, frames)
-	if len(verdict.Datagrams) == 0 || len(verdict.Malformed) > 0 {
-		t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(verdict.Datagrams), len(frames), verdict.Malformed)
+	classification := judged(t, frames)
+	if len(classification.Datagrams) == 0 || len(classification.Malformed) > 0 {
+		t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(classification.Datagrams), len(frames), classification.Malformed)
 	}
-	for n, d := range verdict.Datagrams {
+	for n, d := range classification.Datagrams {
 		if d["muster_dgram.crc_good"] != "1" {
 			t.Errorf("datagram %d: the CRC is wrong: %v", n, d)
 		}
 	}
-	return verdict, mr
+	return classification, mr
 }
 
 // addresses are those of all segments with an opcode, in order, and the tags they name.

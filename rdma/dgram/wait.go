@@ -10,7 +10,7 @@ import (
 // Waiting. Two may wait at a time: the one who polls, in Wait or asleep on File, and one
 // who stands by while that one computes, in WaitArmed. Both sleep until a datagram comes
 // or the next timer of the device is due, for what is lost must be sent again even if
-// nothing comes. Meanwhile the attendant (attend.go) stays away.
+// nothing comes. Meanwhile the progress thread (attend.go) stays away.
 
 var (
 	_ rdma.ArmedCQ = (*queue)(nil)
@@ -20,28 +20,28 @@ var (
 type waiter int
 
 const (
-	whoPolls waiter = iota
-	whoStandsBy
-	waiters
+	pollWaiter waiter = iota
+	armedWaiter
+	numWaiters
 )
 
 const (
-	// stuckDelay is how long to wait for a kernel that takes no more datagrams.
-	stuckDelay = 100 * time.Microsecond
-	// standByDelay is the longest sleep of who stands by: timers that begin meanwhile do
+	// sendRetryDelay is how long to wait for a kernel that takes no more datagrams.
+	sendRetryDelay = 100 * time.Microsecond
+	// armedWaitMax is the longest sleep of who stands by: timers that begin meanwhile do
 	// not wake it, or every send would.
-	standByDelay = 50 * time.Millisecond
-	// blindDelay is the longest sleep on a File that does not tell of datagrams.
-	blindDelay = time.Millisecond
+	armedWaitMax = 50 * time.Millisecond
+	// noEventsDelay is the longest sleep on a File that does not tell of datagrams.
+	noEventsDelay = time.Millisecond
 )
 
-// rest is how a completion queue is waited for.
-type rest struct {
-	bells      [waiters]bell
-	parked     int           // who wait now
-	asleep     bool          // between Sleep and Awake
-	blind      bool          // the kernel does not let File tell of datagrams
-	armedUntil time.Duration // when a timer of the device is due, as of Arm
+// waitState is how a completion queue is waited for.
+type waitState struct {
+	wakeups        [numWaiters]wakeup
+	parked         int           // who wait now
+	asleep         bool          // between Sleep and Awake
+	noSocketEvents bool          // the kernel does not let File tell of datagrams
+	armedUntil     time.Duration // when a timer of the device is due, as of Arm
 }
 
 // Wait parks until a datagram comes or a timer of the device is due.
@@ -59,7 +59,7 @@ func (c *queue) Wait(timeout time.Duration) error {
 	}
 	c.park()
 	d.mu.Unlock()
-	err := c.bells[whoPolls].wait(d.socket, timeout)
+	err := c.wakeups[pollWaiter].wait(d.socket, timeout)
 	d.mu.Lock()
 	c.unpark()
 	d.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *queue) due() time.Duration {
 // due is when the device has something to do if nothing comes.
 func (d *Device) due() time.Duration {
 	if d.outbox.n > 0 {
-		return min(d.wake(), d.clock()+stuckDelay)
+		return min(d.wake(), d.clock()+sendRetryDelay)
 	}
 	return d.wake()
 }
@@ -105,7 +105,7 @@ func (c *queue) unpark() {
 	}
 	c.parked--
 	c.dev.parked--
-	c.dev.lull = 0 // a timer may have ended the sleep
+	c.dev.idlePolls = 0 // a timer may have ended the sleep
 	c.dev.called()
 }
 
@@ -116,8 +116,8 @@ func (c *queue) File() int {
 	if c.closed {
 		return -1
 	}
-	fd, watches := c.bells[whoPolls].file(c.dev.socket)
-	c.blind = !watches
+	fd, watches := c.wakeups[pollWaiter].file(c.dev.socket)
+	c.noSocketEvents = !watches
 	return fd
 }
 
@@ -128,8 +128,8 @@ func (c *queue) Sleep(limit time.Duration) time.Duration {
 	if c.closed {
 		return 0
 	}
-	if c.blind {
-		limit = min(limit, blindDelay)
+	if c.noSocketEvents {
+		limit = min(limit, noEventsDelay)
 	}
 	if limit = max(c.untilDue(limit), 0); limit > 0 && !c.asleep {
 		c.asleep = true
@@ -149,7 +149,7 @@ func (c *queue) Awake() {
 		c.asleep = false
 		c.unpark()
 	}
-	c.bells[whoPolls].hush()
+	c.wakeups[pollWaiter].drain()
 }
 
 // Arm gets ready to stand by.
@@ -172,13 +172,13 @@ func (c *queue) WaitArmed(timeout time.Duration) error {
 		d.mu.Unlock()
 		return rdma.ErrClosed
 	}
-	if c.first < len(c.ready) { // the attendant was faster
+	if c.first < len(c.ready) { // the progress thread was faster
 		d.mu.Unlock()
 		return nil
 	}
 	c.park()
 	d.mu.Unlock()
-	err := c.bells[whoStandsBy].wait(d.socket, min(timeout, standByDelay, c.armedUntil-d.clock()))
+	err := c.wakeups[armedWaiter].wait(d.socket, min(timeout, armedWaitMax, c.armedUntil-d.clock()))
 	d.mu.Lock()
 	c.unpark()
 	d.mu.Unlock()
@@ -188,26 +188,26 @@ func (c *queue) WaitArmed(timeout time.Duration) error {
 	return nil
 }
 
-// Wake ends a Wait. It takes no lock but those of the bells.
-func (c *queue) Wake() { c.ring() }
+// Wake ends a Wait. It takes no lock but those of the wakeups.
+func (c *queue) Wake() { c.signal() }
 
-func (r *rest) ring() {
-	for who := range r.bells {
-		r.bells[who].ring()
+func (r *waitState) signal() {
+	for who := range r.wakeups {
+		r.wakeups[who].signal()
 	}
 }
 
 // rouse ends every wait that is under way.
-func (d *Device) rouse() {
+func (d *Device) wakeAll() {
 	for _, c := range d.queues {
 		if c.parked > 0 {
-			c.ring()
+			c.signal()
 		}
 	}
 }
 
-func (r *rest) closeBells() {
-	for who := range r.bells {
-		r.bells[who].close()
+func (r *waitState) closeWakeups() {
+	for who := range r.wakeups {
+		r.wakeups[who].close()
 	}
 }

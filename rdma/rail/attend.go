@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/rdma"
-	"github.com/muster-mpi/muster/rdma/internal/prompt"
+	"github.com/muster-mpi/muster/rdma/internal/pacing"
 )
 
 // Who attends to the rails while the program computes: pieces of Writes are placed, Reads
@@ -17,7 +17,7 @@ import (
 // A goroutine sleeps on the files of all rails. While the program polls or waits, it does
 // all that itself, faster than any goroutine could be woken, so this one stays out of
 // its way, as package dgram's does: it looks now and then whether the program keeps
-// calling (prompt.Pace), and only when it does not does it go to the rails. What comes for the program
+// calling (pacing.Pace), and only when it does not does it go to the rails. What comes for the program
 // is copied, for who polled last may still look at what his Poll lent him.
 
 const (
@@ -30,8 +30,8 @@ type attendant struct {
 	started bool
 	ended   chan struct{} // closed when the goroutine is gone
 	rest    rest          // how it sleeps on the rails
-	thread  prompt.Thread
-	pace    prompt.Pace
+	thread  pacing.Thread
+	pace    pacing.Pace
 	waits   bool // the program waited while it was thought to be away
 	// The goroutine looks at these without the lock: who polls has it most of the time,
 	// and one who waits for a lock makes giving it back dear.

@@ -10,25 +10,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A bell wakes one who sleeps beside the socket. ring may come from any goroutine at any
-// time, even when the bell is closed. It is an event, and an epoll descriptor with that
+// A wakeup wakes one who sleeps beside the socket. ring may come from any goroutine at any
+// time, even when the wakeup is closed. It is an event, and an epoll descriptor with that
 // event in it, for those who sleep on several devices at once. The socket joins the event
 // there when somebody asks for it: then every datagram costs a little more.
 
-type bell struct {
+type wakeup struct {
 	event, epoll int
 	mu           sync.Mutex
 	closed       bool
 	watches      bool // the socket is in epoll too
 
-	// For the calls of the one who waits, and of hush: what the kernel is shown would
+	// For the calls of the one who waits, and of drain: what the kernel is shown would
 	// otherwise be allocated each time.
 	fds   [2]unix.PollFd
 	limit unix.Timespec
 	count [8]byte
 }
 
-func (b *bell) open() (err error) {
+func (b *wakeup) open() (err error) {
 	b.event, b.epoll = -1, -1
 	if b.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
 		return fmt.Errorf("eventfd: %w", err)
@@ -43,25 +43,25 @@ func (b *bell) open() (err error) {
 	return err
 }
 
-func (b *bell) watch(fd int) error {
+func (b *wakeup) watch(fd int) error {
 	if err := unix.EpollCtl(b.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
 		return fmt.Errorf("epoll_ctl: %w", err)
 	}
 	return nil
 }
 
-// file is readable when the bell was rung, or a datagram has come if watches is true.
-func (b *bell) file(s *socket) (fd int, watches bool) {
+// file is readable when the wakeup was rung, or a datagram has come if watches is true.
+func (b *wakeup) file(s *socket) (fd int, watches bool) {
 	if !b.watches {
 		b.watches = b.watch(s.fd) == nil
 	}
 	return b.epoll, b.watches
 }
 
-// wait parks until a datagram has come, the bell was rung, or the time is over. Without
-// a socket it waits for the bell alone. It uses the clock of ppoll because timers of the
+// wait parks until a datagram has come, the wakeup was rung, or the time is over. Without
+// a socket it waits for the wakeup alone. It uses the clock of ppoll because timers of the
 // device are finer than the milliseconds of epoll.
-func (b *bell) wait(s *socket, timeout time.Duration) error {
+func (b *wakeup) wait(s *socket, timeout time.Duration) error {
 	fds := &b.fds
 	*fds = [2]unix.PollFd{{Fd: int32(b.event), Events: unix.POLLIN}, {Fd: -1}}
 	if s != nil {
@@ -73,7 +73,7 @@ func (b *bell) wait(s *socket, timeout time.Duration) error {
 		s.troubled.Store(true)
 	}
 	if fds[0].Revents != 0 {
-		b.hush()
+		b.drain()
 	}
 	if err != nil && !errors.Is(err, unix.EINTR) {
 		return fmt.Errorf("ppoll: %w", err)
@@ -81,8 +81,8 @@ func (b *bell) wait(s *socket, timeout time.Duration) error {
 	return nil
 }
 
-// hush takes back what ring has done.
-func (b *bell) hush() {
+// drain takes back what ring has done.
+func (b *wakeup) drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.closed {
@@ -90,8 +90,8 @@ func (b *bell) hush() {
 	}
 }
 
-// ring ends a wait, this one or the next.
-func (b *bell) ring() {
+// signal ends a wait, this one or the next.
+func (b *wakeup) signal() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -102,7 +102,7 @@ func (b *bell) ring() {
 	_, _ = unix.Write(b.event, one[:]) // full means that it was rung often enough
 }
 
-func (b *bell) close() {
+func (b *wakeup) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {

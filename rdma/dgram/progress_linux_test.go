@@ -11,27 +11,27 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// patience is for a loaded machine; nothing here takes so long.
-const patience = 20 * time.Second
+// testTimeout is for a loaded machine; nothing here takes so long.
+const testTimeout = 20 * time.Second
 
-// reached makes two stations and a region of the second that the first may use.
-func reached(t *testing.T, c Config, mem []byte) (a, b *station, to rdma.PeerID, mr rdma.MR) {
+// reached makes two nodes and a region of the second that the first may use.
+func reached(t *testing.T, c Config, mem []byte) (a, b *testNode, to rdma.PeerID, mr rdma.MR) {
 	t.Helper()
-	a, b = newStation(t, c), newStation(t, c)
+	a, b = newTestNode(t, c), newTestNode(t, c)
 	mr, err := b.Register(mem, rdma.RemoteWrite|rdma.RemoteRead)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a, b, a.meet(t, b), mr
+	return a, b, a.resolve(t, b), mr
 }
 
 // do posts a request and waits for its end.
-func (s *station) do(t *testing.T, wr rdma.SendWR) {
+func (s *testNode) do(t *testing.T, wr rdma.SendWR) {
 	t.Helper()
 	if n, err := s.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 		t.Fatalf("post a %v: %v", wr.Op, err)
 	}
-	c, ok := s.poll(patience)
+	c, ok := s.poll(testTimeout)
 	if !ok || c.Status != rdma.StatusOK || c.Op != wr.Op {
 		t.Fatalf("the %v ends with %+v, %v", wr.Op, c, ok)
 	}
@@ -52,9 +52,9 @@ func TestReachesAPeerThatComputes(t *testing.T) {
 				t.Error("the device says that peers must poll")
 			}
 			if v.share > 0 {
-				for i, s := range []*station{a, b} {
+				for i, s := range []*testNode{a, b} {
 					s.mu.Lock()
-					s.disturb = storm(v.share, uint64(i))
+					s.disturb = impair(v.share, uint64(i))
 					s.mu.Unlock()
 				}
 			}
@@ -66,7 +66,7 @@ func TestReachesAPeerThatComputes(t *testing.T) {
 			if !bytes.Equal(back, source) {
 				t.Error("what was written is not what is read")
 			}
-			b.mu.Lock() // what the attendant wrote is ours after it
+			b.mu.Lock() // what the progress thread wrote is ours after it
 			defer b.mu.Unlock()
 			if !bytes.Equal(target, source) {
 				t.Error("the peer's memory is not what was written")
@@ -87,11 +87,11 @@ func TestSendsGoOnWhileTheSenderComputes(t *testing.T) {
 	}
 	// Both compute from here on.
 	for start := time.Now(); a.outstanding(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(start) > patience {
+		if time.Since(start) > testTimeout {
 			t.Fatal("the write does not end while its sender computes")
 		}
 	}
-	if c, ok := a.poll(patience); !ok || c.ID != 9 || c.Status != rdma.StatusOK {
+	if c, ok := a.poll(testTimeout); !ok || c.ID != 9 || c.Status != rdma.StatusOK {
 		t.Errorf("the completion is %+v, %v", c, ok)
 	}
 	b.mu.Lock()
@@ -115,15 +115,15 @@ func TestNoThread(t *testing.T) {
 		t.Fatalf("a peer that has no thread and does not poll answers: %+v", c)
 	}
 	b.poll(time.Millisecond)
-	if c, ok := a.poll(patience); !ok || c.Status != rdma.StatusOK {
+	if c, ok := a.poll(testTimeout); !ok || c.Status != rdma.StatusOK {
 		t.Errorf("the read ends with %+v, %v", c, ok)
 	}
 }
 
 // TestSleepsOnAFile: File tells of datagrams and of Wake, and Sleep of timers.
 func TestSleepsOnAFile(t *testing.T) {
-	a, b := newStation(t, Config{}), newStation(t, Config{})
-	to := a.meet(t, b)
+	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
+	to := a.resolve(t, b)
 	cq := b.cq.(rdma.FileCQ)
 	readable := func(limit time.Duration) bool {
 		t.Helper()
@@ -142,7 +142,7 @@ func TestSleepsOnAFile(t *testing.T) {
 		t.Error("the file is readable although nothing has happened")
 	}
 	cq.Wake()
-	if !readable(patience) {
+	if !readable(testTimeout) {
 		t.Error("Wake does not make the file readable")
 	}
 	if cq.Awake(); readable(0) {
@@ -150,17 +150,17 @@ func TestSleepsOnAFile(t *testing.T) {
 	}
 	cq.Sleep(time.Hour)
 	a.send(t, to, "good morning")
-	if !readable(patience) {
+	if !readable(testTimeout) {
 		t.Error("a datagram does not make the file readable")
 	}
 	cq.Awake()
-	if c, ok := b.poll(patience); !ok || string(c.Data.Bytes()) != "good morning" {
+	if c, ok := b.poll(testTimeout); !ok || string(c.Data.Bytes()) != "good morning" {
 		t.Errorf("%q comes", c.Data.Bytes())
 	}
 	if err := a.Close(); err != nil { // so that nothing answers
 		t.Fatal(err)
 	}
-	b.send(t, b.meet(t, newStation(t, Config{NoThread: true})), "to one who does not listen")
+	b.send(t, b.resolve(t, newTestNode(t, Config{NoThread: true})), "to one who does not listen")
 	if got := cq.Sleep(time.Hour); got > time.Second {
 		t.Errorf("a message is not known to have arrived, and the sleep may last %v", got)
 	}
@@ -169,13 +169,13 @@ func TestSleepsOnAFile(t *testing.T) {
 
 // TestSendEndsASleep: a timer that begins while somebody sleeps shortens the sleep.
 func TestSendEndsASleep(t *testing.T) {
-	a, b := newStation(t, Config{}), newStation(t, Config{NoThread: true})
-	to := a.meet(t, b)
+	a, b := newTestNode(t, Config{}), newTestNode(t, Config{NoThread: true})
+	to := a.resolve(t, b)
 	cq := a.cq.(rdma.FileCQ)
 	cq.Sleep(time.Hour)
 	a.send(t, to, "while you sleep")
 	fds := []unix.PollFd{{Fd: int32(cq.File()), Events: unix.POLLIN}}
-	if n, err := unix.Poll(fds, int(patience/time.Millisecond)); n != 1 {
+	if n, err := unix.Poll(fds, int(testTimeout/time.Millisecond)); n != 1 {
 		t.Errorf("the sleeper does not hear of the new timer: %v", err)
 	}
 	cq.Awake()
@@ -194,8 +194,8 @@ func TestCloseLeavesNoDescriptor(t *testing.T) {
 	count() // the first look may open the poller of package os
 	before := count()
 	for range 50 {
-		s := newStation(t, Config{})
-		if !s.attendant.started {
+		s := newTestNode(t, Config{})
+		if !s.progressThread.started {
 			t.Fatal("nobody attends to the socket")
 		}
 		if err := s.Close(); err != nil {

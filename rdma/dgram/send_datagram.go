@@ -5,8 +5,8 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// What UD keeps of messages that it has sent: throwRecord takes a Write-Record,
-// pumpRecords cuts it into datagrams as fast as the kernel takes them, and remember
+// What UD keeps of messages that it has sent: sendRecord takes a Write-Record,
+// flushRecords cuts it into datagrams as fast as the kernel takes them, and remember
 // notes who got which message, so that a refusal (refuse.go) finds its work request.
 //
 // A Write-Record is a tagged Write of which parts may be lost (Grant, Rashti, Afsahi
@@ -15,9 +15,9 @@ import (
 // datagram carries them in front of it.
 
 const (
-	// mostPieces is how many datagrams a Write-Record may have: the target keeps a bit
+	// maxPieces is how many datagrams a Write-Record may have: the target keeps a bit
 	// for each.
-	mostPieces = 4096
+	maxPieces = 4096
 	// recordBurst is how many bytes leave in one call: a socket that nobody enlarged
 	// has room for them.
 	recordBurst = 128 << 10
@@ -44,7 +44,7 @@ func (r *recordHeader) offset() uint64 { return uint64(r.index) * uint64(r.cut) 
 
 // unreliable is what a UD queue pair keeps of messages.
 type unreliable struct {
-	thrown       *[remembered]thrown // by number
+	sentUD       *[remembered]sentUD // by number
 	leaving      []leaving
 	records      []*record // that came in part, in the order in which they began
 	spareRecords []*record
@@ -58,7 +58,7 @@ type leaving struct {
 }
 
 // thrown is a message that was handed on.
-type thrown struct {
+type sentUD struct {
 	id     uint64
 	to     rdma.PeerID
 	number uint32 // 0: none, or it was refused already
@@ -69,14 +69,14 @@ func (d *Device) recordCut() int {
 	return d.datagram - headerLen - recordLen - ddp.TaggedLen - sealLen
 }
 
-// throwRecord takes a Write-Record and hands on what the kernel takes of it.
-func (q *pair) throwRecord(wr *rdma.SendWR) error {
+// sendRecord takes a Write-Record and hands on what the kernel takes of it.
+func (q *pair) sendRecord(wr *rdma.SendWR) error {
 	if q.pending == q.depth {
 		return rdma.ErrAgain
 	}
 	m := q.dev.newMessage()
-	if !q.dev.carry(m, wr) {
-		q.dev.forget(m)
+	if !q.dev.attachBody(m, wr) {
+		q.dev.freeMessage(m)
 		return rdma.ErrAgain
 	}
 	m.id, m.length, m.cut, m.headLen = wr.ID, wr.Body.Len(), 0, 0
@@ -86,28 +86,28 @@ func (q *pair) throwRecord(wr *rdma.SendWR) error {
 	}
 	q.pending++
 	q.leaving = append(q.leaving, leaving{m, wr.Peer})
-	q.pumpRecords()
+	q.flushRecords()
 	return nil
 }
 
 // remember gives a message its number.
 func (q *pair) remember(id uint64, to rdma.PeerID) uint32 {
-	if q.thrown == nil {
-		q.thrown = new([remembered]thrown)
+	if q.sentUD == nil {
+		q.sentUD = new([remembered]sentUD)
 	}
 	number := q.counter
 	if q.counter++; q.counter == 0 { // 0 is the number of none
 		q.counter = 1
 	}
-	q.thrown[number%remembered] = thrown{id: id, to: to, number: number}
+	q.sentUD[number%remembered] = sentUD{id: id, to: to, number: number}
 	return number
 }
 
-// pumpRecords hands on what the kernel takes, but no more in one call than the peer may
+// flushRecords hands on what the kernel takes, but no more in one call than the peer may
 // have room for. A Write-Record is complete when it has been handed on (T1 6.3.6).
-func (q *pair) pumpRecords() {
+func (q *pair) flushRecords() {
 	for left := 0; len(q.leaving) > 0 && left < recordBurst; {
-		l := q.dev.nextLetter()
+		l := q.dev.nextPacket()
 		if l == nil {
 			return
 		}
@@ -119,11 +119,11 @@ func (q *pair) pumpRecords() {
 	}
 }
 
-// recordsLeave reports whether pumpRecords has something to do at once.
+// recordsLeave reports whether flushRecords has something to do at once.
 func (q *pair) recordsLeave() bool { return len(q.leaving) > 0 && q.dev.outbox.n < batchSize }
 
 // writeRecord makes the next datagram of a Write-Record, and says how long it is.
-func (q *pair) writeRecord(l *letter, m *message, to rdma.PeerID) int {
+func (q *pair) writeRecord(l *packet, m *message, to rdma.PeerID) int {
 	d, cut := q.dev, q.dev.recordCut()
 	n := min(cut, m.length-m.cut)
 	h := header{kind: kindRecord, record: recordHeader{number: m.number, total: uint32(m.length), cut: uint16(cut), index: uint16(m.cut / cut), id: m.id}}
@@ -144,5 +144,5 @@ func (q *pair) shiftLeaving(status rdma.Status) {
 	if m := one.message; !m.inline || status != rdma.StatusOK {
 		q.sendCQ.push(rdma.Completion{ID: m.id, Op: rdma.OpWriteRecord, Peer: one.to, Len: uint64(m.length), Status: status}, loan{})
 	}
-	q.dev.forget(one.message)
+	q.dev.freeMessage(one.message)
 }
