@@ -58,7 +58,7 @@ func TestReachesAPeerThatComputes(t *testing.T) {
 					s.mu.Unlock()
 				}
 			}
-			source := bytes.Repeat([]byte("bytes "), len(target)/7+1)[:len(target)]
+			source := bytes.Repeat([]byte("bytes "), len(target)/6+1)[:len(target)]
 			back := make([]byte, len(target))
 			// b computes from here on: nobody calls it.
 			a.do(t, rdma.SendWR{Op: rdma.OpWrite, Peer: to, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey})
