@@ -5,22 +5,23 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// The outbox: datagrams that are ready, until the kernel takes them in one call. A short
-// one is one piece of memory. The bytes of a long one stay where the user has them, and
-// the kernel gathers header, bytes and seal; what it does not take at once is copied,
-// because the user may have his memory back before it goes.
+// The outbox holds datagrams that are ready until the kernel accepts them in one call.
+// A short datagram is one piece of memory. The payload of a long one stays in the
+// user's memory, and the kernel gathers header, payload and seal. What the kernel does
+// not accept at once is copied, because the user may get the memory back before it is
+// sent.
 
-// packet is a datagram that is ready.
+// packet is a datagram that is ready to send.
 type packet struct {
-	data []byte // all of it, or what stands before body
+	data []byte // all of it, or what precedes body
 	body []byte // of a long one: the user's memory
 	seal [sealLen]byte
 	to   rawAddress
-	// acquainted says that the peer knows where we are.
+	// addressKnown reports whether the peer knows our address.
 	addressKnown bool
 }
 
-// length is that of the datagram.
+// length returns the length of the datagram.
 func (l *packet) length() int {
 	if l.body == nil {
 		return len(l.data)
@@ -28,10 +29,11 @@ func (l *packet) length() int {
 	return len(l.data) + len(l.body) + len(l.seal)
 }
 
-// gatherAbove is the length from which bytes are gathered instead of copied.
+// gatherAbove is the payload length from which the kernel gathers instead of us
+// copying.
 const gatherAbove = 2 << 10
 
-// keep makes a packet one piece of memory.
+// keep makes the packet contiguous.
 func (l *packet) keep() {
 	if l.body != nil {
 		l.data = append(append(l.data, l.body...), l.seal[:]...)
@@ -39,7 +41,7 @@ func (l *packet) keep() {
 	}
 }
 
-// seal closes a packet: what was written into it, and the bytes behind that.
+// seal appends the payload and seals the packet.
 func (d *Device) seal(l *packet, front, bytes []byte) {
 	if len(bytes) < gatherAbove || d.keys.encrypt {
 		l.data, l.body = d.keys.seal(append(front, bytes...)), nil
@@ -52,7 +54,7 @@ func (d *Device) seal(l *packet, front, bytes []byte) {
 type outbox struct {
 	packets [batchSize]packet
 	n       int
-	most    int // that were ever in it
+	most    int // high-water mark of n
 }
 
 func newOutbox() (o outbox) {
@@ -62,7 +64,7 @@ func newOutbox() (o outbox) {
 	return o
 }
 
-// nextPacket is the place for another datagram, or nil when the kernel takes no more.
+// nextPacket returns the next free packet, or nil when the kernel accepts no more.
 func (d *Device) nextPacket() *packet {
 	if d.outbox.n == batchSize {
 		if d.flush(); d.outbox.n == batchSize {
@@ -80,7 +82,7 @@ func (d *Device) begin(l *packet, h *header, from uint16, to rdma.PeerID) []byte
 	h.to, h.from, h.toIncarnation, h.name = a.pair, from, a.incarnation, d.name
 	if !d.keys.stampHeader(h) {
 		// 2^48 datagrams at a million a second are nine years.
-		panic("dgram: the serial numbers of this device are used up")
+		panic("dgram: the serial numbers of this device are exhausted")
 	}
 	return h.append(l.data[:0])
 }
@@ -92,8 +94,8 @@ func appendDDP(b []byte, h *ddp.Header) []byte {
 	return b
 }
 
-// flush hands the packets to the kernel. What it does not take now stays; what it
-// refuses for good is dropped, and RD will see it as lost.
+// flush hands the packets to the kernel. What the kernel does not accept now stays.
+// What it rejects permanently is dropped, and RD treats it as lost.
 func (d *Device) flush() {
 	o := &d.outbox
 	if d.disturb != nil {
@@ -120,17 +122,17 @@ func (d *Device) flush() {
 			done++
 		}
 	}
-	for i := done; i < o.n; i++ { // memory is exchanged, not copied
+	for i := done; i < o.n; i++ { // swap the memory, do not copy
 		o.packets[i].keep()
 		o.packets[i-done], o.packets[i] = o.packets[i], o.packets[i-done]
 	}
 	o.n -= done
 }
 
-// messageBlock is how many messages are made at a time.
+// messageBlock is how many messages are allocated at a time.
 const messageBlock = 64
 
-// newMessage takes a message from those that are done with, or makes some.
+// newMessage returns a free message and allocates more if there is none.
 func (d *Device) newMessage() *message {
 	if len(d.spare) == 0 {
 		block := make([]message, messageBlock)
@@ -144,15 +146,15 @@ func (d *Device) newMessage() *message {
 	return m
 }
 
-// forget keeps a message for the next one, without the user's memory.
+// freeMessage returns a message to the free list, without the user's memory.
 func (d *Device) freeMessage(m *message) {
 	m.body, m.following, m.delayAck = rdma.Mem{}, nil, false
 	d.releaseBody(m)
 	d.spare = append(d.spare, m)
 }
 
-// appendTo appends the part of the bytes [offset, offset+n) that is in the head, and
-// gives the rest of them.
+// appendTo appends the part of [offset, offset+n) that is in the head, and returns the
+// rest as bytes.
 func (m *message) appendTo(b []byte, offset, n int) (front, bytes []byte) {
 	if offset < m.headLen {
 		part := min(n, m.headLen-offset)

@@ -9,13 +9,13 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// A queue pair, and the way out: PostSend takes work, tend serves the peers that have
-// something under way, write makes the datagram, flush hands a batch of them to the
-// kernel.
+// A queue pair and the send path: PostSend accepts work requests, service drives the
+// peers that are busy, write makes a datagram, and flush hands a batch of datagrams to
+// the kernel.
 
 const (
-	pairDepth   = 512      // sends that may be under way by default
-	delayAckMax = 16 << 10 // bytes of a message whose ack may wait for long
+	pairDepth   = 512      // default maximum of pending sends
+	delayAckMax = 16 << 10 // longest message whose ack may be delayed
 )
 
 // pair is a queue pair. Its number distinguishes it from others on the same socket.
@@ -25,12 +25,12 @@ type pair struct {
 	number uint16
 	sendCQ *queue
 	recvCQ *queue
-	// silences are after how long a silence peers were given up. Few ever are, so that the
-	// others need not be larger for it.
+	// silences holds how long each peer was silent that was declared gone. It is a map
+	// because few ever are.
 	silences map[rdma.PeerID]time.Duration
 	recv     *receiveQueue
 	depth    int
-	pending  int // messages that were taken and are not known to have arrived
+	pending  int // messages accepted and not known to have arrived
 	closed   bool
 
 	peers   []*peer // RD: by PeerID
@@ -44,7 +44,7 @@ var (
 	_ rdma.KeepingQP = (*pair)(nil)
 )
 
-// NewQP makes a queue pair of kind RD or UD.
+// NewQP creates a queue pair of type RD or UD.
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,7 +52,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 		return nil, rdma.ErrClosed
 	}
 	if c.Type != rdma.RD && c.Type != rdma.UD {
-		return nil, fmt.Errorf("dgram: datagrams carry queue pairs of kind RD and UD alone: %w", rdma.ErrUnsupported)
+		return nil, fmt.Errorf("dgram: only queue pairs of type RD and UD are supported: %w", rdma.ErrUnsupported)
 	}
 	if len(d.pairs) == maxPairs {
 		return nil, fmt.Errorf("dgram: %d queue pairs were made on one socket: %w", maxPairs-1, rdma.ErrNoResources)
@@ -81,25 +81,25 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	return q, nil
 }
 
-// Addr is what peers resolve.
+// Addr returns the address that peers resolve.
 func (q *pair) Addr() rdma.Addr {
 	a := address{at: endpoint{addrPort: q.dev.socket.local}, incarnation: q.dev.keys.incarnation, pair: q.number, name: q.dev.name}
 	return rdma.Addr(a.String())
 }
 
-// Connect does nothing for datagrams.
+// Connect returns an error: datagrams need no connection.
 func (q *pair) Connect(context.Context, rdma.Addr) error {
 	return fmt.Errorf("dgram: queue pairs of datagrams need no connection; Resolve the address and name the peer in each request: %w", rdma.ErrUnsupported)
 }
 
-// Pending is the number of messages that are not known to have arrived.
+// Pending returns the number of messages not known to have arrived.
 func (q *pair) Pending() int {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
 	return q.pending
 }
 
-// Keep copies what is under way to a peer.
+// Keep copies the messages in flight to a peer, so that their memory can be reused.
 func (q *pair) Keep(id rdma.PeerID) {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
@@ -113,10 +113,10 @@ func (q *pair) Keep(id rdma.PeerID) {
 	}
 }
 
-// PostRecv gives buffers to a queue pair without a shared receive queue.
+// PostRecv posts buffers to a queue pair without a shared receive queue.
 func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recv.PostRecv(wrs) }
 
-// PostSend takes messages and sends what may go at once.
+// PostSend accepts work requests and sends what may be sent at once.
 func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	d := q.dev
 	d.mu.Lock()
@@ -151,12 +151,12 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	d.flush()
 	d.copyBodies()
 	if d.parked > 0 && (n > 0 || err != nil) {
-		d.wakeAll() // whoever waits does not know of the new timers
+		d.wakeAll() // waiters do not know about the new timers
 	}
 	return n, err
 }
 
-// check refuses what can never be sent.
+// check rejects a request that can never be sent.
 func (q *pair) check(wr *rdma.SendWR) error {
 	length := int(wr.HeadLen) + wr.Body.Len()
 	switch {
@@ -180,7 +180,7 @@ func (q *pair) check(wr *rdma.SendWR) error {
 	return nil
 }
 
-// throw sends a UD message. It is complete when it has been handed on (T1 6.3).
+// sendUD sends a UD message. It is complete when the kernel has accepted it (T1 6.3).
 func (q *pair) sendUD(wr *rdma.SendWR) error {
 	d := q.dev
 	l := d.nextPacket()
@@ -198,7 +198,7 @@ func (q *pair) sendUD(wr *rdma.SendWR) error {
 	return nil
 }
 
-// take queues an RD message and sends as much as may go.
+// take queues an RD message and sends as much as may be sent.
 func (q *pair) take(wr *rdma.SendWR) error {
 	if q.pending == q.depth {
 		return rdma.ErrAgain
@@ -227,14 +227,15 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	return nil
 }
 
-// refusePost ends a request to a peer that is barred.
+// refusePost completes a request to a barred peer with an error.
 func (q *pair) refusePost(p *peer, wr *rdma.SendWR) {
 	q.pending++
 	q.complete(p, wr.ID, wr.Op, 0, false, rdma.StatusPeerGone)
 }
 
-// mayDelayAck reports whether the end of a message that nobody waits for may be heard of late. It
-// may not where much is under way: the copies would use up the memory for them.
+// mayDelayAck reports whether the ack of a message that nobody waits for may be
+// delayed. It may not where much is pending: the copies would use up the memory for
+// them.
 func (q *pair) mayDelayAck(p *peer, m *message) bool {
 	return m.length <= delayAckMax && q.pending < q.depth/4 && p.lossFree(q.dev.now)
 }
@@ -246,7 +247,7 @@ func sendOpcode(f rdma.Flags) ddp.Opcode {
 	return ddp.Send
 }
 
-// peer is what this queue pair keeps of a peer; it begins with the first message.
+// peer returns the state of a peer, which is created with the first message.
 func (q *pair) peer(id rdma.PeerID) *peer {
 	for int(id) >= len(q.peers) {
 		q.peers = append(q.peers, nil)
@@ -259,7 +260,7 @@ func (q *pair) peer(id rdma.PeerID) *peer {
 	return q.peers[id]
 }
 
-// occupy puts a peer on the list of those to be served.
+// markBusy adds a peer to the busy list.
 func (q *pair) markBusy(p *peer) {
 	if !p.busy {
 		p.busy = true
@@ -267,10 +268,10 @@ func (q *pair) markBusy(p *peer) {
 	}
 }
 
-// working reports whether tend has anything to do.
+// working reports whether service has work.
 func (q *pair) working() bool { return len(q.busy)+len(q.leaving)+len(q.records) > 0 }
 
-// tend serves the peers that are not resting.
+// service drives the peers on the busy list.
 func (q *pair) service() {
 	now := q.dev.now
 	q.flushRecords()
@@ -305,8 +306,9 @@ func (q *pair) service() {
 	}
 }
 
-// defersAck reports whether an ack should not go alone yet: this Poll shows the program
-// something, and its answer may take the ack with it. The next call does not wait.
+// defersAck reports whether a standalone ack should be deferred: this Poll returns
+// completions to the application, and its reply may carry the ack. The next call does
+// not defer.
 func (d *Device) defersAck(p *peer) bool {
 	if !d.shows || p.ackPending >= ackEvery {
 		return false
@@ -315,12 +317,12 @@ func (d *Device) defersAck(p *peer) bool {
 	return true
 }
 
-// pump sends what may go to a peer.
+// flushPeer sends what may be sent to a peer.
 func (q *pair) flushPeer(p *peer) {
 	for {
 		l := q.dev.nextPacket()
 		if l == nil {
-			return // the kernel is full: the segment is not cut before it has a place
+			return // the kernel accepts no more; segment only what has a slot
 		}
 		seg, more := p.sender.next(q.dev.now)
 		if !more {
@@ -331,9 +333,10 @@ func (q *pair) flushPeer(p *peer) {
 	}
 }
 
-// write makes the datagram of a segment. What is owed to the peer goes with the last one of
-// a message: in the first it would make that one longer than the others, and the kernel
-// takes only datagrams of one length as a run, but for a last one that is shorter.
+// write makes the datagram of a segment. A pending ack goes with the last segment of a
+// message. In the first segment it would make that datagram longer than the others, and
+// the kernel accepts only datagrams of one length as a run, except for a shorter last
+// one.
 func (q *pair) write(l *packet, p *peer, seg *segment) {
 	d, m := q.dev, seg.message
 	h := header{kind: kindSegment, urgent: seg.urgent, delayAck: seg.delayAck, number: seg.number, left: stampOf(d.now)}
@@ -366,11 +369,11 @@ func queueOf(op ddp.Opcode) uint32 {
 	return ddp.QueueSend
 }
 
-// writeAck makes a datagram of an ack alone. An urgent one asks for another.
+// writeAck makes a standalone ack. An urgent one requests an ack in return.
 func (q *pair) writeAck(p *peer, urgent bool) {
 	l := q.dev.nextPacket()
 	if l == nil {
-		return // it stays owed
+		return // the ack stays pending
 	}
 	h := header{kind: kindAck, hasAck: true, urgent: urgent}
 	p.receiver.write(q.dev.now, &h.ack)
@@ -394,7 +397,7 @@ func (q *pair) finish(m *message, p *peer, status rdma.Status) {
 	}
 }
 
-// complete tells the user of the end of a request. A success of an inline one is silent.
+// complete queues the completion of a request. A successful inline one makes none.
 func (q *pair) complete(p *peer, id uint64, op rdma.Op, n int, inline bool, status rdma.Status) {
 	q.pending--
 	if !inline || status != rdma.StatusOK {
@@ -402,8 +405,7 @@ func (q *pair) complete(p *peer, id uint64, op rdma.Op, n int, inline bool, stat
 	}
 }
 
-// giveUp ends the conversation with a peer that has been silent for too long, and reports it
-// also to a user that only receives.
+// giveUp declares a silent peer gone. It also informs a user that only receives.
 func (q *pair) giveUp(p *peer) {
 	since := p.lastReceived
 	if !p.sender.idle() {
@@ -417,7 +419,7 @@ func (q *pair) giveUp(p *peer) {
 	q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusPeerGone}, loan{})
 }
 
-// abandon completes everything that is under way to a peer.
+// abandon completes everything in flight to a peer with the given status.
 func (q *pair) abandon(p *peer, status rdma.Status) {
 	q.finish(p.sender.abandon(), p, status)
 	for p.requests != nil {
@@ -425,8 +427,8 @@ func (q *pair) abandon(p *peer, status rdma.Status) {
 	}
 }
 
-// Close sends the acks that are owed, so that no peer waits for them, and
-// completes what is under way as flushed.
+// Close sends pending acks, so that no peer waits for them, and completes everything in
+// flight as flushed.
 func (q *pair) Close() error {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()

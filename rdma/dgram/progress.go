@@ -8,55 +8,57 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/pacing"
 )
 
-// Who attends to the socket while the program computes. The device is its own adapter:
-// peers write into its memory and read from it, and what was lost is sent again, whether
-// somebody polls or not.
+// Background progress: a goroutine services the socket while the application computes.
+// The device acts as its own adapter: peers write to its memory and read from it, and
+// lost datagrams are retransmitted, whether or not the application polls.
 //
-// A goroutine sleeps on the socket and on the timers of the device. While the program
-// polls or waits, it does all that itself, faster than any goroutine could be woken, so
-// this one stays out of its way: it looks now and then whether the program keeps
-// calling (pacing.Pace), and only when it does not does it go to the socket. Somebody who sleeps in
-// Wait needs no progress thread, and it then sleeps too.
+// The goroutine sleeps on the socket and on the device's timers. While the application
+// polls or waits, it makes progress itself, with less latency than waking a goroutine.
+// So the goroutine only checks now and then whether the application keeps calling
+// (pacing.Pace), and goes to the socket only when it does not. While the application
+// sleeps in Wait, the goroutine sleeps too.
 
 const (
-	// bufferWait is how long the program may keep all buffers before they are asked for.
+	// bufferWait is how long to wait for free receive slots when the application holds
+	// all of them.
 	bufferWait = time.Millisecond
-	// callCheckInterval is between two looks at whether it polls.
+	// callCheckInterval is the time between two reads of the call counter.
 	callCheckInterval = 20 * time.Microsecond
 )
 
 type progressThread struct {
 	disabled bool // Config.NoThread
 	started  bool
-	ended    chan struct{} // closed when the goroutine is gone
+	ended    chan struct{} // closed when the goroutine has returned
 	wakeup   wakeup
 	thread   pacing.Thread
 	pace     pacing.Pace
-	waits    bool // the program waited while it was thought to be away
-	asleep   bool // it does not look at calls by itself
-	// The goroutine looks at these without the lock: who polls has it most of the time,
-	// and one who waits for a lock makes giving it back dear.
-	calls   atomic.Uint32 // of the program so far that may have begun a timer
+	waits    bool // the application waited while it seemed to be away
+	asleep   bool // the goroutine sleeps and will not notice new calls
+	// The goroutine reads these without the lock. A polling application holds the lock
+	// most of the time, and a contended unlock is expensive.
+	calls   atomic.Uint32 // calls by the application so far that may have started a timer
 	stopped atomic.Bool
 }
 
-// attend starts the goroutine, with the first queue pair. The device's lock is held.
+// startProgress starts the goroutine, with the first queue pair. The device's lock is
+// held.
 func (d *Device) startProgress() error {
 	a := &d.progressThread
 	if a.started || a.disabled {
 		return nil
 	}
 	if err := a.wakeup.open(); err != nil {
-		return fmt.Errorf("dgram: make what the device sleeps on: %w", err)
+		return fmt.Errorf("dgram: open the wake-up descriptors of the device: %w", err)
 	}
 	a.started, a.ended = true, make(chan struct{})
 	go d.progressLoop()
 	return nil
 }
 
-// called notes that the program is present. The progress thread, if it sleeps, must look when
-// the next timer is due: what the program does now may begin one. That costs a system call
-// after a pause and nothing while the program keeps calling.
+// called records a call by the application. If the goroutine sleeps, called wakes it,
+// because the call may start a timer. That costs one system call after a pause, and
+// nothing while the application keeps calling.
 func (d *Device) called() {
 	a := &d.progressThread
 	a.calls.Store(a.calls.Load() + 1)
@@ -66,7 +68,7 @@ func (d *Device) called() {
 	}
 }
 
-// progressLoop is the goroutine. It ends when the device is closed.
+// progressLoop is the goroutine. It returns when the device is closed.
 func (d *Device) progressLoop() {
 	a := &d.progressThread
 	defer close(a.ended)
@@ -78,7 +80,7 @@ func (d *Device) progressLoop() {
 		switch {
 		case a.stopped.Load():
 			return
-		case seen != before: // it keeps calling
+		case seen != before: // the application keeps calling
 			a.thread.Pause(a.pace.Pause())
 		default:
 			a.waits = false
@@ -94,8 +96,8 @@ func (d *Device) progressLoop() {
 	}
 }
 
-// progressOnce sleeps until there is something to do and does it. It is false if the
-// program has come back, or the device is closed.
+// progressOnce sleeps until there is work and does it. It returns false if the
+// application is back or the device is closed.
 func (d *Device) progressOnce(seen uint32) (away bool) {
 	a := &d.progressThread
 	d.mu.Lock()
@@ -108,7 +110,7 @@ func (d *Device) progressOnce(seen uint32) (away bool) {
 		if d.parked > 0 {
 			a.waits = true
 			d.mu.Unlock()
-			_ = a.wakeup.wait(nil, never) // it fails only by a signal
+			_ = a.wakeup.wait(nil, never) // fails only by a signal
 		} else {
 			d.mu.Unlock()
 			_ = a.wakeup.wait(d.socket, until(at, d.clock())) // the same
@@ -121,7 +123,7 @@ func (d *Device) progressOnce(seen uint32) (away bool) {
 	}
 	d.idlePolls = 0
 	d.progress()
-	if len(d.batch) == 0 { // until the program gives buffers back
+	if len(d.batch) == 0 { // until the application returns buffers
 		d.mu.Unlock()
 		a.thread.Pause(bufferWait)
 		d.mu.Lock()
@@ -129,12 +131,13 @@ func (d *Device) progressOnce(seen uint32) (away bool) {
 	return true
 }
 
-// programBack reports whether there is no need to attend: the program is back, or the device closed.
+// programBack reports whether background progress must end: the application is back or
+// the device is closed.
 func (d *Device) programBack(seen uint32) bool {
 	return d.closed || d.progressThread.calls.Load() != seen
 }
 
-// until is the time from now to at.
+// until returns the time from now to at.
 func until(at, now time.Duration) time.Duration {
 	if at == never {
 		return never
@@ -142,7 +145,7 @@ func until(at, now time.Duration) time.Duration {
 	return at - now
 }
 
-// dismiss ends the goroutine of a device that is closed and waits for it.
+// stop ends the goroutine of a closed device and waits for it.
 func (a *progressThread) stop() {
 	a.stopped.Store(true)
 	if a.started {

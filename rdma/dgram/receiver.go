@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// The receiving half of RD, for one peer: judge says what a datagram is, accept
-// counts it in, waiting and handed restore the order, due and write make the
-// acks.
+// The receiving half of RD, for one peer. classify classifies a datagram by its number,
+// accept records it, waiting and markDelivered restore the order, and due and write
+// produce acks.
 //
-// A datagram that is accepted will be delivered: the ack may say so. Whoever
-// has no room to keep one that came too early does not accept it, and it will
-// come again.
+// An accepted datagram will be delivered, so an ack may report it. A datagram that
+// arrives early and finds no room is not accepted, and the peer will retransmit it.
 
-// classification is what a sequence number says of a datagram.
+// classification is what a sequence number means to the receiver.
 type classification uint8
 
 const (
-	inOrder   classification = iota // the very next one to hand up
-	early                           // new, and others before it are missing or wait
-	duplicate                       // came before
-	beyond                          // further ahead than any honest sender goes
+	inOrder   classification = iota // the next one to deliver
+	early                           // new, and an earlier one is missing or not yet delivered
+	duplicate                       // already received
+	beyond                          // beyond the window of any correct sender
 )
 
-// receive history is a set of datagrams: bit i is the one i after the first missing.
+// receiveHistory is a set of received datagrams: bit i is the one i after the first
+// missing one.
 type receiveHistory [window / 64]uint64
 
 func (q *receiveHistory) has(i psn) bool { return q[i/64]>>(i%64)&1 != 0 }
 func (q *receiveHistory) add(i psn)      { q[i/64] |= 1 << (i % 64) }
 
-// run is the number of members at the front.
+// run returns the length of the run of members at the front.
 func (q *receiveHistory) run() (n psn) {
 	for _, word := range q {
 		ones := bits.TrailingZeros64(^word)
@@ -41,7 +41,7 @@ func (q *receiveHistory) run() (n psn) {
 	return n
 }
 
-// drop moves the set n places to the front.
+// drop shifts the set by n toward the front.
 func (q *receiveHistory) drop(n psn) {
 	words, rest := int(n/64), n%64
 	for i := range q {
@@ -59,15 +59,15 @@ func (q *receiveHistory) drop(n psn) {
 const (
 	// ackEvery is how many datagrams make an ack due.
 	ackEvery = 16
-	// ackDelay is how long one may wait for company.
+	// ackDelay is how long an ack may wait for a datagram to be piggybacked on.
 	ackDelay = 200 * time.Microsecond
-	// longAckDelay is how long one may wait whose sender has no use for it but to forget
-	// its copy. Programs answer within that, or send the next message: an ack that
-	// travels alone costs both hosts nearly as much as a short message.
+	// longAckDelay is the delay of an ack whose sender only needs it to free its copy.
+	// Applications usually reply, or send the next message, within that time. A
+	// standalone ack costs both hosts nearly as much as a short message.
 	longAckDelay = 8 * time.Millisecond
 )
 
-// hurry is how soon the sender of a datagram wants an ack.
+// ackMode is how soon the sender of a datagram needs an ack.
 type ackMode uint8
 
 const (
@@ -78,17 +78,17 @@ const (
 
 // receiver is the receiving half of RD for one peer.
 type receiver struct {
-	next       psn            // the first that has not come
-	nextUp     psn            // the first that has not been handed up
-	seen       receiveHistory // those that came beyond next
-	stamp      stamp          // of the latest arrival
-	ackPending uint16         // datagrams since the last ack
-	urgent     bool           // the sender waits, or must learn of a gap
+	next       psn            // the first missing one
+	nextUp     psn            // the first one not delivered
+	seen       receiveHistory // arrivals beyond next
+	stamp      stamp          // send time of the latest arrival
+	ackPending uint16         // datagrams received since the last ack
+	urgent     bool           // an ack is requested, or a gap must be reported
 	stampAt    time.Duration
-	dueAt      time.Duration // when it must go at the latest, if something is owed
+	dueAt      time.Duration // when the ack must be sent, if one is pending
 }
 
-// judge says what a datagram with that number is.
+// classify classifies a sequence number.
 func (r *receiver) classify(p psn) classification {
 	switch {
 	case p.before(r.next):
@@ -103,7 +103,7 @@ func (r *receiver) classify(p psn) classification {
 	return early
 }
 
-// accept counts a datagram in that judge called new.
+// accept records a datagram that classify called new.
 func (r *receiver) accept(now time.Duration, p psn, left stamp, mode ackMode) {
 	r.seen.add(p - r.next)
 	r.urgent = r.urgent || p != r.next
@@ -114,10 +114,12 @@ func (r *receiver) accept(now time.Duration, p psn, left stamp, mode ackMode) {
 	r.queueAck(now, left, mode)
 }
 
-// refuse answers a datagram that is not accepted: a duplicate shows that an ack
-// was lost, and any other one's sender must hear that somebody incarnations here.
+// refuse requests an immediate ack for a datagram that is not accepted. A duplicate
+// shows that an ack was lost; the sender of any other must learn that this peer is
+// alive.
 func (r *receiver) refuse(now time.Duration, left stamp) { r.queueAck(now, left, ackNow) }
 
+// queueAck makes an ack pending.
 func (r *receiver) queueAck(now time.Duration, left stamp, mode ackMode) {
 	due := now + ackDelay
 	if mode == ackDelayed {
@@ -133,16 +135,16 @@ func (r *receiver) queueAck(now time.Duration, left stamp, mode ackMode) {
 	r.urgent = r.urgent || mode == ackNow
 }
 
-// waiting reports whether the datagram given is there to be handed up.
+// waiting reports whether datagram nextUp has arrived and can be delivered.
 func (r *receiver) waiting() bool { return r.nextUp.before(r.next) }
 
-// handed moves on after the datagram given was handed up.
+// markDelivered records the delivery of datagram nextUp.
 func (r *receiver) markDelivered() { r.nextUp++ }
 
-// due reports whether an ack should go even if nothing else goes to that peer.
+// due reports whether an ack should be sent even if no other datagram goes to the peer.
 func (r *receiver) due(now time.Duration) bool { return now >= r.wake(now) }
 
-// wake is when an ack is due.
+// wake returns when an ack is due.
 func (r *receiver) wake(now time.Duration) time.Duration {
 	switch {
 	case r.ackPending == 0:
@@ -153,7 +155,7 @@ func (r *receiver) wake(now time.Duration) time.Duration {
 	return r.dueAt
 }
 
-// write fills in the ack that leaves now.
+// write fills in the ack that is sent now.
 func (r *receiver) write(now time.Duration, to *ack) {
 	held := min((now-r.stampAt)/time.Microsecond, 1<<16-1)
 	*to = ack{next: r.next, seen: r.seen, stamp: r.stamp, held: uint16(held)}

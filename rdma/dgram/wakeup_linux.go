@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A wakeup wakes one who sleeps beside the socket. ring may come from any goroutine at any
-// time, even when the wakeup is closed. It is an event, and an epoll descriptor with that
-// event in it, for those who sleep on several devices at once. The socket joins the event
-// there when somebody asks for it: then every datagram costs a little more.
+// A wakeup ends a wait on the socket. Any goroutine may call signal at any time, even
+// after close. It is an eventfd, and an epoll set that holds the eventfd, for callers
+// that sleep on several devices at once. The socket joins the epoll set when File is
+// first called, because it makes each datagram slightly more expensive.
 
 type wakeup struct {
 	event, epoll int
 	mu           sync.Mutex
 	closed       bool
-	watches      bool // the socket is in epoll too
+	watches      bool // the socket is in the epoll set
 
-	// For the calls of the one who waits, and of drain: what the kernel is shown would
-	// otherwise be allocated each time.
+	// Arguments of system calls in wait and drain, kept here to avoid an allocation per
+	// call.
 	fds   [2]unix.PollFd
 	limit unix.Timespec
 	count [8]byte
@@ -50,7 +50,8 @@ func (b *wakeup) watch(fd int) error {
 	return nil
 }
 
-// file is readable when the wakeup was rung, or a datagram has come if watches is true.
+// file returns a descriptor that is readable after signal. If watches is true, it is
+// also readable when a datagram has arrived.
 func (b *wakeup) file(s *socket) (fd int, watches bool) {
 	if !b.watches {
 		b.watches = b.watch(s.fd) == nil
@@ -58,9 +59,9 @@ func (b *wakeup) file(s *socket) (fd int, watches bool) {
 	return b.epoll, b.watches
 }
 
-// wait parks until a datagram has come, the wakeup was rung, or the time is over. Without
-// a socket it waits for the wakeup alone. It uses the clock of ppoll because timers of the
-// device are finer than the milliseconds of epoll.
+// wait blocks until a datagram arrives, signal is called, or the timeout expires.
+// Without a socket it waits for signal alone. It uses ppoll because the device's timers
+// are finer than epoll's milliseconds.
 func (b *wakeup) wait(s *socket, timeout time.Duration) error {
 	fds := &b.fds
 	*fds = [2]unix.PollFd{{Fd: int32(b.event), Events: unix.POLLIN}, {Fd: -1}}
@@ -81,16 +82,16 @@ func (b *wakeup) wait(s *socket, timeout time.Duration) error {
 	return nil
 }
 
-// drain takes back what ring has done.
+// drain clears the eventfd.
 func (b *wakeup) drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.closed {
-		_, _ = unix.Read(b.event, b.count[:]) // it does not block, and only its end counts
+		_, _ = unix.Read(b.event, b.count[:]) // nonblocking; an error means that it was clear
 	}
 }
 
-// signal ends a wait, this one or the next.
+// signal ends the current wait, or the next one.
 func (b *wakeup) signal() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,7 +100,7 @@ func (b *wakeup) signal() {
 	}
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
-	_, _ = unix.Write(b.event, one[:]) // full means that it was rung often enough
+	_, _ = unix.Write(b.event, one[:]) // an error means that the counter is full: it is signaled already
 }
 
 func (b *wakeup) close() {

@@ -5,13 +5,13 @@ import (
 	"errors"
 )
 
-// The datagram on the wire. All integers are big-endian but the CRC, which keeps
-// the order that MPA gave it (RFC 5044 section 4.4).
+// The datagram on the wire. All integers are big-endian except the CRC, which keeps
+// MPA's byte order (RFC 5044 section 4.4).
 //
 //	off len
 //	  0   1  version (high four bits: 1) and kind (low four)
-//	  1   1  0x01 an ack is wanted now, 0x02 an ack is here, 0x1C words in it, 0x20 encrypted,
-//	         0x40 the CRC covers the front alone (seal.go), 0x80 the ack may wait for long
+//	  1   1  0x01 ack requested now, 0x02 ack present, 0x1C words of its history, 0x20 encrypted,
+//	         0x40 the CRC covers the front alone (seal.go), 0x80 the ack may be delayed
 //	  2   2  queue pair at the destination
 //	  4   2  queue pair at the source
 //	  6   6  incarnation of the destination
@@ -19,35 +19,34 @@ import (
 //	 18   6  serial number of the datagram in the incarnation of the source
 //	 24   4  name of the source
 //	 28   4  sequence number        RD segments only
-//	 32   4  time of departure      RD segments only
+//	 32   4  send time              RD segments only
 //	  .   4  first number missing   with an ack
-//	  .   4  time echoed            with an ack
-//	  .   2  microseconds held      with an ack
+//	  .   4  send time echoed       with an ack
+//	  .   2  ack delay in µs        with an ack
 //	  .   2  zero                   with an ack
-//	  .  8n  receive history              with an ack
+//	  .  8n  receive history        with an ack
 //	 28   4  message number         Write-Record only
-//	 32   4  bytes of the message  Write-Record only
-//	 36   2  bytes in a datagram   Write-Record only
+//	 32   4  bytes of the message   Write-Record only
+//	 36   2  bytes in a datagram    Write-Record only
 //	 38   2  index of the datagram  Write-Record only
 //	 40   8  id of the work request Write-Record only
 //	  .   .  DDP segment            all but acks
 //	  .   4  CRC32C of all before
 //	  .  16  authentication tag (seal.go)
 //
-// In an encrypted datagram that is so of everything from offset 28 to the CRC.
+// In an encrypted datagram everything from offset 28 to the CRC is ciphertext.
 //
-// A incarnation is a random number that a device draws when it is opened and publishes
-// with its address. A datagram that was meant for an earlier process on the same
-// port names another incarnation and is dropped, and so is one that somebody recorded and
-// plays again to a later one. The name is the number that the user gave the process,
-// which in a job is its rank: a peer may be heard before it was resolved, and its name
-// reports who it is.
+// An incarnation is a random number that a device draws when it is opened and publishes
+// with its address. A datagram for an earlier process on the same port names another
+// incarnation and is dropped, and so is a recorded datagram that is replayed to a later
+// process. The name is the number that the user gave the process, which in a job is its
+// rank: a peer may send before it is resolved, and its name identifies it.
 
 type kind uint8
 
 const (
 	kindUnreliable kind = iota + 1 // UD: a DDP segment
-	kindSegment                    // RD: a DDP segment, perhaps with an ack
+	kindSegment                    // RD: a DDP segment, with or without an ack
 	kindAck                        // RD: an ack alone
 	kindRecord                     // UD: a piece of a Write-Record
 	kindError                      // UD: a DDP segment with a Terminate
@@ -66,25 +65,25 @@ const (
 
 	flagUrgent = 0x01
 	flagAck    = 0x02
-	// flagEncrypted is set and read by the seal.
+	// flagEncrypted is set and checked by the keyring.
 	flagEncrypted = 0x20
 	flagPartial   = 0x40
 	flagDelayAck  = 0x80
 	wordsShift    = 2
 	wordsMask     = 0x1C
 
-	// longestHeader is the room to leave before the segment.
+	// longestHeader is the room to reserve before the segment.
 	longestHeader = headerLen + numberedLen + ackLen + 8*len(receiveHistory{})
 )
 
-// incarnation names one opening of a device: 48 random bits, never 0.
+// incarnation identifies one opening of a device: 48 random bits, never 0.
 type incarnation uint64
 
-// header is what stands before the DDP segment.
+// header precedes the DDP segment.
 type header struct {
 	kind            kind
-	urgent          bool // the sender waits for an ack
-	delayAck        bool // it can do without one for longAckDelay
+	urgent          bool // an ack is requested at once
+	delayAck        bool // the ack may be delayed by longAckDelay
 	hasAck          bool
 	to, from        uint16 // queue pairs
 	toIncarnation   incarnation
@@ -92,12 +91,12 @@ type header struct {
 	serial          uint64
 	name            uint32 // of the source
 	number          psn
-	left            stamp
+	left            stamp // send time
 	ack             ack
 	record          recordHeader
 }
 
-// hurry is how soon an ack is wanted.
+// ackMode returns how soon an ack is needed.
 func (h *header) ackMode() ackMode {
 	switch {
 	case h.urgent:
@@ -108,7 +107,7 @@ func (h *header) ackMode() ackMode {
 	return ackNormal
 }
 
-// append writes the header behind b.
+// append appends the encoded header to b.
 func (h *header) append(b []byte) []byte {
 	var flags byte
 	words := h.ack.seen.words()
@@ -160,7 +159,7 @@ func read48(b []byte) uint64 {
 	return uint64(binary.BigEndian.Uint16(b))<<32 | uint64(binary.BigEndian.Uint32(b[2:]))
 }
 
-// words is how many words of the set go on the wire: those to the last member.
+// words returns how many words of the set are sent: those up to the last member.
 func (q *receiveHistory) words() int {
 	n := len(q)
 	for n > 0 && q[n-1] == 0 {
@@ -169,16 +168,16 @@ func (q *receiveHistory) words() int {
 	return n
 }
 
-// Why a datagram is not ours. They are values, not sentences with the particulars:
-// anybody on the network can cause them, and that must not cost memory.
+// Why a datagram is rejected. The errors carry no details: anyone on the network can
+// cause them, so they must not allocate.
 var (
 	errShort   = errors.New("dgram: the datagram ends within its header")
-	errVersion = errors.New("dgram: the datagram is of another version of the protocol")
-	errKind    = errors.New("dgram: the datagram is of no known kind")
+	errVersion = errors.New("dgram: the datagram has another protocol version")
+	errKind    = errors.New("dgram: the datagram has an unknown kind")
 	errAck     = errors.New("dgram: the ack in the datagram is malformed")
 )
 
-// parse reads the header of a datagram whose seal is right (seal.go) and gives the
+// parse decodes the header of a datagram whose seal is valid (seal.go) and returns the
 // DDP segment behind it.
 func (h *header) parse(b []byte) (ddpSegment []byte, err error) {
 	*h = header{}

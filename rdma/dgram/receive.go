@@ -5,25 +5,26 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// The way in: takeIn divides what the kernel joined, arrive looks at a datagram and finds
-// its queue pair, hear takes an RD one in, unstash delivers what waited, deliver brings a
-// segment into its message and the message to the user.
+// The receive path: takeIn splits what the kernel coalesced, arrive checks a datagram
+// and finds its queue pair, receiveRD processes an RD datagram, deliverReordered
+// delivers datagrams from the reorder buffer, and deliver adds a segment to its message
+// and completes the message.
 
-// takeIn takes in what came into a slot. It is true if the slot is kept.
+// takeIn processes the contents of a slot. It returns true if the slot is kept.
 func (d *Device) takeIn(s *slot) (kept bool) {
 	if s.each == 0 || s.n <= s.each {
 		if s.most <= longSlot || s.n > pageSize || len(s.placed) > 0 || d.datagram > pageSize {
 			return d.arrive(s)
 		}
-		s.each = s.n // a slot that runs have filled is not kept for one datagram
+		s.each = s.n // a slot that coalesced datagrams have filled is not kept for a single one
 	}
 	d.divide(s)
 	return false
 }
 
-// divide takes in datagrams that the kernel joined, in their order, where they are: most are
-// pieces of a message and are copied into it. One that is kept gets a slot of its own. All
-// are of one length but the last.
+// divide processes datagrams that the kernel coalesced, in order and without copying:
+// most are pieces of a message and are copied into it. A datagram that is kept gets its
+// own slot. All have the same length except the last.
 func (d *Device) divide(s *slot) {
 	d.store.fill(s)
 	one := &d.part
@@ -36,8 +37,8 @@ func (d *Device) divide(s *slot) {
 	one.data = nil
 }
 
-// arrive takes in a datagram. Nothing is kept of one that does not come from a process
-// of the job. It is true if the slot is kept.
+// arrive processes a datagram. Nothing is kept of a datagram that was not sent by a
+// process of the job. It returns true if the slot is kept.
 func (d *Device) arrive(s *slot) (kept bool) {
 	content, err := d.keys.check(s.data[:s.n])
 	if err != nil {
@@ -82,7 +83,7 @@ func (d *Device) arrive(s *slot) (kept bool) {
 
 func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicited }
 
-// hear takes in an RD datagram.
+// receiveRD processes an RD datagram.
 func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	now := q.dev.now
 	if p.barred {
@@ -99,7 +100,7 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 		q.finish(p.acknowledge(now, &h.ack), p, rdma.StatusOK)
 	}
 	if h.kind == kindAck {
-		if h.urgent { // it asks whether we live
+		if h.urgent { // a probe: the peer requests an ack
 			p.refuse(now, p.receiver.stamp)
 		}
 		return false
@@ -128,12 +129,13 @@ func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	if p.reorderBuffer == nil {
 		p.reorderBuffer = q.dev.takeReorderBuffer()
 	}
-	p.reorderBuffer[h.number%window] = q.dev.store.own(s) // there is one
+	p.reorderBuffer[h.number%window] = q.dev.store.own(s) // ample has ensured that there is one
 	p.accept(now, h.number, h.left, h.ackMode())
 	return !s.part
 }
 
-// unstash delivers what waited and can be delivered now.
+// deliverReordered delivers datagrams from the reorder buffer that have become
+// deliverable.
 func (q *pair) deliverReordered(p *peer) {
 	for p.waiting() && !p.barred {
 		at := &p.reorderBuffer[p.nextUp%window]
@@ -153,8 +155,8 @@ func (q *pair) deliverReordered(p *peer) {
 	}
 }
 
-// deliver takes the next segment of a peer. It is not taken if there is no buffer for
-// the message; the slot is kept if the message is shown in it.
+// deliver processes the next segment of a peer. taken is false if there is no buffer
+// for the message. kept is true if the completion refers to the slot.
 func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 	var h ddp.Header
 	n, fault := h.Decode(s.data[s.lo:s.hi], s.hi-s.lo+len(s.placed))
@@ -179,7 +181,7 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 		if taken, kept, _ = q.deliverWhole(s, p.id); taken {
 			p.recvNumber++
 		} else {
-			s.lo -= n // it will be looked at again
+			s.lo -= n // it will be parsed again
 		}
 		return taken, kept
 	}
@@ -203,8 +205,8 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 	return true, false
 }
 
-// deliverWhole gives the user a message that is all in one datagram. A lending queue
-// shows it where it is.
+// deliverWhole completes a message that fits into one datagram. A lending queue shows
+// it in its slot, without a copy.
 func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept, tooLong bool) {
 	payload := s.data[s.lo:s.hi]
 	c := rdma.Completion{Op: rdma.OpRecv, Peer: id, Len: uint64(len(payload))}
@@ -236,7 +238,7 @@ func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept, tooLong bool)
 	return true, false, c.Status != rdma.StatusOK
 }
 
-// deliverJoined gives the user a message that came in several datagrams.
+// deliverJoined completes a message of several datagrams.
 func (q *pair) deliverJoined(p *peer) {
 	j := p.join
 	p.join = nil
@@ -255,7 +257,7 @@ func (q *pair) deliverJoined(p *peer) {
 	q.dev.giveBackJoining(j)
 }
 
-// clear gives back what a queue pair that closes keeps of a peer.
+// clear returns the memory that a closing queue pair holds for a peer.
 func (q *pair) clear(p *peer) {
 	d := q.dev
 	if p.reorderBuffer != nil {
