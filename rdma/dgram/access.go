@@ -5,20 +5,21 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// The tagged model over RD, which T1 left open: ask sends a Write or a Read,
-// deliverAccess takes in what peers send of theirs, appendResponse makes the answers,
-// answered ends a request.
+// The tagged model over RD, which T1 left open. request sends a Write or a Read,
+// deliverAccess processes those of peers, appendResponse writes the responses, and
+// completeRequest completes a request.
 //
-// RD delivers in order, so a Write is visible when the Send behind it is delivered,
-// as RFC 5040 section 5.5 wants it. A Write ends with a Read Request for no bytes: its
-// answer says that all before it was placed. When something was refused, the answer
-// is a Terminate that carries the number of the request; it ends that request and
-// not the conversation (T1 6.3: an error message instead of the end of the stream).
+// RD delivers in order, so a Write is visible when the Send behind it is delivered, as
+// RFC 5040 section 5.5 requires. A Write ends with a zero-length Read Request: its
+// response confirms that everything before it was placed. If something was refused, the
+// response is a Terminate with the number of the request. It ends that request and not
+// the conversation (T1 6.3: an error message instead of the end of the stream).
 
-// maxRequests is how many reads and writes may be under way to a peer (IRD and ORD).
+// maxRequests is the maximum number of Reads and Writes in flight to a peer (IRD and
+// ORD).
 const maxRequests = 64
 
-// ask is a Read or Write under way.
+// request is a Read or Write in flight.
 type request struct {
 	id     uint64
 	sink   rdma.Mem // of a Read
@@ -30,7 +31,7 @@ type request struct {
 	inline bool
 }
 
-// asks are those to one peer, oldest first.
+// requests holds those to one peer, oldest first.
 type requests struct {
 	ring  [maxRequests]request
 	first int
@@ -39,10 +40,10 @@ type requests struct {
 
 func (a *requests) oldest() *request { return &a.ring[a.first] }
 
-// streamOf names the peer to the table of tags.
+// streamOf identifies the peer in the table of tags.
 func streamOf(p *peer) ddp.StreamID { return ddp.StreamID(p.id) + 1 }
 
-// ask sends a Write with the request that confirms it, or a Read.
+// request sends a Write with the request that confirms it, or a Read.
 func (q *pair) request(wr *rdma.SendWR) error {
 	d, p := q.dev, q.peer(wr.Peer)
 	if q.pending == q.depth || p.requests != nil && p.requests.n == maxRequests {
@@ -54,7 +55,7 @@ func (q *pair) request(wr *rdma.SendWR) error {
 	}
 	var tag ddp.Tag
 	if wr.RKey>>32 == 0 {
-		tag = ddp.Tag(wr.RKey) // a longer key is nobody's, and 0 is refused
+		tag = ddp.Tag(wr.RKey) // no tag is longer, and tag 0 is refused
 	}
 	one := request{id: wr.ID, op: wr.Op, length: wr.Body.Len(), number: p.requestNumber, inline: wr.Flags&rdma.Inline != 0}
 	read := ddp.ReadRequest{}
@@ -105,8 +106,8 @@ func (d *Device) addRequest(p *peer, one *request) {
 	d.begins(one)
 }
 
-// deliverAccess takes in a segment that is not a Send. It is not taken if too many
-// answers are owed already.
+// deliverAccess processes a segment that is not a Send. It returns false if too many
+// responses are pending already.
 func (q *pair) deliverAccess(p *peer, h *ddp.Header, payload []byte) (taken bool) {
 	switch h.Op {
 	case ddp.Write:
@@ -127,8 +128,9 @@ func (q *pair) deliverAccess(p *peer, h *ddp.Header, payload []byte) (taken bool
 	return true
 }
 
-// place puts the bytes of a Write where they belong. After a refusal nothing more of
-// that Write is placed. Tag and address of no bytes are not checked (RFC 5040 5.1).
+// writeMemory copies the payload of a Write to its target. After a refusal the rest of
+// that Write is ignored. Tag and address of a zero-length Write are not checked (RFC
+// 5040 5.1).
 func (q *pair) writeMemory(p *peer, h *ddp.Header, payload []byte) {
 	if len(payload) == 0 || p.refused != ddp.NoFault {
 		return
@@ -146,8 +148,8 @@ func (q *pair) writeMemory(p *peer, h *ddp.Header, payload []byte) {
 	put(mem, payload)
 }
 
-// strike counts an access that was refused. A peer that makes too many of them is given up:
-// hear takes nothing more from it, and tend ends what is under way to it.
+// strike counts a refused access. After too many, receiveRD accepts nothing more from
+// the peer, and service ends what is in flight to it.
 func (q *pair) strike(p *peer, tag ddp.Tag) {
 	d := q.dev
 	if p.barred || !d.guard.Strike(&p.strikes, d.peers[p.id].resolved, uint64(tag)) {
@@ -157,14 +159,14 @@ func (q *pair) strike(p *peer, tag ddp.Tag) {
 	q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusRemoteAccess}, loan{})
 }
 
-// dropBarred ends what is under way to and from a peer that is barred.
+// dropBarred ends what is in flight to and from a barred peer.
 func (q *pair) dropBarred(p *peer) {
 	q.abandon(p, rdma.StatusPeerGone)
 	q.clear(p)
 	p.ackPending, p.nextUp = 0, p.receiver.next
 }
 
-// deliverRequest queues the answer to a request.
+// deliverRequest queues the response to a request.
 func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken bool) {
 	var r ddp.ReadRequest
 	if h.MSN != p.nextRequest || !r.Decode(payload) {
@@ -181,7 +183,7 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 	m.tag, m.address, m.source, m.from, m.length = r.Sink, r.SinkTO, r.Source, r.SourceTO, int(r.Size)
 	m.fault = p.refused
 	p.refused = ddp.NoFault
-	if m.fault == ddp.NoFault && r.Size > 0 { // RFC 5040 section 5.2: no bytes are not checked
+	if m.fault == ddp.NoFault && r.Size > 0 { // RFC 5040 section 5.2: a zero-length Read is not checked
 		if q.dev.guard.Bars(p.strikes, q.dev.peers[p.id].resolved) {
 			m.fault = ddp.FaultSourceTag
 		} else if _, m.fault = q.dev.table.Source(domain, streamOf(p), r.Source, r.SourceTO, uint64(r.Size)); m.fault != ddp.NoFault {
@@ -195,9 +197,9 @@ func (q *pair) deliverRequest(p *peer, h *ddp.Header, payload []byte) (taken boo
 	return true
 }
 
-// appendResponse writes a piece of an answer. The source is looked up for every datagram
-// anew, repeated ones too: after Deregister no byte of it may leave (RFC 5042 section
-// 6.3.3), and a refusal goes in its place.
+// appendResponse writes a segment of a response. It looks up the source for every
+// datagram, also for retransmissions: after Deregister no byte of it may be sent (RFC
+// 5042 section 6.3.3), and a refusal is sent instead.
 func (d *Device) appendResponse(b []byte, p *peer, m *message, seg *segment) (front, bytes []byte) {
 	fault := m.fault
 	var mem []byte
@@ -211,7 +213,8 @@ func (d *Device) appendResponse(b []byte, p *peer, m *message, seg *segment) (fr
 	return appendTerminate(b, m.number, fault, nil), nil
 }
 
-// deliverResponse takes in a piece of an answer. One whose request has ended is left.
+// deliverResponse processes a segment of a response. It ignores one whose request has
+// ended.
 func (q *pair) deliverResponse(p *peer, h *ddp.Header, payload []byte) {
 	if p.requests == nil || h.Tag != p.requests.oldest().tag {
 		return
@@ -237,12 +240,12 @@ func (q *pair) deliverRefusal(p *peer, h *ddp.Header, payload []byte) {
 		return
 	}
 	if p.requests == nil || h.MSN != p.requests.oldest().number {
-		return // it was refused in several datagrams
+		return // several datagrams may refuse it
 	}
 	q.completeRequest(p, statusOf(t.Fault))
 }
 
-// answered ends the oldest request.
+// completeRequest completes the oldest request.
 func (q *pair) completeRequest(p *peer, status rdma.Status) {
 	one := p.requests.oldest()
 	q.dev.ends(one)

@@ -9,23 +9,24 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Addresses. A queue pair is published as host:port/pair/incarnation/name, pair and incarnation in
-// hexadecimal, the name in decimal as people write ranks. The incarnation is part of it, so that
-// what is meant for a process never reaches another that later has the same port.
+// Addresses. A queue pair is published as host:port/pair/incarnation/name, with pair
+// and incarnation in hexadecimal and the name in decimal, like ranks. The incarnation
+// is part of it, so that a message for one process never reaches a later one on the
+// same port.
 
-// endpoint is where datagrams go, as we write it and as the kernel wants it.
+// endpoint is a UDP address in both forms: for printing and for the kernel.
 type endpoint struct {
 	addrPort netip.AddrPort
 	raw      rawAddress
 }
 
-// address is a queue pair of a peer.
+// address identifies a queue pair of a peer.
 type address struct {
 	at          endpoint
 	incarnation incarnation
 	name        uint32
 	pair        uint16
-	resolved    bool // it was resolved, not only heard
+	resolved    bool // false: it has only sent to us
 }
 
 func (a *address) String() string {

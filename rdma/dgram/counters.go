@@ -1,26 +1,24 @@
 package dgram
 
-// What the device holds and has done, for rdma.CountingDevice. On the way of a datagram
-// there are additions alone; memory is worked out when somebody asks.
-
 import (
 	"reflect"
 
 	"github.com/muster-mpi/muster/rdma"
 )
 
+// The data path only increments counters; memory use is computed when Count is called.
 var _ rdma.CountingDevice = (*Device)(nil)
 
-// traffic counts datagrams. What is sent again is counted by the window pool, which all
-// senders of the device share.
+// traffic counts datagrams. The window pool, which all senders of the device share,
+// counts retransmissions.
 type traffic struct {
 	sent       uint64
-	received   uint64 // that are for a queue pair of ours
-	duplicates uint64 // of those, had come before
-	lowWater   uint64 // times that few receive buffers were left
+	received   uint64 // for a queue pair of ours
+	duplicates uint64 // of those, received before
+	lowWater   uint64 // low-water events of receive queues
 }
 
-// Count reports what the device holds and has done.
+// Count reports the device's counters and memory use.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -44,8 +42,8 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	}
 }
 
-// receiveMemory is the slots, as far as datagrams have filled them, and what messages
-// of several datagrams are joined in.
+// receiveMemory returns the size of the slots, as far as datagrams have filled them,
+// and of the reassembly buffers.
 func (d *Device) receiveMemory() uint64 {
 	n := uint64(d.store.filled)
 	for _, b := range d.joinBuffers {
@@ -58,7 +56,7 @@ func (d *Device) receiveMemory() uint64 {
 	return n
 }
 
-// sendMemory is the packets, and the messages that are on their way or to be used again.
+// sendMemory returns the size of the packets and of the messages, in use and free.
 func (d *Device) sendMemory() uint64 {
 	n := uint64(d.outbox.most) * uint64(wholePages(d.datagram))
 	count := func(m *message) { n += sizeOf[message]() }
@@ -77,7 +75,7 @@ func (d *Device) sendMemory() uint64 {
 	return n + uint64(entries)*sizeOf[sent]() + uint64(d.bodies.made)
 }
 
-// peerMemory is what is kept of peers.
+// peerMemory returns the size of the peers' state.
 func (d *Device) peerMemory() uint64 {
 	n := uint64(cap(d.peers))*sizeOf[address]() + uint64(len(d.known))*(sizeOf[uint64]()+sizeOf[rdma.PeerID]()) +
 		uint64(len(d.freeRequests))*sizeOf[requests]()

@@ -7,38 +7,40 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Long segments of Reads and Writes that are received where they belong, without a stay in
-// a slot. expects says when it is worth a look, receiveInPlace looks at the front of the
-// datagram that comes next, targetOf finds its target, and the kernel puts header and seal
-// into a slot and the bytes into the target. Then the seal is checked, and hear takes the
-// datagram in as any other; deliver finds that its bytes are there.
+// Long segments of Reads and Writes are received directly into their target memory,
+// without a copy through a slot. expects reports when to try, receiveInPlace peeks at
+// the front of the next datagram, targetOf finds its target, and the kernel puts header
+// and seal into a slot and the payload into the target. Then the seal is checked, and
+// receiveRD processes the datagram like any other; deliver finds the payload already
+// placed.
 //
-// Anybody can send a datagram that looks like the next one, so what may be placed before
-// its seal was checked?
+// Anyone can send a datagram that looks like the next one, so what may be written
+// before its seal is checked?
 //
-//   - The answer to a Read of ours: only behind what has come of it, up to the end of its
-//     sink. All of that is written again by true segments before the Read ends, and
-//     nobody may look at it before (RFC 5040 section 5.5).
-//   - A Write of a peer: nothing. Where its true end is, no segment tells, and memory behind
-//     it may be in use. So genuine checks the tag first, which covers all headers and
-//     the CRC. The seal is behind the bytes, and SO_PEEK_OFF (socket(7)) shows it without
-//     them. If the CRC is wrong then, the true datagram was changed on its way, and its own
-//     place has wrong bytes, of which nobody is told, until it comes again.
+//   - The response to a Read of ours: only the part of its sink that has not arrived.
+//     Correct segments overwrite all of it before the Read completes, and nobody may
+//     read it before (RFC 5040 section 5.5).
+//   - A Write of a peer: nothing. No segment reveals where the Write really ends, and
+//     memory behind it may be in use. So genuine checks the tag first, which covers
+//     all headers and the CRC. The seal is behind the payload, and SO_PEEK_OFF
+//     (socket(7)) reads it without the payload. If the CRC then does not match, the
+//     real datagram was corrupted in transit. Its own target holds wrong bytes until
+//     it is retransmitted, and no completion reports them.
 //
-// A device that encrypts has no use for this.
+// A device that encrypts does not use this.
 
 const (
-	// inPlaceMin is the length of bytes from which a look costs less than a copy.
-	// Datagrams that the kernel may join are shorter.
+	// inPlaceMin is the payload length from which a peek costs less than a copy.
+	// Datagrams that the kernel may coalesce are shorter.
 	inPlaceMin = 10 << 10
-	// frontLen is how much of a datagram is looked at: what the tag covers, in which all
-	// headers have room.
+	// frontLen is how much of a datagram is peeked at: what the tag covers, which
+	// includes all headers.
 	frontLen = coveredLen
 )
 
-// inPlace is what a device keeps for it.
+// inPlace is the state of in-place reception.
 type inPlace struct {
-	reads   int  // of our own under way that are long
+	reads   int  // long Reads of ours in flight
 	midway  bool // the latest segment of a Read or Write was long and not the last
 	count   uint64
 	looked  [frontLen]byte
@@ -46,22 +48,23 @@ type inPlace struct {
 	content header
 }
 
-// expects reports whether a datagram that can be received in place may be the next.
+// expects reports whether the next datagram may be receivable in place.
 func (d *Device) expects() bool {
 	return (d.inPlace.reads > 0 || d.inPlace.midway) && d.socket.peeks()
 }
 
-// placeable reports whether datagrams of this device can be received in place at all.
+// canReceiveInPlace reports whether datagrams of this device can be received in place
+// at all.
 func (d *Device) canReceiveInPlace() bool {
 	return d.mss() >= inPlaceMin && !d.keys.encrypt && d.socket.peeks()
 }
 
-// note learns from a segment of a Read or Write what may follow it.
+// note records what may follow a segment of a Read or Write.
 func (d *Device) note(h *ddp.Header, length int) {
 	d.inPlace.midway = !h.Last && length >= inPlaceMin && d.canReceiveInPlace()
 }
 
-// begins and ends count long Reads of ours.
+// begins and ends count our long Reads.
 func (d *Device) begins(one *request) {
 	if one.op == rdma.OpRead && one.length >= inPlaceMin && d.canReceiveInPlace() {
 		d.inPlace.reads++
@@ -74,7 +77,7 @@ func (d *Device) ends(one *request) {
 	}
 }
 
-// receiveInPlace takes in the next datagram, in place if it can be.
+// receiveInPlace receives the next datagram, in place if possible.
 func (d *Device) receiveInPlace() bool {
 	if !d.fillBatch(1) {
 		return false
@@ -116,8 +119,8 @@ func (d *Device) receiveInPlace() bool {
 	return true
 }
 
-// genuine reports whether the datagram that was looked at, so many bytes long, comes from a
-// process of the job.
+// genuine reports whether the peeked datagram of the given length was sent by a process
+// of the job.
 func (d *Device) genuine(whole int) bool {
 	k, at := d.keys, &d.inPlace
 	if !d.socket.lookAt(whole-sealLen, at.seal[:]) {
@@ -128,8 +131,9 @@ func (d *Device) genuine(whole int) bool {
 	return k.tagged(at.seal[crcLen:])
 }
 
-// sealed reports whether the datagram that came, of which coming has what the tag covers, has
-// the right tag: it is checked now, or this is the one that genuine has checked.
+// sealed reports whether the received datagram, whose covered part is in coming, has a
+// valid tag. It checks the tag if now is set; otherwise it checks that this is the
+// datagram that genuine has checked.
 func (d *Device) sealed(seal []byte, now bool) bool {
 	if now {
 		return d.keys.tagged(seal[crcLen:])
@@ -137,9 +141,9 @@ func (d *Device) sealed(seal []byte, now bool) bool {
 	return bytes.Equal(seal, d.inPlace.seal[:]) && bytes.Equal(d.keys.coming[:coveredLen], d.inPlace.looked[:])
 }
 
-// targetOf finds where the bytes of a datagram belong that begins so and has so many bytes
-// in all, and how long its headers are; sink says that it is that of a Read of ours. The place
-// is nil for one that goes the usual way.
+// targetOf returns the target memory of a datagram that begins with looked and has
+// whole bytes, and the length of its headers. sink reports that the target belongs to a
+// Read of ours. The target is nil for a datagram that must be received normally.
 func (d *Device) targetOf(looked []byte, whole int) (target []byte, front int, sink bool) {
 	h := &d.inPlace.content
 	segment, err := h.parse(looked[:min(len(looked), max(0, whole-sealLen))])

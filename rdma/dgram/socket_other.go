@@ -11,8 +11,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Elsewhere there is no device yet: batches and events are made of calls that only
-// Linux has.
+// Other systems have no device yet: batches and events use system calls that only Linux
+// has.
 
 type rawAddress struct{}
 
@@ -23,7 +23,7 @@ func (rawAddress) addrPort() netip.AddrPort { return netip.AddrPort{} }
 type socket struct{ local netip.AddrPort }
 
 func openSocket(netip.AddrPort, int) (*socket, error) {
-	return nil, fmt.Errorf("datagrams are carried on Linux alone, not on %s: %w", runtime.GOOS, rdma.ErrUnsupported)
+	return nil, fmt.Errorf("rdma/dgram needs Linux, not %s: %w", runtime.GOOS, rdma.ErrUnsupported)
 }
 
 func (*socket) reaches(netip.AddrPort) bool         { return false }
