@@ -9,14 +9,14 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Long inline bodies: the caller may change them as soon as PostSend has returned, and what
-// is sent again is what they were.
+// Long inline bodies: the caller may change them as soon as PostSend returns, and a
+// retransmission still carries the original.
 
-func TestInlineBodyIsTheCallersAgain(t *testing.T) {
+func TestInlineBodyReusable(t *testing.T) {
 	for _, size := range []int{shortBody, shortBody + 1, minBody, minBody + 1, gatherAbove, 8 << 10, maxInline} {
 		a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 		lost := false
-		a.disturb = func(o *outbox) { // the first time nothing leaves
+		a.disturb = func(o *outbox) { // drop everything once
 			if !lost {
 				lost, o.n = true, 0
 			}
@@ -34,7 +34,7 @@ func TestInlineBodyIsTheCallersAgain(t *testing.T) {
 			a.cq.Poll(out[:])
 		}
 		if !bytes.Equal(out[0].Data.Bytes(), want) {
-			t.Errorf("%d bytes: %d come, and not what was posted", size, out[0].Data.Len())
+			t.Errorf("%d bytes: received %d that differ", size, out[0].Data.Len())
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestCopiesAreBounded(t *testing.T) {
 		posted++
 	}
 	if posted != maxKept/maxInline {
-		t.Errorf("%d messages were taken; the memory is for %d", posted, maxKept/maxInline)
+		t.Errorf("%d messages were accepted, want %d", posted, maxKept/maxInline)
 	}
 	var out [8]rdma.Completion
 	got := 0
@@ -64,12 +64,12 @@ func TestCopiesAreBounded(t *testing.T) {
 		a.cq.Poll(out[:])
 	}
 	if got != posted || a.outstanding() {
-		t.Fatalf("%d of %d came", got, posted)
+		t.Fatalf("%d of %d messages arrived", got, posted)
 	}
-	// The memory serves bodies of another length now.
+	// The memory can be used for other sizes now.
 	wrs := []rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, Peer: to, Body: rdma.MemOf(body[:1000])}}
 	if n, err := a.qp.PostSend(wrs); n != 1 {
-		t.Errorf("a shorter one is not taken: %v", err)
+		t.Errorf("a shorter message is not accepted: %v", err)
 	}
 	if a.bodies.made > maxKept {
 		t.Errorf("%d bytes are kept, more than %d", a.bodies.made, maxKept)

@@ -7,7 +7,7 @@ import (
 
 // Acks of messages whose end nobody waits for.
 
-func TestPatientReceiptsRideOnAnswers(t *testing.T) {
+func TestDelayedAcksPiggyback(t *testing.T) {
 	const rounds, pause = 100, time.Millisecond
 	for _, delayAck := range []bool{false, true} {
 		n := newNetwork(t, 2, 1400, impairments{delay: 20 * time.Microsecond})
@@ -31,7 +31,7 @@ func TestPatientReceiptsRideOnAnswers(t *testing.T) {
 	}
 }
 
-func TestPatientReceiptsComeInTheEnd(t *testing.T) {
+func TestDelayedAckTimeout(t *testing.T) {
 	n := newNetwork(t, 2, 1400, impairments{delay: 20 * time.Microsecond})
 	a := n.nodes[0]
 	p := a.peers[1]

@@ -9,10 +9,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The device against those who are not of the job, and against what is left of earlier
-// ones.
+// The device against datagrams from outside the job and for earlier incarnations.
 
-// node is a device with a queue pair.
+// testNode is a device with a queue pair.
 type testNode struct {
 	*Device
 	cq rdma.CQ
@@ -21,10 +20,10 @@ type testNode struct {
 
 func newTestNode(t *testing.T, c Config) *testNode {
 	t.Helper()
-	return newStationOf(t, c, rdma.RD)
+	return newTestNodeOf(t, c, rdma.RD)
 }
 
-func newStationOf(t *testing.T, c Config, kind rdma.Transport) *testNode {
+func newTestNodeOf(t *testing.T, c Config, kind rdma.Transport) *testNode {
 	t.Helper()
 	s := &testNode{Device: openTest(t, c)}
 	var err error
@@ -49,7 +48,7 @@ func (s *testNode) send(t *testing.T, to rdma.PeerID, text string) {
 	}
 }
 
-// poll polls until there is a completion or the time is over.
+// poll polls until there is a completion or the limit has passed.
 func (s *testNode) poll(limit time.Duration) (rdma.Completion, bool) {
 	var out [1]rdma.Completion
 	for deadline := time.Now().Add(limit); ; {
@@ -71,7 +70,7 @@ func (s *testNode) resolve(t *testing.T, other *testNode) rdma.PeerID {
 	return id
 }
 
-func TestStrangersCostNothing(t *testing.T) {
+func TestForeignDatagramsDropped(t *testing.T) {
 	ours := newTestNode(t, Config{})
 	theirs := newTestNode(t, Config{JobKey: []byte("another job")})
 	scanner, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(ours.socket.local))
@@ -86,24 +85,24 @@ func TestStrangersCostNothing(t *testing.T) {
 	}
 	theirs.send(t, theirs.resolve(t, ours), "let me in")
 	if c, ok := ours.poll(50 * time.Millisecond); ok {
-		t.Errorf("a stranger's datagram becomes the completion %+v", c)
+		t.Errorf("a foreign datagram makes the completion %+v", c)
 	}
 	if len(ours.known) != 0 || len(ours.pairs[1].peers) != 0 {
-		t.Error("state was made for a stranger")
+		t.Error("state was allocated for a foreign datagram")
 	}
 	if d := ours.Drops(); d.Strangers == 0 || d.Corrupt < 60 {
-		t.Errorf("the drops are counted as %+v; there were 64 that are noise and some with another key", d)
+		t.Errorf("drops are %+v; 64 datagrams were noise and some had another key", d)
 	}
 	if !theirs.outstanding() {
-		t.Error("the stranger was given an ack")
+		t.Error("a foreign datagram was acked")
 	}
 }
 
-// outstanding reports whether something is not known to have arrived.
+// outstanding reports whether a message is not known to have arrived.
 func (s *testNode) outstanding() bool { return s.qp.(rdma.DrainQP).Pending() > 0 }
 
-// TestEarlierLifeIsNotHeard has a process come back on the port of one that ended.
-func TestEarlierLifeIsNotHeard(t *testing.T) {
+// TestEarlierIncarnationDropped starts a process on the port of one that has ended.
+func TestEarlierIncarnationDropped(t *testing.T) {
 	first := newTestNode(t, Config{})
 	port := first.socket.local
 	peer := newTestNode(t, Config{})
@@ -114,10 +113,10 @@ func TestEarlierLifeIsNotHeard(t *testing.T) {
 	second := newTestNode(t, Config{Bind: port})
 	peer.send(t, old, "for the first")
 	if c, ok := second.poll(50 * time.Millisecond); ok {
-		t.Errorf("what was meant for the first process reaches the second: %+v", c)
+		t.Errorf("a message for the first process reaches the second: %+v", c)
 	}
 	if d := second.Drops(); d.Astray == 0 || len(second.known) != 0 {
-		t.Errorf("the second process counts %+v and knows %d peers", d, len(second.known))
+		t.Errorf("the second process has drops %+v and %d peers", d, len(second.known))
 	}
 	now := peer.resolve(t, second)
 	if now == old {
@@ -130,7 +129,7 @@ func TestEarlierLifeIsNotHeard(t *testing.T) {
 	}
 }
 
-// TestPairsShareASocket: each message goes to the queue pair whose number it has.
+// TestPairsShareASocket checks that each message reaches the queue pair that it names.
 func TestPairsShareASocket(t *testing.T) {
 	d := newTestNode(t, Config{})
 	twin := &testNode{Device: d.Device, cq: d.cq}
@@ -157,18 +156,18 @@ func TestPairsShareASocket(t *testing.T) {
 	}
 }
 
-// TestStandsBy: one who does nothing else waits for a message while the rank polls or not.
-func TestStandsBy(t *testing.T) {
+// TestWaitArmed waits for a message in WaitArmed while another goroutine polls.
+func TestWaitArmed(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	to := a.resolve(t, b)
 	cq := b.cq.(rdma.ArmedCQ)
 	if !cq.Arm() {
-		t.Fatal("Arm says that Poll has something to do although nothing came")
+		t.Fatal("Arm reports work although nothing arrived")
 	}
 	ended := make(chan bool)
 	go func() {
 		seen := false
-		for range 40 { // it may end early
+		for range 40 { // it may return early
 			if err := cq.WaitArmed(time.Second); err != nil {
 				t.Error(err)
 			}
@@ -178,22 +177,21 @@ func TestStandsBy(t *testing.T) {
 		}
 		ended <- seen
 	}()
-	if c, ok := b.poll(5 * time.Millisecond); ok { // polling beside it is allowed
-		t.Errorf("%+v came from nowhere", c)
+	if c, ok := b.poll(5 * time.Millisecond); ok { // concurrent polling is allowed
+		t.Errorf("unexpected completion %+v", c)
 	}
 	a.send(t, to, "wake up")
 	if !<-ended {
-		t.Error("the message came and WaitArmed did not end with it")
+		t.Error("the message did not end WaitArmed")
 	}
 	if cq.Arm() {
-		t.Error("Arm says that there is nothing to do although a message is there")
+		t.Error("Arm reports no work although a message has arrived")
 	}
 	if c, ok := b.poll(time.Second); !ok || string(c.Data.Bytes()) != "wake up" {
-		t.Errorf("%q comes", c.Data.Bytes())
+		t.Errorf("received %q", c.Data.Bytes())
 	}
 }
 
-// TestIPv6 sends over the other version.
 func TestIPv6(t *testing.T) {
 	six := Config{Bind: netip.MustParseAddrPort("[::1]:0")}
 	if c, err := net.ListenPacket("udp6", "[::1]:0"); err != nil {
@@ -204,7 +202,7 @@ func TestIPv6(t *testing.T) {
 	a, b := newTestNode(t, six), newTestNode(t, six)
 	a.send(t, a.resolve(t, b), "over six")
 	if c, ok := b.poll(time.Second); !ok || string(c.Data.Bytes()) != "over six" {
-		t.Errorf("%q comes over IPv6", c.Data.Bytes())
+		t.Errorf("received %q over IPv6", c.Data.Bytes())
 	}
 	four := newTestNode(t, Config{})
 	if _, err := four.Resolve(a.qp.Addr()); err == nil {

@@ -62,11 +62,11 @@ func FuzzSealed(f *testing.F) {
 // which is played, and memory of which only a part is registered.
 type victim struct {
 	*Device
-	pairs [2]*pair
-	kin   *keyring
-	arena []byte
-	mr    rdma.MR
-	ids   map[uint64]int // how often each request has ended
+	pairs    [2]*pair
+	peerKeys *keyring
+	arena    []byte
+	mr       rdma.MR
+	ids      map[uint64]int // how often each request has ended
 }
 
 const (
@@ -77,7 +77,7 @@ const (
 
 func newVictim(t testing.TB) *victim {
 	t.Helper()
-	v := &victim{arena: bytes.Repeat([]byte{0x5A}, arenaSize), kin: testKeyring(t, "the key of the test"), ids: map[uint64]int{}}
+	v := &victim{arena: bytes.Repeat([]byte{0x5A}, arenaSize), peerKeys: testKeyring(t, "the key of the test"), ids: map[uint64]int{}}
 	v.Device = openTest(t, Config{NoThread: true, Datagram: minDatagram})
 	cq, err := v.NewCQ(64)
 	if err != nil {
@@ -99,7 +99,7 @@ func newVictim(t testing.TB) *victim {
 		t.Fatal(err)
 	}
 	at := rawOf(v.socket.local)
-	peer := v.peerID(v.kin.incarnation, 1, 0, &at)
+	peer := v.peerID(v.peerKeys.incarnation, 1, 0, &at)
 	body := make([]byte, 2000) // several datagrams
 	v.post(t, 0, rdma.SendWR{ID: 1, Op: rdma.OpSend, Peer: peer, Body: rdma.MemOf(body)})
 	v.post(t, 0, rdma.SendWR{ID: 2, Op: rdma.OpWrite, Peer: peer, Body: rdma.MemOf(body), RKey: 1})
@@ -170,7 +170,7 @@ func FuzzDatagrams(f *testing.F) {
 			}
 			v.mu.Lock()
 			s := v.store.take()
-			s.n = copy(s.data, v.kin.seal(content))
+			s.n = copy(s.data, v.peerKeys.seal(content))
 			s.from = rawOf(v.socket.local)
 			if !v.arrive(s) {
 				v.store.giveBack(s)
@@ -205,7 +205,7 @@ func (v *victim) correct(content []byte, ud, region, sink bool) {
 	binary.BigEndian.PutUint16(content[4:], 1)
 	var good header
 	good.toIncarnation = v.keys.incarnation
-	v.kin.stampHeader(&good)
+	v.peerKeys.stampHeader(&good)
 	copy(content[6:24], good.append(nil)[6:])
 	var h header
 	segment, err := h.parse(content)

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Long Reads and Writes between two devices: the bytes come to their place without a stay
-// in a slot, and what was spoilt on the way is replaced there.
+// Long Reads and Writes between two devices: the payload is received in place, and what
+// was corrupted in transit is replaced there.
 
 func TestLongAccessIsReceivedInPlace(t *testing.T) {
 	const size = 400_000
@@ -18,7 +18,7 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 		name    string
 		op      rdma.Op
 		c       Config
-		spoil   int // which long datagram is spoilt
+		spoil   int // index of the long datagram to corrupt
 		inPlace bool
 	}{
 		{"read", rdma.OpRead, Config{NoCRC: true}, -1, true},
@@ -68,11 +68,11 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 			for deadline := time.Now().Add(testTimeout); requests.cq.Poll(out[:]) == 0; {
 				responses.cq.Poll(out[:])
 				if time.Now().After(deadline) {
-					t.Fatal("it does not end")
+					t.Fatal("the request does not complete")
 				}
 			}
 			if out[0].ID != 7 || out[0].Status != rdma.StatusOK || !bytes.Equal(from, to) {
-				t.Errorf("it ends with %+v, and the bytes are the right ones: %v", out[0], bytes.Equal(from, to))
+				t.Errorf("completed with %+v, bytes correct: %v", out[0], bytes.Equal(from, to))
 			}
 			receives.mu.Lock()
 			defer receives.mu.Unlock()
@@ -80,16 +80,15 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 				t.Errorf("%d datagrams were received in place", receives.inPlace.count)
 			}
 			if receives.inPlace.reads != 0 || receives.inPlace.midway {
-				t.Errorf("it still expects something: %d reads, midway %v", receives.inPlace.reads, receives.inPlace.midway)
+				t.Errorf("the device still expects data: %d reads, midway %v", receives.inPlace.reads, receives.inPlace.midway)
 			}
 			if spoilt := receives.drops.Corrupt > 0; spoilt != (v.spoil >= 0) {
-				t.Errorf("%d datagrams were dropped as spoilt", receives.drops.Corrupt)
+				t.Errorf("%d datagrams were dropped as corrupt", receives.drops.Corrupt)
 			}
 		})
 	}
 }
 
-// TestReceivingInPlaceAllocatesNothing reads the same megabyte again and again.
 func TestReceivingInPlaceAllocatesNothing(t *testing.T) {
 	a, b := newTestNode(t, Config{NoCRC: true}), newTestNode(t, Config{NoCRC: true})
 	there := make([]byte, 1<<20)
@@ -116,9 +115,9 @@ func TestReceivingInPlaceAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestForgedDatagramsPlaceNothing: a datagram with the headers of the next segment of a peer,
-// but an address of its own and a seal that is not right, changes no byte of the memory.
-func TestForgedDatagramsPlaceNothing(t *testing.T) {
+// TestForgedDatagramInPlace sends a datagram with the headers of a peer's next segment,
+// but another address and an invalid tag. It must not change any byte of memory.
+func TestForgedDatagramInPlace(t *testing.T) {
 	const size = 300_000
 	for _, c := range []Config{{NoCRC: true}, {}} {
 		requests, responses := newTestNode(t, c), newTestNode(t, c)
@@ -145,9 +144,9 @@ func TestForgedDatagramsPlaceNothing(t *testing.T) {
 					return
 				}
 				at := len(l.data) - sealLen - len(segment)
-				binary.BigEndian.PutUint64(l.data[at+6:], reg.Base+size) // behind what is written
+				binary.BigEndian.PutUint64(l.data[at+6:], reg.Base+size) // beyond the write
 				n := len(l.data) - sealLen
-				binary.LittleEndian.PutUint32(l.data[n:], requests.keys.sum(l.data[:n])) // anybody can
+				binary.LittleEndian.PutUint32(l.data[n:], requests.keys.sum(l.data[:n])) // the CRC is no secret
 			}
 		}
 		body := bytes.Repeat([]byte{7}, size)
@@ -159,15 +158,15 @@ func TestForgedDatagramsPlaceNothing(t *testing.T) {
 		for deadline := time.Now().Add(testTimeout); requests.cq.Poll(out[:]) == 0; {
 			responses.cq.Poll(out[:])
 			if time.Now().After(deadline) {
-				t.Fatal("it does not end")
+				t.Fatal("the request does not complete")
 			}
 		}
 		if out[0].Status != rdma.StatusOK || !bytes.Equal(arena[:size], body) {
-			t.Errorf("the write ends with %v, and its bytes are the right ones: %v", out[0].Status, bytes.Equal(arena[:size], body))
+			t.Errorf("the write completes with %v, bytes correct: %v", out[0].Status, bytes.Equal(arena[:size], body))
 		}
 		for i, b := range arena[size:] {
 			if b != 0x5A {
-				t.Errorf("no CRC %v: the forged datagram has written byte %d of memory that nobody wrote to", c.NoCRC, size+i)
+				t.Errorf("no CRC %v: the forged datagram wrote byte %d", c.NoCRC, size+i)
 				break
 			}
 		}

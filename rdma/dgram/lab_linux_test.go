@@ -16,20 +16,20 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestFillsARealLink writes over a gigabit between two network namespaces, of which one
-// datagram in a hundred is lost each way. A machine that is busy with other things
-// disturbs a round, so the best of several counts.
+// TestFillsARealLink writes over a gigabit link between two network namespaces with 1 %
+// loss each way. A machine that is busy with other work slows a round down, so the best
+// of several counts.
 func TestFillsARealLink(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes namespaces and takes a few seconds")
 	}
 	const (
 		rate   = 125e6 // bytes per second
-		want   = 0.8   // of the link
-		least  = 0.4   // on a machine that has other things to do
+		want   = 0.8   // share of the link
+		least  = 0.4   // on a machine with other load
 		rounds = 12
 		size   = 1 << 20
-		each   = 16 // writes of a round
+		each   = 16 // writes per round
 	)
 	l := lab.New(t, lab.Config{Hosts: 2, Rails: 1, Rate: "1gbit"})
 	for _, host := range l.Hosts() {
@@ -51,7 +51,7 @@ func TestFillsARealLink(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	var done sync.WaitGroup
-	done.Go(func() { // the target is in the library, as a rank that waits is
+	done.Go(func() { // the target polls, like a rank that waits
 		var out [1]rdma.Completion
 		for {
 			select {
@@ -101,8 +101,8 @@ func TestFillsARealLink(t *testing.T) {
 	}
 }
 
-// inNamespace does something on a thread that is in the namespace of a host. A socket that
-// is made there stays there.
+// inNamespace calls do on a thread in the network namespace of a host. A socket that is
+// opened there stays there.
 func inNamespace(t *testing.T, host string, do func()) {
 	t.Helper()
 	runtime.LockOSThread()

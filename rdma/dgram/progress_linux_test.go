@@ -11,11 +11,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// testTimeout is for a loaded machine; nothing here takes so long.
+// testTimeout is generous for a loaded machine; nothing here takes so long.
 const testTimeout = 20 * time.Second
 
-// reached makes two nodes and a region of the second that the first may use.
-func reached(t *testing.T, c Config, mem []byte) (a, b *testNode, to rdma.PeerID, mr rdma.MR) {
+// newReachable returns two nodes and a region of the second that the first may access.
+func newReachable(t *testing.T, c Config, mem []byte) (a, b *testNode, to rdma.PeerID, mr rdma.MR) {
 	t.Helper()
 	a, b = newTestNode(t, c), newTestNode(t, c)
 	mr, err := b.Register(mem, rdma.RemoteWrite|rdma.RemoteRead)
@@ -25,7 +25,18 @@ func reached(t *testing.T, c Config, mem []byte) (a, b *testNode, to rdma.PeerID
 	return a, b, a.resolve(t, b), mr
 }
 
-// do posts a request and waits for its end.
+// waitUntil polls cond until it holds. The progress threads of real sockets signal nothing
+// that a test could wait for.
+func waitUntil(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(testTimeout); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", testTimeout, what)
+		}
+	}
+}
+
+// do posts a request and waits for its completion.
 func (s *testNode) do(t *testing.T, wr rdma.SendWR) {
 	t.Helper()
 	if n, err := s.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
@@ -33,13 +44,13 @@ func (s *testNode) do(t *testing.T, wr rdma.SendWR) {
 	}
 	c, ok := s.poll(testTimeout)
 	if !ok || c.Status != rdma.StatusOK || c.Op != wr.Op {
-		t.Fatalf("the %v ends with %+v, %v", wr.Op, c, ok)
+		t.Fatalf("the %v completes with %+v, %v", wr.Op, c, ok)
 	}
 }
 
-// TestReachesAPeerThatComputes: a peer that calls nothing is written to and read from, with
-// datagrams of each size and with some of them lost in both directions.
-func TestReachesAPeerThatComputes(t *testing.T) {
+// TestBackgroundAccess writes to and reads from a peer that makes no calls, with
+// datagrams of both sizes, and with losses in both directions.
+func TestBackgroundAccess(t *testing.T) {
 	for _, v := range []struct {
 		name  string
 		c     Config
@@ -47,9 +58,9 @@ func TestReachesAPeerThatComputes(t *testing.T) {
 	}{{"loopback", Config{}, 0}, {"ethernet", Config{Datagram: ethernetDatagram}, 0}, {"loss", Config{}, 0.05}} {
 		t.Run(v.name, func(t *testing.T) {
 			target := make([]byte, 1<<20)
-			a, b, to, mr := reached(t, v.c, target)
+			a, b, to, mr := newReachable(t, v.c, target)
 			if a.Attr().RemoteCPU {
-				t.Error("the device says that peers must poll")
+				t.Error("Attr.RemoteCPU is set although there is a progress thread")
 			}
 			if v.share > 0 {
 				for i, s := range []*testNode{a, b} {
@@ -60,68 +71,66 @@ func TestReachesAPeerThatComputes(t *testing.T) {
 			}
 			source := bytes.Repeat([]byte("bytes "), len(target)/6+1)[:len(target)]
 			back := make([]byte, len(target))
-			// b computes from here on: nobody calls it.
+			// b computes from here on: it makes no call.
 			a.do(t, rdma.SendWR{Op: rdma.OpWrite, Peer: to, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey})
 			a.do(t, rdma.SendWR{Op: rdma.OpRead, Peer: to, Body: rdma.MemOf(back), Remote: mr.Base, RKey: mr.RKey})
 			if !bytes.Equal(back, source) {
-				t.Error("what was written is not what is read")
+				t.Error("the bytes read differ from those written")
 			}
-			b.mu.Lock() // what the progress thread wrote is ours after it
+			b.mu.Lock() // synchronizes with the progress thread's writes
 			defer b.mu.Unlock()
 			if !bytes.Equal(target, source) {
-				t.Error("the peer's memory is not what was written")
+				t.Error("the peer's memory differs from what was written")
 			}
 		})
 	}
 }
 
-// TestSendsGoOnWhileTheSenderComputes: what does not fit into the first window, and what is
-// lost, goes without the sender.
-func TestSendsGoOnWhileTheSenderComputes(t *testing.T) {
+// TestBackgroundSend checks that segments beyond the first window, and lost ones, are
+// sent while the sender computes.
+func TestBackgroundSend(t *testing.T) {
 	target := make([]byte, 1<<20)
-	a, b, to, mr := reached(t, Config{Datagram: ethernetDatagram}, target)
+	a, b, to, mr := newReachable(t, Config{Datagram: ethernetDatagram}, target)
 	source := bytes.Repeat([]byte{0xA5}, len(target))
 	wr := rdma.SendWR{ID: 9, Op: rdma.OpWrite, Peer: to, Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}
 	if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 		t.Fatal(err)
 	}
 	// Both compute from here on.
-	for start := time.Now(); a.outstanding(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(start) > testTimeout {
-			t.Fatal("the write does not end while its sender computes")
-		}
-	}
+	waitUntil(t, "the write completes while its sender computes", func() bool { return !a.outstanding() })
 	if c, ok := a.poll(testTimeout); !ok || c.ID != 9 || c.Status != rdma.StatusOK {
-		t.Errorf("the completion is %+v, %v", c, ok)
+		t.Errorf("got completion %+v, %v", c, ok)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !bytes.Equal(target, source) {
-		t.Error("the peer's memory is not what was written")
+		t.Error("the peer's memory differs from what was written")
 	}
 }
 
-// TestNoThread: without the thread nothing moves until the peer polls.
+// TestNoThread checks that without the progress thread nothing happens until the peer
+// polls.
 func TestNoThread(t *testing.T) {
-	a, b, to, mr := reached(t, Config{NoThread: true}, make([]byte, 64))
+	a, b, to, mr := newReachable(t, Config{NoThread: true}, make([]byte, 64))
 	if !a.Attr().RemoteCPU {
-		t.Error("the device says that peers need not poll")
+		t.Error("Attr.RemoteCPU is not set without a progress thread")
 	}
 	wr := rdma.SendWR{Op: rdma.OpRead, Peer: to, Body: rdma.MemOf(make([]byte, 64)), Remote: mr.Base, RKey: mr.RKey}
 	if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 		t.Fatal(err)
 	}
 	if c, ok := a.poll(20 * time.Millisecond); ok {
-		t.Fatalf("a peer that has no thread and does not poll answers: %+v", c)
+		t.Fatalf("a peer without progress thread responds without polling: %+v", c)
 	}
 	b.poll(time.Millisecond)
 	if c, ok := a.poll(testTimeout); !ok || c.Status != rdma.StatusOK {
-		t.Errorf("the read ends with %+v, %v", c, ok)
+		t.Errorf("the read completes with %+v, %v", c, ok)
 	}
 }
 
-// TestSleepsOnAFile: File tells of datagrams and of Wake, and Sleep of timers.
-func TestSleepsOnAFile(t *testing.T) {
+// TestFile checks that File reports datagrams and Wake, and that Sleep accounts for
+// timers.
+func TestFile(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	to := a.resolve(t, b)
 	cq := b.cq.(rdma.FileCQ)
@@ -136,10 +145,10 @@ func TestSleepsOnAFile(t *testing.T) {
 		}
 	}
 	if got := cq.Sleep(time.Hour); got != time.Hour {
-		t.Errorf("with nothing to do the sleep may last %v", got)
+		t.Errorf("with nothing to do Sleep returns %v", got)
 	}
 	if readable(0) {
-		t.Error("the file is readable although nothing has happened")
+		t.Error("the file is readable before any event")
 	}
 	cq.Wake()
 	if !readable(testTimeout) {
@@ -155,20 +164,20 @@ func TestSleepsOnAFile(t *testing.T) {
 	}
 	cq.Awake()
 	if c, ok := b.poll(testTimeout); !ok || string(c.Data.Bytes()) != "good morning" {
-		t.Errorf("%q comes", c.Data.Bytes())
+		t.Errorf("received %q", c.Data.Bytes())
 	}
-	if err := a.Close(); err != nil { // so that nothing answers
+	if err := a.Close(); err != nil { // so that nothing replies
 		t.Fatal(err)
 	}
-	b.send(t, b.resolve(t, newTestNode(t, Config{NoThread: true})), "to one who does not listen")
+	b.send(t, b.resolve(t, newTestNode(t, Config{NoThread: true})), "to a peer that does not poll")
 	if got := cq.Sleep(time.Hour); got > time.Second {
-		t.Errorf("a message is not known to have arrived, and the sleep may last %v", got)
+		t.Errorf("a message is not acked, and Sleep returns %v", got)
 	}
 	cq.Awake()
 }
 
-// TestSendEndsASleep: a timer that begins while somebody sleeps shortens the sleep.
-func TestSendEndsASleep(t *testing.T) {
+// TestSendEndsSleep checks that a timer started during a sleep ends it.
+func TestSendEndsSleep(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{NoThread: true})
 	to := a.resolve(t, b)
 	cq := a.cq.(rdma.FileCQ)
@@ -176,12 +185,12 @@ func TestSendEndsASleep(t *testing.T) {
 	a.send(t, to, "while you sleep")
 	fds := []unix.PollFd{{Fd: int32(cq.File()), Events: unix.POLLIN}}
 	if n, err := unix.Poll(fds, int(testTimeout/time.Millisecond)); n != 1 {
-		t.Errorf("the sleeper does not hear of the new timer: %v", err)
+		t.Errorf("the new timer does not wake the sleeper: %v", err)
 	}
 	cq.Awake()
 }
 
-// TestCloseLeavesNoDescriptor counts at the very moment when Close returns.
+// TestCloseLeavesNoDescriptor counts descriptors right after Close returns.
 func TestCloseLeavesNoDescriptor(t *testing.T) {
 	count := func() int {
 		t.Helper()
@@ -191,12 +200,12 @@ func TestCloseLeavesNoDescriptor(t *testing.T) {
 		}
 		return len(list)
 	}
-	count() // the first look may open the poller of package os
+	count() // the first call may open the poller of package os
 	before := count()
 	for range 50 {
 		s := newTestNode(t, Config{})
 		if !s.progressThread.started {
-			t.Fatal("nobody attends to the socket")
+			t.Fatal("there is no progress thread")
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

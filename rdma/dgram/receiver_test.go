@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestVerdicts(t *testing.T) {
+func TestClassify(t *testing.T) {
 	start := psn(0xFFFFFFFE) // so that numbers wrap
 	r := receiver{next: start, nextUp: start}
 	take := func(ps ...psn) {
@@ -55,7 +55,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestReceiptsAreDue(t *testing.T) {
+func TestAckDue(t *testing.T) {
 	var r receiver
 	if r.due(time.Hour) {
 		t.Error("an ack is due for nothing")

@@ -16,16 +16,16 @@ import (
 // target is a device with a UD queue pair and a region, and a peer of it that is played.
 type target struct {
 	*Device
-	q      *pair
-	kin    *keyring
-	region []byte
-	mr     rdma.MR
+	q        *pair
+	peerKeys *keyring
+	region   []byte
+	mr       rdma.MR
 }
 
 func newTarget(t testing.TB, size int) *target {
 	t.Helper()
-	d, q := hearing(t, rdma.UD)
-	g := &target{Device: d, q: q, kin: testKeyring(t, "the key of the test"), region: make([]byte, size)}
+	d, q := newTestPair(t, rdma.UD)
+	g := &target{Device: d, q: q, peerKeys: testKeyring(t, "the key of the test"), region: make([]byte, size)}
 	var err error
 	if g.mr, err = d.Register(g.region, rdma.RemoteWrite); err != nil {
 		t.Fatal(err)
@@ -38,9 +38,9 @@ func (g *target) feed(h header, segment []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	h.to, h.from, h.toIncarnation = g.q.number, 1, g.keys.incarnation
-	g.kin.stampHeader(&h)
+	g.peerKeys.stampHeader(&h)
 	s := g.store.take()
-	s.n = copy(s.data, g.kin.seal(append(h.append(nil), segment...)))
+	s.n = copy(s.data, g.peerKeys.seal(append(h.append(nil), segment...)))
 	s.from = rawOf(g.socket.local)
 	if !g.arrive(s) {
 		g.store.giveBack(s)
@@ -147,8 +147,8 @@ func TestWriteRecordOfPieces(t *testing.T) {
 	}
 }
 
-// TestWriteRecordIsToldInTheEnd: what will never be whole is completions after a while.
-func TestWriteRecordIsToldInTheEnd(t *testing.T) {
+// TestWriteRecordExpires: what will never be whole is completions after a while.
+func TestWriteRecordExpires(t *testing.T) {
 	g := newTarget(t, 100)
 	g.now = g.clock()
 	g.piece(1, 25, 2, 'a')
@@ -168,18 +168,18 @@ func TestWriteRecordIsToldInTheEnd(t *testing.T) {
 	}
 }
 
-// TestWriteRecordBoundsWhatPeersOccupy: RFC 5042 section 6.4.
-func TestWriteRecordBoundsWhatPeersOccupy(t *testing.T) {
+// TestWriteRecordMemoryBound: RFC 5042 section 6.4.
+func TestWriteRecordMemoryBound(t *testing.T) {
 	g := newTarget(t, 100)
 	for range 2 * maxOpenAll {
-		g.kin.incarnation = newIncarnation() // each is another peer
+		g.peerKeys.incarnation = newIncarnation() // each is another peer
 		g.piece(1, 20, 0, 'a')
 	}
 	if n := len(g.q.records); n != maxOpenAll {
 		t.Errorf("%d messages are kept of peers that do not finish them; it should be %d", n, maxOpenAll)
 	}
 	for range 2 * maxUnpolled {
-		g.kin.incarnation = newIncarnation()
+		g.peerKeys.incarnation = newIncarnation()
 		g.piece(1, 5, 0, 'a')
 	}
 	if n := len(g.q.recvCQ.ready) - g.q.recvCQ.first; n > maxUnpolled+maxOpenAll {
@@ -249,7 +249,7 @@ func TestWriteRecordRefused(t *testing.T) {
 			if g.keys.serial != sent+1 {
 				t.Errorf("%d datagrams are the answer; it should be one error message", g.keys.serial-sent)
 			}
-			g.kin.incarnation = newIncarnation()
+			g.peerKeys.incarnation = newIncarnation()
 			if mr, err := g.Register(g.region, rdma.RemoteWrite); err == nil {
 				g.pieceAt(recordHeader{number: 1, total: 5, cut: 10, id: 7}, mr.Base, ddp.Tag(mr.RKey), 'y')
 			}
@@ -260,8 +260,8 @@ func TestWriteRecordRefused(t *testing.T) {
 	}
 }
 
-// TestWriteRecordChangesItsMind: pieces of one number that do not agree are not mixed.
-func TestWriteRecordChangesItsMind(t *testing.T) {
+// TestWriteRecordInconsistentPieces: pieces of one number that do not agree are not mixed.
+func TestWriteRecordInconsistentPieces(t *testing.T) {
 	g := newTarget(t, 100)
 	g.piece(1, 25, 0, 'a')
 	g.pieceAt(recordHeader{number: 1, total: 25, cut: 10, index: 1, id: 1001}, g.mr.Base+50, ddp.Tag(g.mr.RKey), 'x')

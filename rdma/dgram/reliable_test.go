@@ -16,7 +16,7 @@ const mss = 1400
 // ethernet is a link of one gigabit.
 var ethernet = impairments{delay: 30 * time.Microsecond, rate: 125e6, queue: 256 << 10, lateBy: 200 * time.Microsecond}
 
-func TestDeliversInAnyWeather(t *testing.T) {
+func TestDeliversUnderImpairments(t *testing.T) {
 	for _, w := range []struct {
 		name                        string
 		lose, double, late, corrupt float64
@@ -164,9 +164,9 @@ func TestSilentPeerIsGone(t *testing.T) {
 	}
 }
 
-// TestWaitsForAPeerWithoutRoom has a receiver that takes nothing for longer than a
+// TestWaitsForPeerWithoutRoom has a receiver that takes nothing for longer than a
 // dead peer would be given, but answers.
-func TestWaitsForAPeerWithoutRoom(t *testing.T) {
+func TestWaitsForPeerWithoutRoom(t *testing.T) {
 	n := newNetwork(t, 2, mss, ethernet)
 	n.nodes[1].deaf = true
 	n.nodes[0].post(1, 5*mss)

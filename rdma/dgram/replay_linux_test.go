@@ -21,7 +21,7 @@ type recorder struct {
 }
 
 func newRecorder(t *testing.T, kind rdma.Transport, mem []byte) *recorder {
-	d, q := hearing(t, kind)
+	d, q := newTestPair(t, kind)
 	mr, err := d.Register(mem, rdma.RemoteWrite)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func (r *recorder) arrive(datagram []byte) {
 	r.d.arrive(s)
 }
 
-func TestSequenceNumbersWrapAndReplaysAreRefused(t *testing.T) {
+func TestReplayAfterWrap(t *testing.T) {
 	mem := make([]byte, 1)
 	r := newRecorder(t, rdma.RD, mem)
 	first := psn(1<<32 - 3)
@@ -80,7 +80,7 @@ func TestSequenceNumbersWrapAndReplaysAreRefused(t *testing.T) {
 }
 
 // On UD a message may come twice, but not in another round of the numbers above it.
-func TestReplaysOnUDAreRefused(t *testing.T) {
+func TestReplayOnUD(t *testing.T) {
 	mem := make([]byte, 1)
 	r := newRecorder(t, rdma.UD, mem)
 	piece := header{kind: kindRecord, record: recordHeader{number: 5, total: 1, cut: 1}}
@@ -100,7 +100,7 @@ func TestReplaysOnUDAreRefused(t *testing.T) {
 
 // The nonce is made of the incarnation and 48 bits of serial number: it does not repeat at 2^32,
 // and a device that has used all of them sends nothing more.
-func TestNoncesDoNotRepeatAtTwoToTheThirtyTwo(t *testing.T) {
+func TestNoncesBeyond32Bits(t *testing.T) {
 	k := testKeyring(t, "ours")
 	seen := map[string]bool{}
 	for _, start := range []uint64{0, 1<<32 - 2, 2<<32 - 2} {

@@ -29,7 +29,7 @@ func TestRunsCarryAWrite(t *testing.T) {
 		{"taken", Config{}, 0, 0, true},
 		{"taken-encrypted", Config{Encrypt: true}, 0, 0, true},
 		{"taken-jumbo", Config{Datagram: 8972}, 0, 0, true},
-		{"storm", Config{}, 0, 0.05, true},
+		{"impaired", Config{}, 0, 0.05, true},
 		{"no-checksums", Config{}, unix.EIO, 0, false},
 		{"not-known", Config{}, unix.EINVAL, 0, false},
 		{"too-long", Config{}, unix.EMSGSIZE, 0, false},
@@ -133,9 +133,9 @@ func TestRunOf(t *testing.T) {
 	}
 }
 
-// TestABadAddressEndsNoRuns: the kernel takes no port 0, alone or in a run. That says
+// TestRunsSurviveBadAddress: the kernel takes no port 0, alone or in a run. That says
 // nothing of runs to others.
-func TestABadAddressEndsNoRuns(t *testing.T) {
+func TestRunsSurviveBadAddress(t *testing.T) {
 	s, _ := twoSockets(t)
 	list := []packet{{data: make([]byte, 100)}, {data: make([]byte, 100)}}
 	for i := range list {
@@ -202,10 +202,10 @@ func twoSockets(t *testing.T) (a, b *socket) {
 	return a, b
 }
 
-// TestARunIsTakenInWhereItIs: pieces of a message need no slot. What must be kept gets one of
+// TestReceiveRun: pieces of a message need no slot. What must be kept gets one of
 // its own, and what finds none is dropped and counted; the slot of the run stays with the
 // socket in any case.
-func TestARunIsTakenInWhereItIs(t *testing.T) {
+func TestReceiveRun(t *testing.T) {
 	for _, v := range []struct {
 		name           string
 		room           bool
@@ -220,8 +220,8 @@ func TestARunIsTakenInWhereItIs(t *testing.T) {
 		{name: "early-without-room", last: true, first: 1, dropped: 3},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			d, q := hearing(t, rdma.RD)
-			kin := testKeyring(t, "the key of the test")
+			d, q := newTestPair(t, rdma.RD)
+			peerKeys := testKeyring(t, "the key of the test")
 			run := d.store.take()
 			run.n, run.from = 0, rawOf(d.socket.local)
 			for i := range 3 {
@@ -232,8 +232,8 @@ func TestARunIsTakenInWhereItIs(t *testing.T) {
 				}
 				about.Put(segment)
 				h := header{kind: kindSegment, to: q.number, from: 1, toIncarnation: d.keys.incarnation, number: v.first + psn(i)}
-				kin.stampHeader(&h)
-				sealed := kin.seal(append(h.append(nil), segment...))
+				peerKeys.stampHeader(&h)
+				sealed := peerKeys.seal(append(h.append(nil), segment...))
 				run.n += copy(run.data[run.n:], sealed)
 				run.each = len(sealed)
 			}

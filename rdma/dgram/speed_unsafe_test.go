@@ -27,7 +27,7 @@ import (
 // its ratio to that of the bare thing: the others met a machine that was not ours.
 
 // player plays against its partner. serve and echo each run on a thread of its own.
-type player interface {
+type benchEnd interface {
 	serve(rounds, size int)
 	echo(rounds, size int)
 }
@@ -38,7 +38,7 @@ func BenchmarkHalfRoundTrip(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // two play, and the progress threads need a place
 	for _, size := range []int{64, 2048, 8192} {
 		bare, tcp := newBareUDP(b), newDevicePlayer(b, rdma.RC)
-		for name, one := range map[string]player{
+		for name, one := range map[string]benchEnd{
 			"UD": newDevicePlayer(b, rdma.UD), "RD": newDevicePlayer(b, rdma.RD), "RC": tcp,
 			"UD-bare": newDevicePlayerOf(b, rdma.UD, Config{NoCRC: true}),
 			"RD-bare": newDevicePlayerOf(b, rdma.RD, Config{NoCRC: true}),
@@ -49,8 +49,8 @@ func BenchmarkHalfRoundTrip(b *testing.B) {
 					theirs = append(theirs, play(bare, size))
 					mine = append(mine, play(one, size))
 				}
-				b.ReportMetric(float64(quick(mine))/float64(quick(theirs)), "×bareUDP")
-				b.ReportMetric(float64(quick(mine).Nanoseconds())/(2*round), "ns/half")
+				b.ReportMetric(float64(fastest(mine))/float64(fastest(theirs)), "×bareUDP")
+				b.ReportMetric(float64(fastest(mine).Nanoseconds())/(2*round), "ns/half")
 				b.ReportMetric(0, "ns/op")
 			})
 		}
@@ -58,13 +58,13 @@ func BenchmarkHalfRoundTrip(b *testing.B) {
 }
 
 // quick is the time that a tenth of the rounds kept to.
-func quick(rounds []time.Duration) time.Duration {
+func fastest(rounds []time.Duration) time.Duration {
 	slices.Sort(rounds)
 	return rounds[len(rounds)/10]
 }
 
 // play lets two threads play a round.
-func play(p player, size int) time.Duration {
+func play(p benchEnd, size int) time.Duration {
 	done := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
@@ -273,8 +273,8 @@ func BenchmarkWrite(b *testing.B) {
 				theirs = append(theirs, playMegabytes(tcp))
 				mine = append(mine, playMegabytes(p))
 			}
-			b.ReportMetric(float64(quick(theirs))/float64(quick(mine)), "×bareTCP")
-			b.ReportMetric(megabytes*(1<<20)/1e6/quick(mine).Seconds(), "MB/s-quick")
+			b.ReportMetric(float64(fastest(theirs))/float64(fastest(mine)), "×bareTCP")
+			b.ReportMetric(megabytes*(1<<20)/1e6/fastest(mine).Seconds(), "MB/s-quick")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

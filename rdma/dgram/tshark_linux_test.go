@@ -47,7 +47,7 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			classification := judged(t, frames)
+			classification := analyze(t, frames)
 
 			if len(classification.Datagrams) == 0 || len(classification.Malformed) > 0 {
 				t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(classification.Datagrams), len(frames), classification.Malformed)
@@ -84,7 +84,7 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 			// A judge that finds nothing wrong with anything is none.
 			damaged := frames[0].Data
 			damaged[len(damaged)-sealed-1] ^= 1
-			if got := judged(t, frames).Datagrams[0]["muster_dgram.crc_good"]; got != "0" {
+			if got := analyze(t, frames).Datagrams[0]["muster_dgram.crc_good"]; got != "0" {
 				t.Errorf("one bit is wrong in the first datagram, and tshark says of its CRC %q", got)
 			}
 		})
@@ -92,7 +92,7 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 }
 
 // judged is tshark's classification on what was recorded.
-func judged(t *testing.T, frames []capture.Frame) *capture.Verdict {
+func analyze(t *testing.T, frames []capture.Frame) *capture.Verdict {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "talk.pcap")
 	f, err := os.Create(path)

@@ -25,7 +25,7 @@ const (
 )
 
 // speaker is one end of a recorded conversation.
-type speaker struct {
+type testEnd struct {
 	dev rdma.Device
 	cq  rdma.CQ
 	qp  rdma.QP
@@ -47,7 +47,7 @@ func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, regi
 	}
 	c.Bind, c.JobKey, c.Datagram = netip.AddrPortFrom(host, 0), []byte("of the job"), 1472
 	c.NoRuns = true // a capture shows what the kernel is given
-	var ends [2]speaker
+	var ends [2]testEnd
 	for i := range ends {
 		s := &ends[i]
 		if s.dev, err = dgram.Open(c); err != nil {
@@ -88,7 +88,7 @@ func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, regi
 	if err != nil {
 		t.Fatal(err)
 	}
-	classification := judged(t, frames)
+	classification := analyze(t, frames)
 	if len(classification.Datagrams) == 0 || len(classification.Malformed) > 0 {
 		t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(classification.Datagrams), len(frames), classification.Malformed)
 	}
@@ -203,8 +203,8 @@ func TestTsharkReadsErrorMessages(t *testing.T) {
 	t.Error("tshark sees no error message")
 }
 
-// TestTsharkCannotReadWhatIsEncrypted: it sees whose datagram it is, and that it is whole.
-func TestTsharkCannotReadWhatIsEncrypted(t *testing.T) {
+// TestTsharkEncrypted: it sees whose datagram it is, and that it is whole.
+func TestTsharkEncrypted(t *testing.T) {
 	v, _ := exchange(t, 115, dgram.Config{Encrypt: true}, rdma.RD, 5000,
 		func(to rdma.PeerID, mr rdma.MR) []rdma.SendWR {
 			return []rdma.SendWR{{ID: 1, Op: rdma.OpWrite, Peer: to, Body: rdma.MemOf(make([]byte, 5000)), Remote: mr.Base, RKey: mr.RKey}}

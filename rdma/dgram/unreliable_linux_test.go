@@ -32,7 +32,7 @@ func pollBoth(t *testing.T, a, b *testNode, done func(onA bool, c *rdma.Completi
 	}
 }
 
-func TestWriteRecordMoves(t *testing.T) {
+func TestWriteRecord(t *testing.T) {
 	for _, v := range []struct {
 		name string
 		cfg  Config
@@ -41,7 +41,7 @@ func TestWriteRecordMoves(t *testing.T) {
 		{"encrypted", Config{Datagram: ethernetDatagram, Encrypt: true}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			a, b := newStationOf(t, v.cfg, rdma.UD), newStationOf(t, v.cfg, rdma.UD)
+			a, b := newTestNodeOf(t, v.cfg, rdma.UD), newTestNodeOf(t, v.cfg, rdma.UD)
 			to := a.resolve(t, b)
 			region := make([]byte, 1<<20)
 			mr, err := b.Register(region, rdma.RemoteWrite)
@@ -82,11 +82,11 @@ func TestWriteRecordMoves(t *testing.T) {
 	}
 }
 
-// TestWriteRecordInAStorm: whatever is told to be there is there, and the rest is as it
+// TestWriteRecordUnderLoss: whatever is told to be there is there, and the rest is as it
 // was. Every message writes its number all over a place of its own.
-func TestWriteRecordInAStorm(t *testing.T) {
+func TestWriteRecordUnderLoss(t *testing.T) {
 	cfg := Config{Datagram: ethernetDatagram}
-	a, b := newStationOf(t, cfg, rdma.UD), newStationOf(t, cfg, rdma.UD)
+	a, b := newTestNodeOf(t, cfg, rdma.UD), newTestNodeOf(t, cfg, rdma.UD)
 	to := a.resolve(t, b)
 	a.disturb = impair(0.1, 1)
 	const messages, size = 200, 20_000
@@ -157,7 +157,7 @@ func TestWriteRecordInAStorm(t *testing.T) {
 // refusing is a node with posted buffers of 100 bytes, and a peer of it.
 func refusing(t *testing.T) (a, b *testNode, to rdma.PeerID) {
 	t.Helper()
-	a = newStationOf(t, Config{}, rdma.UD)
+	a = newTestNodeOf(t, Config{}, rdma.UD)
 	b = &testNode{Device: openTest(t, Config{})}
 	var err error
 	if b.cq, err = b.NewCQ(64); err != nil {
@@ -174,9 +174,9 @@ func refusing(t *testing.T) (a, b *testNode, to rdma.PeerID) {
 	return a, b, a.resolve(t, b)
 }
 
-// TestRefusedMessagesAreTold: T1 6.3.3, an error message names the message at fault, and
+// TestRefusedMessages: T1 6.3.3, an error message names the message at fault, and
 // both queue pairs live on.
-func TestRefusedMessagesAreTold(t *testing.T) {
+func TestRefusedMessages(t *testing.T) {
 	a, b, to := refusing(t)
 	region := make([]byte, 100)
 	mr, err := b.Register(region, rdma.RemoteRead)
@@ -221,12 +221,12 @@ func TestRefusedMessagesAreTold(t *testing.T) {
 	})
 }
 
-// TestRefusalsOfOthersAreNotHeard: a peer can refuse what was sent to it, and once.
-func TestRefusalsOfOthersAreNotHeard(t *testing.T) {
+// TestForeignRefusalsIgnored: a peer can refuse what was sent to it, and once.
+func TestForeignRefusalsIgnored(t *testing.T) {
 	g := newTarget(t, 10)
 	at := rawOf(g.socket.local)
 	g.feed(header{kind: kindUnreliable}, nil) // it is known from now on
-	self := g.peerID(g.kin.incarnation, 1, 0, &at)
+	self := g.peerID(g.peerKeys.incarnation, 1, 0, &at)
 	other := g.peerID(newIncarnation(), 1, 0, &at)
 	mine := g.q.remember(7, self)
 	others := g.q.remember(8, other)
@@ -248,8 +248,8 @@ func TestRefusalsOfOthersAreNotHeard(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreFew: a broken peer cannot make a device shout.
-func TestRefusalsAreFew(t *testing.T) {
+// TestRefusalRateLimit: a broken peer cannot make a device shout.
+func TestRefusalRateLimit(t *testing.T) {
 	g := newTarget(t, 10)
 	g.now = time.Second
 	sent := g.keys.serial
@@ -271,9 +271,9 @@ func TestRefusalsAreFew(t *testing.T) {
 	}
 }
 
-// TestPairsOfASocketDoNotDisturbEachOther: RD goes on in order while UD on the same
+// TestPairsAreIndependent: RD goes on in order while UD on the same
 // sockets is lossy and refused, in both directions.
-func TestPairsOfASocketDoNotDisturbEachOther(t *testing.T) {
+func TestPairsAreIndependent(t *testing.T) {
 	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	var ud [2]*testNode
 	var peers [2]rdma.PeerID
@@ -333,11 +333,11 @@ func TestPairsOfASocketDoNotDisturbEachOther(t *testing.T) {
 	// A datagram of one kind for a queue pair of the other is of no use to it.
 	before := b.Drops().Malformed
 	h := header{kind: kindRecord, to: b.qp.(*pair).number, toIncarnation: b.keys.incarnation}
-	kin := testKeyring(t, "the key of the test")
-	kin.stampHeader(&h)
+	peerKeys := testKeyring(t, "the key of the test")
+	peerKeys.stampHeader(&h)
 	b.mu.Lock()
 	s := b.store.take()
-	s.n = copy(s.data, kin.seal(h.append(nil)))
+	s.n = copy(s.data, peerKeys.seal(h.append(nil)))
 	b.arrive(s)
 	b.mu.Unlock()
 	if b.Drops().Malformed != before+1 {
@@ -348,7 +348,7 @@ func TestPairsOfASocketDoNotDisturbEachOther(t *testing.T) {
 // TestWriteRecordAllocatesNothing, neither at its origin nor at its target.
 func TestWriteRecordAllocatesNothing(t *testing.T) {
 	cfg := Config{Datagram: ethernetDatagram, NoThread: true}
-	a, b := newStationOf(t, cfg, rdma.UD), newStationOf(t, cfg, rdma.UD)
+	a, b := newTestNodeOf(t, cfg, rdma.UD), newTestNodeOf(t, cfg, rdma.UD)
 	to := a.resolve(t, b)
 	region := make([]byte, 10_000)
 	mr, err := b.Register(region, rdma.RemoteWrite)
@@ -378,11 +378,11 @@ func TestWriteRecordAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestLongWriteRecordLeavesInBursts: one that is longer than a burst goes on while its
+// TestWriteRecordBursts: one that is longer than a burst goes on while its
 // origin polls or waits, and Close ends what has not left.
-func TestLongWriteRecordLeavesInBursts(t *testing.T) {
+func TestWriteRecordBursts(t *testing.T) {
 	cfg := Config{Datagram: minDatagram, NoThread: true}
-	a, b := newStationOf(t, cfg, rdma.UD), newStationOf(t, cfg, rdma.UD)
+	a, b := newTestNodeOf(t, cfg, rdma.UD), newTestNodeOf(t, cfg, rdma.UD)
 	to := a.resolve(t, b)
 	size := 2 * recordBurst
 	region := make([]byte, size)
@@ -416,7 +416,7 @@ func TestLongWriteRecordLeavesInBursts(t *testing.T) {
 		t.Errorf("what has not left ends as %+v", c)
 	}
 	wrs[0].Body = rdma.MemOf(make([]byte, maxPieces*a.recordCut()+1))
-	other := newStationOf(t, cfg, rdma.UD)
+	other := newTestNodeOf(t, cfg, rdma.UD)
 	wrs[0].Peer = other.resolve(t, b)
 	if n, err := other.qp.PostSend(wrs); n != 0 || err == nil || errors.Is(err, rdma.ErrAgain) {
 		t.Errorf("one of too many pieces is taken: %d, %v", n, err)

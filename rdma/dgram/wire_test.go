@@ -90,9 +90,9 @@ func sealed(k *keyring, text string) []byte {
 	return k.seal(append(h.append(nil), text...))
 }
 
-func TestSealHoldsOutStrangers(t *testing.T) {
-	ours, kin, stranger := testKeyring(t, "ours"), testKeyring(t, "ours"), testKeyring(t, "theirs")
-	d := sealed(kin, "hello")
+func TestSealRejectsForeignKeys(t *testing.T) {
+	ours, peerKeys, stranger := testKeyring(t, "ours"), testKeyring(t, "ours"), testKeyring(t, "theirs")
+	d := sealed(peerKeys, "hello")
 	if content, err := ours.check(d); err != nil || string(content[headerLen:]) != "hello" {
 		t.Fatalf("a datagram of our job is refused: %q, %v", content, err)
 	}

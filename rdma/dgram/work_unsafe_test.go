@@ -40,8 +40,8 @@ func BenchmarkWork(b *testing.B) {
 					}
 					theirs, mine = append(theirs, middle.Sub(start)), append(mine, time.Since(middle))
 				}
-				b.ReportMetric(float64(quick(mine))/float64(quick(theirs)), "×bareUDP")
-				b.ReportMetric(float64(quick(mine).Nanoseconds())/round, "ns/message")
+				b.ReportMetric(float64(fastest(mine))/float64(fastest(theirs)), "×bareUDP")
+				b.ReportMetric(float64(fastest(mine).Nanoseconds())/round, "ns/message")
 				b.ReportMetric(0, "ns/op")
 			})
 		}
