@@ -26,14 +26,14 @@ rdma/internal/capture
 rdma/shm            rdma
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
-rdma/rail           rdma rdma/internal/prompt rdma/internal/guard
+rdma/rail           rdma rdma/internal/pacing rdma/internal/guard
 rdma/internal/guard
 rdma/rdmatest       rdma internal/cputime
 internal/regcache   rdma
-rdma/internal/prompt
+rdma/internal/pacing
 rdma/internal/pin   rdma
-rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/prompt rdma/internal/pin
-rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/prompt rdma/internal/pin
+rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin
+rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin
 rdma/hybrid         rdma rdma/dgram rdma/iwarp
 rdma/udrel          rdma rdma/internal/guard internal/recvpool
 internal/recvpool   rdma

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/muster-mpi/muster/rdma/internal/prompt"
+	"github.com/muster-mpi/muster/rdma/internal/pacing"
 )
 
 // Who attends to the sockets while the program computes. The device is its own
@@ -29,8 +29,8 @@ const (
 type attendant struct {
 	started bool
 	ended   chan struct{} // closed when the goroutine has let go of what it had
-	thread  prompt.Thread
-	pace    prompt.Pace
+	thread  pacing.Thread
+	pace    pacing.Pace
 	epoll   int
 	wake    int // an event that ends the sleep
 	// The goroutine looks at these without the lock: who polls has it most of the time,

@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 		open   func(t testing.TB, n int) []rdma.Device
 	}{
 		{"loopback", 0, 0, openDgram},
-		{"storm", 1400, 0.1, openDgram},
+		{"impaired", 1400, 0.1, openDgram},
 		{"reference", 1400, 0, func(_ testing.TB, n int) []rdma.Device { return rdmatest.NewReference(n) }},
 	} {
 		if v.name != "loopback" && (testing.Short() || raceDetector) {

@@ -8,9 +8,9 @@ import (
 // the stream in, deliver brings it into its message and the message to the user, unstash
 // those that had to wait.
 
-// stash holds packets of a peer that came early, or found no buffer of the user's: the IDs
+// reorder buffer holds packets of a peer that came early, or found no buffer of the user's: the IDs
 // of their buffers, plus one.
-type stash [window]parked
+type reorderBuffer [window]parked
 
 type parked struct {
 	id     uint32
@@ -72,7 +72,7 @@ func (d *Device) arrive(c *rdma.Completion) {
 	var h header
 	if c.Status == rdma.StatusOK && h.parse(c.Data.Bytes()) {
 		d.traffic.received++
-		kept = q.hear(q.peer(c.Peer), &h, uint32(id))
+		kept = q.receive(q.peer(c.Peer), &h, uint32(id))
 	} else {
 		d.traffic.malformed++
 	}
@@ -82,51 +82,51 @@ func (d *Device) arrive(c *rdma.Completion) {
 }
 
 // hear takes in a packet of a peer.
-func (q *pair) hear(p *peer, h *header, id uint32) (kept bool) {
+func (q *pair) receive(p *peer, h *header, id uint32) (kept bool) {
 	d := q.dev
 	if p.gone {
 		return false
 	}
-	p.heard = d.now
-	q.occupy(p)
+	p.lastReceived = d.now
+	q.markBusy(p)
 	if h.flags&flagHeld != 0 {
 		p.measure(stampOf(d.now).since(h.held))
 	}
-	var seen *sightings
+	var seen *receiveHistory
 	if !h.kind.numbered() {
-		seen = &h.sighted
+		seen = &h.history
 	}
-	q.ended(p.acknowledge(d.now, h.want, seen, &d.hangar), rdma.StatusOK)
+	q.ended(p.acknowledge(d.now, h.want, seen, &d.windowPool), rdma.StatusOK)
 	switch {
-	case h.kind == kindGoodbye:
+	case h.kind == kindClose:
 		q.abandon(p, rdma.StatusPeerGone)
 		return false
-	case h.kind == kindReceipt:
+	case h.kind == kindAck:
 		if h.flags&flagUrgent != 0 {
-			p.owe(d.now, h, true)
+			p.queueAck(d.now, h, true)
 		}
 		return false
 	}
-	switch p.judge(h.number) {
+	switch p.classify(h.number) {
 	case duplicate:
 		d.traffic.duplicate++
-		p.owe(d.now, h, true)
+		p.queueAck(d.now, h, true)
 		return false
 	case beyond:
 		return false
 	case inOrder:
 		if taken, kept := q.deliver(p, h, id); taken {
 			p.receiver.deliver()
-			p.owe(d.now, h, false)
-			q.unstash(p)
+			p.queueAck(d.now, h, false)
+			q.deliverReordered(p)
 			if p.barred {
 				q.abandon(p, rdma.StatusPeerGone)
 			}
 			return kept
 		}
-		p.owe(d.now, h, false)
+		p.queueAck(d.now, h, false)
 	case early:
-		p.owe(d.now, h, true) // so that what is missing is sent again soon
+		p.queueAck(d.now, h, true) // so that what is missing is sent again soon
 	}
 	return q.hold(p, h, id)
 }
@@ -137,10 +137,10 @@ func (q *pair) hold(p *peer, h *header, id uint32) bool {
 		q.dev.traffic.noRoom++
 		return false
 	}
-	if p.stash == nil {
-		p.stash = q.dev.takeStash()
+	if p.reorderBuffer == nil {
+		p.reorderBuffer = q.dev.takeReorderBuffer()
 	}
-	p.stash[h.number%window] = parked{id + 1, uint32(headerLen + len(h.contents) + h.extra())}
+	p.reorderBuffer[h.number%window] = parked{id + 1, uint32(headerLen + len(h.contents) + h.extra())}
 	p.receiver.hold(h.number)
 	q.held++
 	return true
@@ -149,19 +149,19 @@ func (q *pair) hold(p *peer, h *header, id uint32) bool {
 // extra is what stands between the header and the contents.
 func (h *header) extra() int {
 	if h.kind == kindWrite || h.kind == kindRead {
-		return placeLen
+		return targetLen
 	}
 	return 0
 }
 
 // unstash delivers packets that waited and can be delivered now.
-func (q *pair) unstash(p *peer) {
-	if p.stash == nil {
+func (q *pair) deliverReordered(p *peer) {
+	if p.reorderBuffer == nil {
 		return
 	}
 	for p.holds() && !p.barred {
-		p.lag(q.dev.now)
-		at := &p.stash[p.want%window]
+		p.ackDelivered(q.dev.now)
+		at := &p.reorderBuffer[p.want%window]
 		id := at.id - 1
 		var h header
 		h.parse(q.pool.Buffer(uint64(id))[:at.length])
@@ -176,9 +176,9 @@ func (q *pair) unstash(p *peer) {
 			q.pool.Return(uint64(id))
 		}
 	}
-	if p.seen == (sightings{}) {
-		q.dev.stashes = append(q.dev.stashes, p.stash)
-		p.stash = nil
+	if p.seen == (receiveHistory{}) {
+		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
+		p.reorderBuffer = nil
 	}
 }
 
@@ -187,13 +187,13 @@ func (q *pair) unstash(p *peer) {
 func (q *pair) deliver(p *peer, h *header, id uint32) (taken, kept bool) {
 	switch h.kind {
 	case kindWrite:
-		q.written(p, h)
+		q.receiveWrite(p, h)
 		return true, false
 	case kindRead:
-		q.readFrom(p, h)
+		q.receiveRead(p, h)
 		return true, false
-	case kindAnswer:
-		q.answerCame(p, h)
+	case kindResponse:
+		q.receiveResponse(p, h)
 		return true, false
 	}
 	last := h.flags&flagLast != 0
@@ -279,10 +279,10 @@ func (d *Device) takeJoining(recv rdma.RecvWR) *joining {
 // clear gives back what a queue pair that closes keeps of a peer. Its buffers go with the
 // pool.
 func (q *pair) clear(p *peer) {
-	if p.stash != nil {
-		*p.stash = stash{}
-		q.dev.stashes = append(q.dev.stashes, p.stash)
-		p.stash = nil
+	if p.reorderBuffer != nil {
+		*p.reorderBuffer = reorderBuffer{}
+		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
+		p.reorderBuffer = nil
 	}
 	if j := p.join; j != nil && q.recv.lends {
 		q.dev.giveBack(&loan{join: j.recv.Body.Bytes(), from: q.recv})
@@ -290,11 +290,11 @@ func (q *pair) clear(p *peer) {
 	p.join = nil
 }
 
-func (d *Device) takeStash() *stash {
-	if n := len(d.stashes); n > 0 {
-		s := d.stashes[n-1]
-		d.stashes = d.stashes[:n-1]
+func (d *Device) takeReorderBuffer() *reorderBuffer {
+	if n := len(d.reorderBuffers); n > 0 {
+		s := d.reorderBuffers[n-1]
+		d.reorderBuffers = d.reorderBuffers[:n-1]
 		return s
 	}
-	return new(stash)
+	return new(reorderBuffer)
 }

@@ -29,7 +29,7 @@ func (q *pair) sentOver(rail int, c *rdma.Completion) {
 	if !ok {
 		return
 	}
-	p.greeting, p.telling = p.greeting && t.kind != kindHello, p.telling && t.kind != kindReceipt
+	p.helloInFlight, p.ackInFlight = p.helloInFlight && t.kind != kindHello, p.ackInFlight && t.kind != kindAck
 	if c.Status != rdma.StatusOK {
 		if t.epoch == f.epoch {
 			f.lose(rail, gone)
@@ -37,7 +37,7 @@ func (q *pair) sentOver(rail int, c *rdma.Completion) {
 		return
 	}
 	now := q.dev.now
-	f.heard = now
+	f.lastReceived = now
 	if lost := p.state >= left; p.delivered(now, &t) && lost {
 		q.rails[rail].Back++
 	}
@@ -47,7 +47,7 @@ func (q *pair) sentOver(rail int, c *rdma.Completion) {
 			f.lookAt = min(f.lookAt, f.paths[i].doubtEnds())
 		}
 	}
-	if t.kind == kindHello || t.kind == kindReceipt || !f.out.has(t.number) {
+	if t.kind == kindHello || t.kind == kindAck || !f.out.has(t.number) {
 		return
 	}
 	// A piece that went again is settled by the rail that has it last: until then that one
@@ -68,7 +68,7 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 		return
 	}
 	if h.kind == kindHello {
-		q.meet(rail, c.Peer, &h)
+		q.receiveHello(rail, c.Peer, &h)
 		return
 	}
 	r := &q.rails[rail]
@@ -81,7 +81,7 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 		d.drops.Barred++
 		return
 	}
-	f.heard = d.now
+	f.lastReceived = d.now
 	if h.epoch != f.peerEpoch {
 		d.drops.Outdated++
 		return
@@ -92,20 +92,20 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 	}
 	if h.again {
 		f.in.want(h.number)
-		f.occupy()
+		f.markBusy()
 	}
-	if h.kind == kindReceipt {
+	if h.kind == kindAck {
 		return
 	}
 	if !f.in.fresh(h.number) {
 		d.drops.Doubles++
 		return
 	}
-	a := arrival{kind: h.kind, last: h.last, ask: h.ask}
+	a := arrival{kind: h.kind, last: h.last, request: h.request}
 	switch h.kind {
 	case kindMessage:
 		a.message = rdma.MemOf(rest)
-		f.favourite = rail
+		f.preferred = rail
 	case kindData:
 		mem, ok := q.reach(f, &h, h.offset, len(rest), rdma.RemoteWrite)
 		copy(mem, rest)
@@ -115,8 +115,8 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 	case kindResult:
 		q.result(f, &h, rest)
 	case kindAnswer:
-		if op := f.asked(h.ask); op != nil {
-			f.answered(op, h.status)
+		if op := f.findRequest(h.request); op != nil {
+			f.completeRequest(op, h.status)
 		}
 	}
 	if f.barred {
@@ -126,30 +126,30 @@ func (q *pair) arrived(rail int, c *rdma.Completion) {
 	if h.number == f.in.next && q.hand(f, &a) {
 		f.in.taken(nil)
 		f.advance()
-		if f.in.owes() {
-			f.occupy()
+		if f.in.ackDue() {
+			f.markBusy()
 		}
 		return
 	}
-	if f.in.stash == nil {
-		f.in.stash = d.takeStash()
+	if f.in.reorderBuffer == nil {
+		f.in.reorderBuffer = d.takeReorderBuffer()
 	}
 	if e := f.in.keep(h.number, a); a.kind == kindMessage {
-		q.loose = append(q.loose, e)
+		q.borrowed = append(q.borrowed, e)
 	}
-	f.occupy()
+	f.markBusy()
 }
 
 // meet takes in a hello: who speaks on this path, and in which epoch.
-func (q *pair) meet(rail int, from rdma.PeerID, h *header) {
+func (q *pair) receiveHello(rail int, from rdma.PeerID, h *header) {
 	d, r := q.dev, &q.rails[rail]
-	id := d.know(h.life, h.name)
+	id := d.peerID(h.incarnation, h.name)
 	f := q.flow(id)
 	for int(from) >= len(r.known) {
 		r.known = append(r.known, nil)
 	}
 	r.known[from] = f
-	f.heard = d.now
+	f.lastReceived = d.now
 	if p := &f.paths[rail]; !p.reached || p.state == gone {
 		d.peers[id].inner[rail], d.peers[id].reached[rail] = from, true
 		p.reached, p.state = true, untried
@@ -159,25 +159,25 @@ func (q *pair) meet(rail int, from rdma.PeerID, h *header) {
 	}
 	// It begins, or begins anew: what was missing will not come any more.
 	for i := 0; f.in.held > 0 && i < window; i++ {
-		if e := &f.in.stash[i]; e.present {
+		if e := &f.in.reorderBuffer[i]; e.present {
 			d.giveBack(e.buffer)
 			*e = arrival{}
 			f.in.held--
 		}
 	}
-	f.met, f.peerEpoch, f.in.next, f.in.said, f.refused = true, h.epoch, h.number, h.number, false
+	f.met, f.peerEpoch, f.in.next, f.in.lastAcked, f.refused = true, h.epoch, h.number, h.number, false
 }
 
 // serve queues the answer to a Read.
 func (q *pair) serve(f *flow, h *header) {
 	_, ok := q.reach(f, h, 0, 0, rdma.RemoteRead)
 	if !ok {
-		q.answer(f, h.ask, rdma.StatusRemoteAccess)
+		q.answer(f, h.request, rdma.StatusRemoteAccess)
 		return
 	}
 	op := q.dev.newOperation(kindResult)
-	q.owing++
-	op.ask, op.key, op.address, op.left = h.ask, h.key, h.address, int(h.total)
+	q.pendingReplies++
+	op.request, op.key, op.address, op.left = h.request, h.key, h.address, int(h.total)
 	f.push(op)
 }
 
@@ -185,12 +185,12 @@ func (q *pair) serve(f *flow, h *header) {
 // takes nothing more from it.
 func (q *pair) reach(f *flow, h *header, offset uint64, n int, need rdma.Access) ([]byte, bool) {
 	d := q.dev
-	told := d.peers[f.peer].told
-	if d.guard.Bars(f.strikes, told) {
+	resolved := d.peers[f.peer].resolved
+	if d.guard.Bars(f.strikes, resolved) {
 		return nil, false
 	}
 	mem, ok := d.regions.reach(h.key, h.address, h.total, offset, n, need)
-	if !ok && d.guard.Strike(&f.strikes, told, h.key) {
+	if !ok && d.guard.Strike(&f.strikes, resolved, h.key) {
 		f.barred = true
 		q.recvCQ.push(delivery{completion: rdma.Completion{Op: rdma.OpDisconnected, Peer: f.peer, Status: rdma.StatusRemoteAccess}})
 	}
@@ -198,34 +198,34 @@ func (q *pair) reach(f *flow, h *header, offset uint64, n int, need rdma.Access)
 }
 
 // answer queues the end of a Write or Read of the peer.
-func (q *pair) answer(f *flow, ask uint32, status rdma.Status) {
+func (q *pair) answer(f *flow, request uint32, status rdma.Status) {
 	op := q.dev.newOperation(kindAnswer)
-	q.owing++
-	op.ask, op.status = ask, status
+	q.pendingReplies++
+	op.request, op.status = request, status
 	f.push(op)
 }
 
 // result takes in a piece of what was read.
 func (q *pair) result(f *flow, h *header, data []byte) {
-	op := f.asked(h.ask)
+	op := f.findRequest(h.request)
 	if op == nil || op.kind != kindRequest {
 		return // it was refused in between
 	}
 	size := uint64(op.body.Len())
 	if h.offset > size || uint64(len(data)) > size-h.offset || len(data) > op.left {
 		q.dev.drops.Malformed++
-		f.answered(op, rdma.StatusFault)
+		f.completeRequest(op, rdma.StatusFault)
 		return
 	}
 	copy(op.body.Bytes()[h.offset:], data)
 	if op.left -= len(data); op.left == 0 {
-		f.answered(op, rdma.StatusOK)
+		f.completeRequest(op, rdma.StatusOK)
 	}
 }
 
 // advance hands on the pieces whose turn it is.
 func (f *flow) advance() {
-	for e := f.in.turn(); e != nil && f.q.hand(f, e); e = f.in.turn() {
+	for e := f.in.ready(); e != nil && f.q.hand(f, e); e = f.in.ready() {
 		f.in.taken(e)
 	}
 }
@@ -244,7 +244,7 @@ func (q *pair) hand(f *flow, a *arrival) bool {
 				status = rdma.StatusRemoteAccess
 			}
 			f.refused = false
-			q.answer(f, a.ask, status)
+			q.answer(f, a.request, status)
 		}
 	}
 	return true
@@ -261,7 +261,7 @@ func (q *pair) deliver(f *flow, a *arrival) bool {
 			q.dev.keep(a)
 			c.Data = a.message
 		}
-		q.recvCQ.push(delivery{completion: c, buffer: a.buffer, loose: a.buffer == nil})
+		q.recvCQ.push(delivery{completion: c, buffer: a.buffer, borrowed: a.buffer == nil})
 		return true
 	}
 	recv, ok := q.recv.take(q.recvCQ)
@@ -279,16 +279,16 @@ func (q *pair) deliver(f *flow, a *arrival) bool {
 	return true
 }
 
-// keepLoose copies what was kept in this Poll and lies where a rail has it: the rail
+// copyBorrowed copies what was kept in this Poll and lies where a rail has it: the rail
 // takes it back with the next one.
-func (q *pair) keepLoose() {
-	for _, e := range q.loose {
+func (q *pair) copyBorrowed() {
+	for _, e := range q.borrowed {
 		if e.present && e.buffer == nil {
 			q.dev.keep(e)
 		}
 	}
-	clear(q.loose)
-	q.loose = q.loose[:0]
+	clear(q.borrowed)
+	q.borrowed = q.borrowed[:0]
 }
 
 // keep copies a message into memory of the device.

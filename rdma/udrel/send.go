@@ -8,20 +8,20 @@ import (
 
 // Packets on their way out: pump asks a sender for packets, write makes the request of one,
 // flush hands a batch of them to the device below. What that does not take stays with its
-// sender; a receipt that it does not take stays owed, as it is written anew.
+// sender; an ack that it does not take stays owed, as it is written anew.
 
-const parcelSize = 32
+const batchSize = 32
 
 // parcel is packets of one queue pair that are about to leave.
-type parcel struct {
-	wrs   [parcelSize]rdma.SendWR
-	whose [parcelSize]departing
+type batch struct {
+	wrs   [batchSize]rdma.SendWR
+	owner [batchSize]packetOwner
 	pair  *pair
 	n     int
 }
 
-// departing is whose packet it is; there is no message with a receipt.
-type departing struct {
+// departing is whose packet it is; there is no message with an ack.
+type packetOwner struct {
 	peer    *peer
 	message *message
 	number  psn
@@ -34,37 +34,37 @@ const (
 )
 
 // next gives the place for the next request, nil if the device below takes no more.
-func (q *pair) nextRequest() (*rdma.SendWR, *departing) {
-	k := &q.dev.parcel
-	if k.n == parcelSize || k.n > 0 && k.pair != q {
+func (q *pair) nextRequest() (*rdma.SendWR, *packetOwner) {
+	k := &q.dev.batch
+	if k.n == batchSize || k.n > 0 && k.pair != q {
 		q.dev.flush()
 	}
 	if q.stuck {
 		return nil, nil
 	}
 	k.pair = q
-	return &k.wrs[k.n], &k.whose[k.n]
+	return &k.wrs[k.n], &k.owner[k.n]
 }
 
 // pump sends what may go to a peer.
-func (q *pair) pump(p *peer) {
+func (q *pair) flushPeer(p *peer) {
 	for {
-		wr, whose := q.nextRequest()
+		wr, owner := q.nextRequest()
 		if wr == nil {
 			return
 		}
-		number, f := p.next(q.dev.now, &q.dev.hangar)
+		number, f := p.next(q.dev.now, &q.dev.windowPool)
 		if f == nil {
 			return
 		}
 		q.write(wr, p, number, f)
-		*whose = departing{p, f.message, number}
-		q.dev.parcel.n++
+		*owner = packetOwner{p, f.message, number}
+		q.dev.batch.n++
 	}
 }
 
 // write makes the request of a packet. What is owed to the peer goes with it.
-func (q *pair) write(wr *rdma.SendWR, p *peer, number psn, f *flight) {
+func (q *pair) write(wr *rdma.SendWR, p *peer, number psn, f *sentPacket) {
 	m := f.message
 	h := header{kind: m.kind, flags: m.flags, number: number, left: stampOf(q.dev.now)}
 	end := int(f.offset + f.length)
@@ -77,7 +77,7 @@ func (q *pair) write(wr *rdma.SendWR, p *peer, number psn, f *flight) {
 	if m.refused {
 		h.flags |= flagRefused
 	}
-	h.place = m.placeAt(int(f.offset))
+	h.target = m.targetAt(int(f.offset))
 	p.receiver.write(q.dev.now, &h)
 	wr.Op, wr.Peer, wr.Flags = rdma.OpSend, p.id, 0
 	n := h.put(&wr.Head)
@@ -101,9 +101,9 @@ func (q *pair) write(wr *rdma.SendWR, p *peer, number psn, f *flight) {
 	}
 }
 
-// writeReceipt makes the request of a packet that is a receipt alone.
-func (q *pair) writeReceipt(p *peer, k kind, flags uint8) {
-	wr, whose := q.nextRequest()
+// writeAck makes the request of a packet that is an ack alone.
+func (q *pair) writeAck(p *peer, k kind, flags uint8) {
+	wr, owner := q.nextRequest()
 	if wr == nil {
 		return // it stays owed
 	}
@@ -111,9 +111,9 @@ func (q *pair) writeReceipt(p *peer, k kind, flags uint8) {
 	p.receiver.write(q.dev.now, &h)
 	wr.Op, wr.Peer, wr.Flags, wr.Body, wr.ID = rdma.OpSend, p.id, rdma.Inline, rdma.Mem{}, sendSign|noMessage
 	wr.HeadLen = uint16(h.put(&wr.Head))
-	*whose = departing{peer: p}
-	q.dev.parcel.n++
-	q.dev.traffic.receipts++
+	*owner = packetOwner{peer: p}
+	q.dev.batch.n++
+	q.dev.traffic.acks++
 }
 
 // noMessage is the slot of none.
@@ -121,7 +121,7 @@ const noMessage = 1<<32 - 1
 
 // flush hands on what is about to leave.
 func (d *Device) flush() {
-	k := &d.parcel
+	k := &d.batch
 	if k.n == 0 {
 		return
 	}
@@ -137,26 +137,26 @@ func (d *Device) flush() {
 		if at == k.n {
 			break
 		}
-		q.stayed(&k.whose[at], k.wrs[at].Flags&rdma.Inline == 0)
+		q.notSent(&k.owner[at], k.wrs[at].Flags&rdma.Inline == 0)
 		if q.stuck = q.stuck || errors.Is(err, rdma.ErrAgain); !q.stuck {
 			d.traffic.unsendable++
-			q.abandon(k.whose[at].peer, rdma.StatusFault) // it cannot be sent to at all
+			q.abandon(k.owner[at].peer, rdma.StatusFault) // it cannot be sent to at all
 		}
 	}
 	for i := range k.n {
-		k.wrs[i].Body, k.whose[i] = rdma.Mem{}, departing{}
+		k.wrs[i].Body, k.owner[i] = rdma.Mem{}, packetOwner{}
 	}
 	k.n, k.pair = 0, nil
 }
 
 // stayed takes back that a packet has left.
-func (q *pair) stayed(w *departing, read bool) {
+func (q *pair) notSent(w *packetOwner, read bool) {
 	if w.message == nil {
-		w.peer.lag(q.dev.now)
-		w.peer.hurry = true
+		w.peer.ackDelivered(q.dev.now)
+		w.peer.ackNow = true
 		return
 	}
-	w.peer.stays(w.number)
+	w.peer.undoSend(w.number)
 	if read {
 		w.message.unread()
 	}
@@ -165,11 +165,11 @@ func (q *pair) stayed(w *departing, read bool) {
 // sent takes a completion of the device below: it has read a packet.
 func (d *Device) sent(c *rdma.Completion) {
 	slot := uint32(c.ID)
-	if slot == noMessage || int(slot) >= len(d.shelf.all) {
+	if slot == noMessage || int(slot) >= len(d.messagePool.all) {
 		return
 	}
 	// A failure is a loss like any other, and the packet goes again.
-	if m := d.shelf.all[slot]; m.below > 0 {
+	if m := d.messagePool.all[slot]; m.below > 0 {
 		m.unread()
 	}
 }

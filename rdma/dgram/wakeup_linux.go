@@ -10,25 +10,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A bell wakes one who sleeps beside the socket. ring may come from any goroutine at any
-// time, even when the bell is closed. It is an event, and an epoll descriptor with that
-// event in it, for those who sleep on several devices at once. The socket joins the event
-// there when somebody asks for it: then every datagram costs a little more.
+// A wakeup ends a wait on the socket. Any goroutine may call signal at any time, even
+// after close. It is an eventfd, and an epoll set that holds the eventfd, for callers
+// that sleep on several devices at once. The socket joins the epoll set when File is
+// first called, because it makes each datagram slightly more expensive.
 
-type bell struct {
+type wakeup struct {
 	event, epoll int
 	mu           sync.Mutex
 	closed       bool
-	watches      bool // the socket is in epoll too
+	watches      bool // the socket is in the epoll set
 
-	// For the calls of the one who waits, and of hush: what the kernel is shown would
-	// otherwise be allocated each time.
+	// Arguments of system calls in wait and drain, kept here to avoid an allocation per
+	// call.
 	fds   [2]unix.PollFd
 	limit unix.Timespec
 	count [8]byte
 }
 
-func (b *bell) open() (err error) {
+func (b *wakeup) open() (err error) {
 	b.event, b.epoll = -1, -1
 	if b.event, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
 		return fmt.Errorf("eventfd: %w", err)
@@ -43,25 +43,26 @@ func (b *bell) open() (err error) {
 	return err
 }
 
-func (b *bell) watch(fd int) error {
+func (b *wakeup) watch(fd int) error {
 	if err := unix.EpollCtl(b.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}); err != nil {
 		return fmt.Errorf("epoll_ctl: %w", err)
 	}
 	return nil
 }
 
-// file is readable when the bell was rung, or a datagram has come if watches is true.
-func (b *bell) file(s *socket) (fd int, watches bool) {
+// file returns a descriptor that is readable after signal. If watches is true, it is
+// also readable when a datagram has arrived.
+func (b *wakeup) file(s *socket) (fd int, watches bool) {
 	if !b.watches {
 		b.watches = b.watch(s.fd) == nil
 	}
 	return b.epoll, b.watches
 }
 
-// wait parks until a datagram has come, the bell was rung, or the time is over. Without
-// a socket it waits for the bell alone. It uses the clock of ppoll because timers of the
-// device are finer than the milliseconds of epoll.
-func (b *bell) wait(s *socket, timeout time.Duration) error {
+// wait blocks until a datagram arrives, signal is called, or the timeout expires.
+// Without a socket it waits for signal alone. It uses ppoll because the device's timers
+// are finer than epoll's milliseconds.
+func (b *wakeup) wait(s *socket, timeout time.Duration) error {
 	fds := &b.fds
 	*fds = [2]unix.PollFd{{Fd: int32(b.event), Events: unix.POLLIN}, {Fd: -1}}
 	if s != nil {
@@ -73,7 +74,7 @@ func (b *bell) wait(s *socket, timeout time.Duration) error {
 		s.troubled.Store(true)
 	}
 	if fds[0].Revents != 0 {
-		b.hush()
+		b.drain()
 	}
 	if err != nil && !errors.Is(err, unix.EINTR) {
 		return fmt.Errorf("ppoll: %w", err)
@@ -81,17 +82,17 @@ func (b *bell) wait(s *socket, timeout time.Duration) error {
 	return nil
 }
 
-// hush takes back what ring has done.
-func (b *bell) hush() {
+// drain clears the eventfd.
+func (b *wakeup) drain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.closed {
-		_, _ = unix.Read(b.event, b.count[:]) // it does not block, and only its end counts
+		_, _ = unix.Read(b.event, b.count[:]) // nonblocking; an error means that it was clear
 	}
 }
 
-// ring ends a wait, this one or the next.
-func (b *bell) ring() {
+// signal ends the current wait, or the next one.
+func (b *wakeup) signal() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -99,10 +100,10 @@ func (b *bell) ring() {
 	}
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
-	_, _ = unix.Write(b.event, one[:]) // full means that it was rung often enough
+	_, _ = unix.Write(b.event, one[:]) // an error means that the counter is full: it is signaled already
 }
 
-func (b *bell) close() {
+func (b *wakeup) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {

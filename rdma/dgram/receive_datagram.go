@@ -5,9 +5,10 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// catch takes in what comes for a UD queue pair. A message for which there is no buffer
-// is dropped in silence, as UD may; its sender is told of one that can never be used.
-func (q *pair) catch(s *slot, from rdma.PeerID, h *header) (kept bool) {
+// receiveUD processes a datagram for a UD queue pair. A message that finds no buffer is
+// dropped silently, as UD permits. The sender of a message that can never be used gets
+// an error message.
+func (q *pair) receiveUD(s *slot, from rdma.PeerID, h *header) (kept bool) {
 	for int(from) >= len(q.ended) {
 		q.ended = append(q.ended, ended{})
 	}
@@ -17,17 +18,17 @@ func (q *pair) catch(s *slot, from rdma.PeerID, h *header) (kept bool) {
 	}
 	switch h.kind {
 	case kindRecord:
-		q.catchRecord(s.data[s.lo:s.hi], from, &h.record)
+		q.receiveRecord(s.data[s.lo:s.hi], from, &h.record)
 		return false
 	case kindError:
-		q.hearRefusal(s.data[s.lo:s.hi], from)
+		q.receiveError(s.data[s.lo:s.hi], from)
 		return false
 	}
-	return q.catchMessage(s, from)
+	return q.receiveMessage(s, from)
 }
 
-// catchMessage delivers a message.
-func (q *pair) catchMessage(s *slot, from rdma.PeerID) (kept bool) {
+// receiveMessage delivers a message.
+func (q *pair) receiveMessage(s *slot, from rdma.PeerID) (kept bool) {
 	segment := s.data[s.lo:s.hi]
 	var h ddp.Header
 	n, fault := h.Decode(segment, len(segment))
@@ -36,7 +37,8 @@ func (q *pair) catchMessage(s *slot, from rdma.PeerID) (kept bool) {
 	case !isSend(h.Op):
 		fault = ddp.FaultOpcode
 	case !h.Last || h.MO != 0:
-		// T1 6.3.5: a message is one datagram, so it is the last segment and the first.
+		// T1 6.3.5: a message is one datagram, so its segment is both the first and the
+		// last.
 		fault = ddp.FaultMO
 	}
 	if fault != ddp.NoFault {

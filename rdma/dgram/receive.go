@@ -5,25 +5,26 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// The way in: takeIn divides what the kernel joined, arrive looks at a datagram and finds
-// its queue pair, hear takes an RD one in, unstash delivers what waited, deliver brings a
-// segment into its message and the message to the user.
+// The receive path: takeIn splits what the kernel coalesced, arrive checks a datagram
+// and finds its queue pair, receiveRD processes an RD datagram, deliverReordered
+// delivers datagrams from the reorder buffer, and deliver adds a segment to its message
+// and completes the message.
 
-// takeIn takes in what came into a slot. It is true if the slot is kept.
+// takeIn processes the contents of a slot. It returns true if the slot is kept.
 func (d *Device) takeIn(s *slot) (kept bool) {
 	if s.each == 0 || s.n <= s.each {
 		if s.most <= longSlot || s.n > pageSize || len(s.placed) > 0 || d.datagram > pageSize {
 			return d.arrive(s)
 		}
-		s.each = s.n // a slot that runs have filled is not kept for one datagram
+		s.each = s.n // a slot that coalesced datagrams have filled is not kept for a single one
 	}
 	d.divide(s)
 	return false
 }
 
-// divide takes in datagrams that the kernel joined, in their order, where they are: most are
-// pieces of a message and are copied into it. One that is kept gets a slot of its own. All
-// are of one length but the last.
+// divide processes datagrams that the kernel coalesced, in order and without copying:
+// most are pieces of a message and are copied into it. A datagram that is kept gets its
+// own slot. All have the same length except the last.
 func (d *Device) divide(s *slot) {
 	d.store.fill(s)
 	one := &d.part
@@ -36,8 +37,8 @@ func (d *Device) divide(s *slot) {
 	one.data = nil
 }
 
-// arrive takes in a datagram. Nothing is kept of one that does not come from a process
-// of the job. It is true if the slot is kept.
+// arrive processes a datagram. Nothing is kept of a datagram that was not sent by a
+// process of the job. It returns true if the slot is kept.
 func (d *Device) arrive(s *slot) (kept bool) {
 	content, err := d.keys.check(s.data[:s.n])
 	if err != nil {
@@ -57,7 +58,7 @@ func (d *Device) arrive(s *slot) (kept bool) {
 		d.drops.Malformed++
 		return false
 	}
-	if h.toLife != d.keys.life || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil {
+	if h.toIncarnation != d.keys.incarnation || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil {
 		d.drops.Astray++
 		return false
 	}
@@ -72,18 +73,18 @@ func (d *Device) arrive(s *slot) (kept bool) {
 	if !s.part {
 		d.store.fill(s)
 	}
-	id := d.know(h.fromLife, h.from, h.name, &s.from)
+	id := d.peerID(h.fromIncarnation, h.from, h.name, &s.from)
 	if q.kind == rdma.UD {
-		return q.catch(s, id, &h)
+		return q.receiveUD(s, id, &h)
 	}
 	d.tick()
-	return q.hear(s, q.peer(id), &h)
+	return q.receiveRD(s, q.peer(id), &h)
 }
 
 func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicited }
 
-// hear takes in an RD datagram.
-func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
+// receiveRD processes an RD datagram.
+func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
 	now := q.dev.now
 	if p.barred {
 		q.dev.drops.Barred++
@@ -93,30 +94,30 @@ func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 		q.dev.drops.Replayed++
 		return false
 	}
-	q.occupy(p)
-	p.heard, p.rejected = now, false
-	if h.hasReceipt {
-		q.finish(p.acknowledge(now, &h.receipt), p, rdma.StatusOK)
+	q.markBusy(p)
+	p.lastReceived, p.rejected = now, false
+	if h.hasAck {
+		q.finish(p.acknowledge(now, &h.ack), p, rdma.StatusOK)
 	}
-	if h.kind == kindReceipt {
-		if h.urgent { // it asks whether we live
+	if h.kind == kindAck {
+		if h.urgent { // a probe: the peer requests an ack
 			p.refuse(now, p.receiver.stamp)
 		}
 		return false
 	}
-	switch verdict := p.judge(h.number); verdict {
+	switch classification := p.classify(h.number); classification {
 	case duplicate, beyond:
-		if verdict == duplicate {
-			q.dev.traffic.twice++
+		if classification == duplicate {
+			q.dev.traffic.duplicates++
 		}
 		p.refuse(now, h.left)
 		return false
 	case inOrder:
 		taken, kept := q.deliver(s, p)
 		if taken {
-			p.accept(now, h.number, h.left, h.hurry())
-			p.handed()
-			q.unstash(p)
+			p.accept(now, h.number, h.left, h.ackMode())
+			p.markDelivered()
+			q.deliverReordered(p)
 			return kept
 		}
 	}
@@ -125,18 +126,19 @@ func (q *pair) hear(s *slot, p *peer, h *header) (kept bool) {
 		p.refuse(now, h.left)
 		return false
 	}
-	if p.stash == nil {
-		p.stash = q.dev.takeStash()
+	if p.reorderBuffer == nil {
+		p.reorderBuffer = q.dev.takeReorderBuffer()
 	}
-	p.stash[h.number%window] = q.dev.store.own(s) // there is one
-	p.accept(now, h.number, h.left, h.hurry())
+	p.reorderBuffer[h.number%window] = q.dev.store.own(s) // ample has ensured that there is one
+	p.accept(now, h.number, h.left, h.ackMode())
 	return !s.part
 }
 
-// unstash delivers what waited and can be delivered now.
-func (q *pair) unstash(p *peer) {
+// deliverReordered delivers datagrams from the reorder buffer that have become
+// deliverable.
+func (q *pair) deliverReordered(p *peer) {
 	for p.waiting() && !p.barred {
-		at := &p.stash[p.given%window]
+		at := &p.reorderBuffer[p.nextUp%window]
 		taken, kept := q.deliver(*at, p)
 		if !taken {
 			return
@@ -145,16 +147,16 @@ func (q *pair) unstash(p *peer) {
 			q.dev.store.giveBack(*at)
 		}
 		*at = nil
-		p.handed()
+		p.markDelivered()
 	}
-	if p.stash != nil && p.seen == (sightings{}) {
-		q.dev.stashes = append(q.dev.stashes, p.stash)
-		p.stash = nil
+	if p.reorderBuffer != nil && p.seen == (receiveHistory{}) {
+		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
+		p.reorderBuffer = nil
 	}
 }
 
-// deliver takes the next segment of a peer. It is not taken if there is no buffer for
-// the message; the slot is kept if the message is shown in it.
+// deliver processes the next segment of a peer. taken is false if there is no buffer
+// for the message. kept is true if the completion refers to the slot.
 func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 	var h ddp.Header
 	n, fault := h.Decode(s.data[s.lo:s.hi], s.hi-s.lo+len(s.placed))
@@ -179,7 +181,7 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 		if taken, kept, _ = q.deliverWhole(s, p.id); taken {
 			p.recvNumber++
 		} else {
-			s.lo -= n // it will be looked at again
+			s.lo -= n // it will be parsed again
 		}
 		return taken, kept
 	}
@@ -203,8 +205,8 @@ func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
 	return true, false
 }
 
-// deliverWhole gives the user a message that is all in one datagram. A lending queue
-// shows it where it is.
+// deliverWhole completes a message that fits into one datagram. A lending queue shows
+// it in its slot, without a copy.
 func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept, tooLong bool) {
 	payload := s.data[s.lo:s.hi]
 	c := rdma.Completion{Op: rdma.OpRecv, Peer: id, Len: uint64(len(payload))}
@@ -236,7 +238,7 @@ func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept, tooLong bool)
 	return true, false, c.Status != rdma.StatusOK
 }
 
-// deliverJoined gives the user a message that came in several datagrams.
+// deliverJoined completes a message of several datagrams.
 func (q *pair) deliverJoined(p *peer) {
 	j := p.join
 	p.join = nil
@@ -255,16 +257,16 @@ func (q *pair) deliverJoined(p *peer) {
 	q.dev.giveBackJoining(j)
 }
 
-// clear gives back what a queue pair that closes keeps of a peer.
+// clear returns the memory that a closing queue pair holds for a peer.
 func (q *pair) clear(p *peer) {
 	d := q.dev
-	if p.stash != nil {
-		for _, s := range p.stash {
+	if p.reorderBuffer != nil {
+		for _, s := range p.reorderBuffer {
 			if s != nil {
 				d.store.giveBack(s)
 			}
 		}
-		p.stash = nil
+		p.reorderBuffer = nil
 	}
 	if j := p.join; j != nil {
 		if q.recv.lends {

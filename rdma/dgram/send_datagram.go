@@ -5,27 +5,28 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// What UD keeps of messages that it has sent: throwRecord takes a Write-Record,
-// pumpRecords cuts it into datagrams as fast as the kernel takes them, and remember
-// notes who got which message, so that a refusal (refuse.go) finds its work request.
+// What UD keeps about messages that it has sent. sendRecord accepts a Write-Record,
+// flushRecords segments it into datagrams as fast as the kernel accepts them, and
+// remember records who was sent which message, so that a refusal (refuse.go) finds its
+// work request.
 //
 // A Write-Record is a tagged Write of which parts may be lost (Grant, Rashti, Afsahi
-// and Balaji, IPDPS 2011). A tagged segment has no message number and no length of the
-// message (RFC 5041 section 4.2), because a stream does not lose any. Here each
-// datagram carries them in front of it.
+// and Balaji, IPDPS 2011). A tagged segment carries neither message number nor message
+// length (RFC 5041 section 4.2), because a stream loses no segment. Here each datagram
+// carries both in front of the segment.
 
 const (
-	// mostPieces is how many datagrams a Write-Record may have: the target keeps a bit
-	// for each.
-	mostPieces = 4096
-	// recordBurst is how many bytes leave in one call: a socket that nobody enlarged
-	// has room for them.
+	// maxPieces is the maximum number of datagrams of a Write-Record: the target keeps
+	// a bit for each.
+	maxPieces = 4096
+	// recordBurst is how many bytes are sent in one call: they fit into a socket buffer
+	// of default size.
 	recordBurst = 128 << 10
-	// remembered is how many messages a refusal may be late.
+	// remembered is how many messages are kept for refusals.
 	remembered = 256
 )
 
-// recordHeader stands before each segment of a Write-Record.
+// recordHeader precedes each segment of a Write-Record.
 type recordHeader struct {
 	number uint32 // of the message
 	total  uint32 // bytes of the message
@@ -34,80 +35,80 @@ type recordHeader struct {
 	id     uint64 // of the work request
 }
 
-// pieces is the number of datagrams of the message. One of no bytes has one.
+// pieces returns the number of datagrams of the message. An empty message has one.
 func (r *recordHeader) pieces() uint64 {
 	return max(1, (uint64(r.total)+uint64(r.cut)-1)/uint64(r.cut))
 }
 
-// offset is where this datagram's bytes begin in the message.
+// offset returns the offset of this datagram's payload in the message.
 func (r *recordHeader) offset() uint64 { return uint64(r.index) * uint64(r.cut) }
 
-// unreliable is what a UD queue pair keeps of messages.
+// unreliable is the UD state of a queue pair.
 type unreliable struct {
-	thrown       *[remembered]thrown // by number
+	sentUD       *[remembered]sentUD // by number
 	leaving      []leaving
-	records      []*record // that came in part, in the order in which they began
+	records      []*record // received in part, in order of their first piece
 	spareRecords []*record
 	ended        []ended // by PeerID
 }
 
-// leaving is a Write-Record that is not all handed on.
+// leaving is a Write-Record that the kernel has not accepted completely.
 type leaving struct {
 	message *message
 	to      rdma.PeerID
 }
 
-// thrown is a message that was handed on.
-type thrown struct {
+// sentUD is a message that the kernel has accepted.
+type sentUD struct {
 	id     uint64
 	to     rdma.PeerID
-	number uint32 // 0: none, or it was refused already
+	number uint32 // 0: none, or already refused
 }
 
-// recordCut is what of a Write-Record goes into one datagram.
+// recordCut returns how many bytes of a Write-Record fit into one datagram.
 func (d *Device) recordCut() int {
 	return d.datagram - headerLen - recordLen - ddp.TaggedLen - sealLen
 }
 
-// throwRecord takes a Write-Record and hands on what the kernel takes of it.
-func (q *pair) throwRecord(wr *rdma.SendWR) error {
+// sendRecord queues a Write-Record and sends as much as the kernel accepts.
+func (q *pair) sendRecord(wr *rdma.SendWR) error {
 	if q.pending == q.depth {
 		return rdma.ErrAgain
 	}
 	m := q.dev.newMessage()
-	if !q.dev.carry(m, wr) {
-		q.dev.forget(m)
+	if !q.dev.attachBody(m, wr) {
+		q.dev.freeMessage(m)
 		return rdma.ErrAgain
 	}
 	m.id, m.length, m.cut, m.headLen = wr.ID, wr.Body.Len(), 0, 0
 	m.number, m.address, m.tag = q.remember(wr.ID, wr.Peer), wr.Remote, 0
 	if wr.RKey>>32 == 0 {
-		m.tag = ddp.Tag(wr.RKey) // a longer key is nobody's, and 0 is refused
+		m.tag = ddp.Tag(wr.RKey) // no tag is longer, and tag 0 is refused
 	}
 	q.pending++
 	q.leaving = append(q.leaving, leaving{m, wr.Peer})
-	q.pumpRecords()
+	q.flushRecords()
 	return nil
 }
 
-// remember gives a message its number.
+// remember assigns a number to a message and records its request.
 func (q *pair) remember(id uint64, to rdma.PeerID) uint32 {
-	if q.thrown == nil {
-		q.thrown = new([remembered]thrown)
+	if q.sentUD == nil {
+		q.sentUD = new([remembered]sentUD)
 	}
 	number := q.counter
-	if q.counter++; q.counter == 0 { // 0 is the number of none
+	if q.counter++; q.counter == 0 { // 0 means none
 		q.counter = 1
 	}
-	q.thrown[number%remembered] = thrown{id: id, to: to, number: number}
+	q.sentUD[number%remembered] = sentUD{id: id, to: to, number: number}
 	return number
 }
 
-// pumpRecords hands on what the kernel takes, but no more in one call than the peer may
-// have room for. A Write-Record is complete when it has been handed on (T1 6.3.6).
-func (q *pair) pumpRecords() {
+// flushRecords sends what the kernel accepts, at most recordBurst bytes per call. A
+// Write-Record is complete when the kernel has accepted all of it (T1 6.3.6).
+func (q *pair) flushRecords() {
 	for left := 0; len(q.leaving) > 0 && left < recordBurst; {
-		l := q.dev.nextLetter()
+		l := q.dev.nextPacket()
 		if l == nil {
 			return
 		}
@@ -119,11 +120,11 @@ func (q *pair) pumpRecords() {
 	}
 }
 
-// recordsLeave reports whether pumpRecords has something to do at once.
+// recordsLeave reports whether flushRecords can send something now.
 func (q *pair) recordsLeave() bool { return len(q.leaving) > 0 && q.dev.outbox.n < batchSize }
 
-// writeRecord makes the next datagram of a Write-Record, and says how long it is.
-func (q *pair) writeRecord(l *letter, m *message, to rdma.PeerID) int {
+// writeRecord makes the next datagram of a Write-Record and returns its payload length.
+func (q *pair) writeRecord(l *packet, m *message, to rdma.PeerID) int {
 	d, cut := q.dev, q.dev.recordCut()
 	n := min(cut, m.length-m.cut)
 	h := header{kind: kindRecord, record: recordHeader{number: m.number, total: uint32(m.length), cut: uint16(cut), index: uint16(m.cut / cut), id: m.id}}
@@ -135,8 +136,8 @@ func (q *pair) writeRecord(l *letter, m *message, to rdma.PeerID) int {
 	return n
 }
 
-// shiftLeaving completes the first Write-Record that leaves. A success of an inline one
-// is silent.
+// shiftLeaving completes the first Write-Record in leaving. A successful inline one
+// makes no completion.
 func (q *pair) shiftLeaving(status rdma.Status) {
 	one := q.leaving[0]
 	q.leaving = q.leaving[:copy(q.leaving, q.leaving[1:])]
@@ -144,5 +145,5 @@ func (q *pair) shiftLeaving(status rdma.Status) {
 	if m := one.message; !m.inline || status != rdma.StatusOK {
 		q.sendCQ.push(rdma.Completion{ID: m.id, Op: rdma.OpWriteRecord, Peer: one.to, Len: uint64(m.length), Status: status}, loan{})
 	}
-	q.dev.forget(one.message)
+	q.dev.freeMessage(one.message)
 }

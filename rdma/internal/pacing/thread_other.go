@@ -1,6 +1,6 @@
 //go:build !linux
 
-package prompt
+package pacing
 
 import "time"
 

@@ -12,10 +12,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The attendant: a peer that calls nothing is written to and read from over all rails, and
+// The progress thread: a peer that calls nothing is written to and read from over all rails, and
 // what its last Poll has shown it stays as it is.
 
-const patience = 30 * time.Second
+const testTimeout = 30 * time.Second
 
 // stop is a device of two rails with a queue pair, as a program has it.
 type stop struct {
@@ -64,7 +64,7 @@ func (s *stop) post(wr rdma.SendWR) {
 func (s *stop) next() rdma.Completion {
 	s.t.Helper()
 	var out [1]rdma.Completion
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(testTimeout); time.Now().Before(end); {
 		if s.cq.Poll(out[:]) == 1 {
 			return out[0]
 		}
@@ -72,7 +72,7 @@ func (s *stop) next() rdma.Completion {
 			s.t.Fatal(err)
 		}
 	}
-	s.t.Fatalf("nothing completes for %v", patience)
+	s.t.Fatalf("nothing completes for %v", testTimeout)
 	return rdma.Completion{}
 }
 
@@ -149,14 +149,14 @@ func TestWritesGoOnWhileBothCompute(t *testing.T) {
 		if pending == 0 {
 			break
 		}
-		if time.Since(start) > patience {
+		if time.Since(start) > testTimeout {
 			t.Fatal("the Write does not end while its sender computes")
 		}
 	}
 	if c := a.next(); c.ID != 9 || c.Status != rdma.StatusOK {
 		t.Errorf("the Write ends as %+v", c)
 	}
-	b.mu.Lock() // what the attendant wrote is ours after it
+	b.mu.Lock() // what the progress thread wrote is ours after it
 	defer b.mu.Unlock()
 	if !bytes.Equal(target, source) {
 		t.Error("the peer's memory is not what was written")
@@ -175,7 +175,7 @@ func TestNoThread(t *testing.T) {
 	}
 	if cq, err := d.NewCQ(0); err != nil {
 		t.Error(err)
-	} else if _, err := d.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: cq, RecvCQ: cq}); err != nil || d.attendant.started {
+	} else if _, err := d.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: cq, RecvCQ: cq}); err != nil || d.progressThread.started {
 		t.Errorf("a goroutine attends to the rails: %v", err)
 	}
 }
@@ -198,6 +198,6 @@ func TestAttendantSleeps(t *testing.T) {
 	}
 	used := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
 	if used > pause/4 {
-		t.Errorf("two attendants with nothing to do take %v in %v", used, pause)
+		t.Errorf("two progress threads with nothing to do take %v in %v", used, pause)
 	}
 }

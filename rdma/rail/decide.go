@@ -53,7 +53,7 @@ func expectedPairs(ours, theirs []CardEntry) (pairs [][2]int) {
 }
 
 // Verdict is what a host thinks of its interfaces and of those of the host it has dialled.
-type Verdict struct {
+type HostReport struct {
 	Host, Next   string
 	Mine, Theirs []string      // the interfaces that are ends of rails
 	Names        []string      // of all that were dialled from
@@ -66,7 +66,7 @@ func (p *Prover) Report(next []byte, proofs []Proof) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := Verdict{Host: p.card.Host, Next: theirs.Host}
+	v := HostReport{Host: p.card.Host, Next: theirs.Host}
 	for i := range p.card.Interfaces {
 		v.Names = append(v.Names, p.card.Interfaces[i].Name)
 	}
@@ -106,7 +106,7 @@ type Decision struct {
 // is a rail if the next host has answered over it, or the one before over its own. That
 // some host reaches nobody is an error that names it.
 func Decide(reports [][]byte) ([]Decision, error) {
-	list := make([]Verdict, len(reports))
+	list := make([]HostReport, len(reports))
 	for i, text := range reports {
 		if err := json.Unmarshal(text, &list[i]); err != nil {
 			return nil, fmt.Errorf("rail: what a host found out about its interfaces is not readable: %w; do all hosts run the same version?", err)
