@@ -79,14 +79,14 @@ const (
 	// Prompt, on an OpWrite: a device that moves the data with this processor
 	// should do it before PostSend returns, as far as that is bearable, because the
 	// caller will not come back soon. It changes nothing but time.
-	Prompt
+	Synchronous
 	// Solicited: the message is one that the peer should see even if it computes,
 	// because it waits for an answer (the solicited event of RFC 5040 section
 	// 5.3 and of InfiniBand). See SolicitedCQ; other queues take no notice.
 	Solicited
-	// Patient: nobody waits for the end of this message. A device that hears of it from
+	// Lazy: nobody waits for the end of this message. A device that hears of it from
 	// the peer may hear late, together with other things. Inline says so too.
-	Patient
+	Lazy
 )
 
 // SendWR is a work request. It holds no interface and no slice header, so that

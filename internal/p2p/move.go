@@ -37,7 +37,7 @@ func (m *Machine) Move(x *Xfer, op rdma.Op, remote, key uint64) {
 	x.stage = stageMove
 	l.Stats.ByProtocol[protoMove]++
 	m.sizes.add(protoMove, len(x.Buf))
-	m.moveWith(rdma.Prompt, x, op, body, remote, key)
+	m.moveWith(rdma.Synchronous, x, op, body, remote, key)
 }
 
 func (windowMove) Step(m *Machine, x *Xfer, ev Event) bool {

@@ -165,7 +165,7 @@ func (d *Device) placeOf(looked []byte, whole int) (place []byte, front int, sin
 	}
 	switch {
 	case tagged.Op == ddp.Write && p.refused == ddp.NoFault && !d.guard.Bars(p.strikes, d.peers[id].told):
-		place, fault = d.table.Place(domain, streamOf(p), tagged.Tag, tagged.TO, uint64(length))
+		place, fault = d.table.Placement(domain, streamOf(p), tagged.Tag, tagged.TO, uint64(length))
 		if fault != ddp.NoFault {
 			return nil, 0, false
 		}

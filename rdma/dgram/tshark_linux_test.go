@@ -92,7 +92,7 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 }
 
 // judged is tshark's verdict on what was recorded.
-func judged(t *testing.T, frames []capture.Frame) *capture.Verdict {
+func judged(t *testing.T, frames []capture.Frame) *capture.Dissection {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "talk.pcap")
 	f, err := os.Create(path)

@@ -87,7 +87,7 @@ type Config struct {
 	// only while the program is in the library.
 	NoThread bool
 
-	tire uint32 // of rules, for tests
+	recycleAfter uint32 // of rules, for tests
 }
 
 const (
@@ -142,7 +142,7 @@ func (c *Config) complete() error {
 }
 
 func (c *Config) rules() rules {
-	r := rules{most: c.MaxConnections, piece: c.Datagram, earn: uint32(min(c.BusyAfter, 1<<30)), margin: uint32(min(c.Margin, 1<<10)), tire: c.tire}
+	r := rules{most: c.MaxConnections, piece: c.Datagram, earn: uint32(min(c.BusyAfter, 1<<30)), margin: uint32(min(c.Margin, 1<<10)), recycleAfter: c.recycleAfter}
 	if r.piece == 0 { // as package dgram has it
 		r.piece = 1500 - 28
 		if c.Address.IsLoopback() {

@@ -63,9 +63,9 @@ func TestLongInlineBodies(t *testing.T) {
 	}
 }
 
-// TestFailedInlineBodyIsTold closes a queue pair that has copies under way: each failure
+// TestFailedInlineBodyIsReported closes a queue pair that has copies under way: each failure
 // carries the ID of the user.
-func TestFailedInlineBodyIsTold(t *testing.T) {
+func TestFailedInlineBodyIsReported(t *testing.T) {
 	nodes := newNodes(t, 2, Config{})
 	a := nodes[0]
 	body := make([]byte, a.dev.attr.MaxInline)

@@ -100,12 +100,12 @@ func (n *node) poll() {
 	}
 }
 
-// patience is far beyond any delay that a busy machine causes.
-const patience = 30 * time.Second
+// testTimeout is far beyond any delay that a busy machine causes.
+const testTimeout = 30 * time.Second
 
 func until(t *testing.T, what string, nodes []*node, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for round := 0; !cond(); round++ {
 		for _, n := range nodes {
 			n.poll()
@@ -113,16 +113,16 @@ func until(t *testing.T, what string, nodes []*node, cond func() bool) {
 		if round%64 == 63 {
 			runtime.Gosched()
 			if time.Now().After(deadline) {
-				t.Fatalf("after %v, still not: %s", patience, what)
+				t.Fatalf("after %v, still not: %s", testTimeout, what)
 			}
 		}
 	}
 }
 
-// mateOf is what a node keeps of another.
-func (n *node) mateOf(to int) *mate { return n.dev.mates[n.peers[to]] }
+// peerOf is what a node keeps of another.
+func (n *node) peerOf(to int) *peerState { return n.dev.peers[n.peers[to]] }
 
-func (n *node) carriedBy(to int) path { return n.mateOf(to).path }
+func (n *node) carriedBy(to int) path { return n.peerOf(to).path }
 
 // counters are those of a node.
 func (n *node) counters() map[rdma.Counter]uint64 {
@@ -236,7 +236,7 @@ func TestBrokenConnectionLosesNothing(t *testing.T) {
 		if c := a.bad[round]; c.ID != 99 || c.Status != rdma.StatusRemoteAccess || c.Peer != a.peers[1] {
 			t.Fatalf("a forged access completes as %+v", c)
 		}
-		until(t, "both are back", nodes, func() bool { return a.mateOf(1).phase == apart && b.mateOf(0).phase == apart })
+		until(t, "both are back", nodes, func() bool { return a.peerOf(1).phase == noConnection && b.peerOf(0).phase == noConnection })
 	}
 	for range 100 {
 		a.send(1)
@@ -255,7 +255,7 @@ func moveBoth(t *testing.T, nodes []*node) {
 	t.Helper()
 	a, b := nodes[0], nodes[1]
 	exchange(t, "both are moved", nodes, 0, 1, func() bool {
-		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection && a.mateOf(1).phase == joined && b.mateOf(0).phase == joined
+		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection && a.peerOf(1).phase == joined && b.peerOf(0).phase == joined
 	})
 	until(t, "all messages have come", nodes, arrived(nodes))
 }
@@ -264,7 +264,7 @@ func moveBoth(t *testing.T, nodes []*node) {
 func reset(t *testing.T, a, b *node) {
 	t.Helper()
 	listens := func(n *node, peer int) uint16 {
-		at, _, _ := strings.Cut(string(n.mateOf(peer).conn.qp.Addr()), "/")
+		at, _, _ := strings.Cut(string(n.peerOf(peer).conn.qp.Addr()), "/")
 		return netip.MustParseAddrPort(at).Port()
 	}
 	here, there := listens(a, b.index), listens(b, a.index)
@@ -365,12 +365,12 @@ func TestLostMessagesAreReported(t *testing.T) {
 	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond, NoThread: true})
 	a, b := nodes[0], nodes[1]
 	moveBoth(t, nodes)
-	h := &a.mateOf(1).conn.history
+	h := &a.peerOf(1).conn.history
 	for begin := h.first; h.first < begin+ackEvery; time.Sleep(time.Millisecond) { // b's kernel acks, and b does not poll
 		a.send(1)
 		a.poll()
 	}
-	_ = b.mateOf(0).conn.qp.Close() // as if its host had forgotten it
+	_ = b.peerOf(0).conn.qp.Close() // as if its host had forgotten it
 	until(t, "the loss is reported", nodes, func() bool { return len(a.bad) > 0 })
 	if c := a.bad[0]; c.Op != rdma.OpDisconnected || c.Peer != a.peers[1] || c.Status != rdma.StatusPeerGone {
 		t.Errorf("the report is %+v", c)
@@ -453,13 +453,13 @@ func TestIdlePeersAreSmall(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range peers {
-		d.mate(rdma.PeerID(i)).controlAddr = rdma.Addr(strings.Clone("127.0.0.1:65535/ffff/0123456789ab"))
+		d.peer(rdma.PeerID(i)).controlAddr = rdma.Addr(strings.Clone("127.0.0.1:65535/ffff/0123456789ab"))
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	each := int64(after.HeapAlloc-before.HeapAlloc) / peers
-	if t.Logf("%d bytes a peer", each); each > mateBytes {
-		t.Errorf("an idle peer takes %d bytes; Count tells of %d", each, mateBytes)
+	if t.Logf("%d bytes a peer", each); each > peerStateBytes {
+		t.Errorf("an idle peer takes %d bytes; Count tells of %d", each, peerStateBytes)
 	}
 	runtime.KeepAlive(d)
 }

@@ -64,7 +64,7 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 	}
 	c.lent = c.lent[:0]
 	c.moved = false
-	c.dev.attendant.present()
+	c.dev.progressThread.notePoll()
 	if c.count < len(out) || c.count == 0 {
 		c.polling = true
 		c.progress()

@@ -122,10 +122,10 @@ func (q *queuePair) await(ctx context.Context, step func() (bool, error), look f
 		q.dev.mu.Lock()
 		done, err := false, error(rdma.ErrClosed)
 		if !q.dev.closed && q.state != closed {
-			q.dev.tend(time.Now())
+			q.dev.serviceListener(time.Now())
 			done, err = step()
 		}
-		listener := q.dev.door.fd
+		listener := q.dev.listener.fd
 		q.dev.mu.Unlock()
 		if done || err != nil {
 			return err

@@ -57,7 +57,7 @@ func (q *queuePair) begin() bool {
 		return false
 	}
 	in.hint, in.whole = d.size, d.header.Last && d.header.MO == 0
-	mem, f := q.stream.Place(&d.header, 0, d.size)
+	mem, f := q.stream.Placement(&d.header, 0, d.size)
 	if f != ddp.NoFault {
 		in.starved = f == ddp.FaultNoBuffer
 		return false
@@ -77,7 +77,7 @@ func (q *queuePair) begin() bool {
 func (q *queuePair) readDirect() (n, room int, err error) {
 	in, d := &q.in, &q.in.direct
 	// The place is asked for again: it may have been deregistered since.
-	mem, f := q.stream.Place(&d.header, d.got, d.size-d.got)
+	mem, f := q.stream.Placement(&d.header, d.got, d.size-d.got)
 	if f != ddp.NoFault {
 		q.fault(f, d.raw[:], d.whole)
 		return 0, 0, nil

@@ -51,7 +51,7 @@ func (e *end) sendSome() {
 	}
 }
 
-func TestAFileTellsWhenToPoll(t *testing.T) {
+func TestFileReadableWhenPollHasWork(t *testing.T) {
 	for _, noThread := range []bool{false, true} {
 		a, b := newPair(t, Config{NoThread: noThread})
 		a.sendSome() // a responder waits for the first frame
@@ -83,9 +83,9 @@ func TestAFileTellsWhenToPoll(t *testing.T) {
 	}
 }
 
-// TestSleepSeesWhatNoSocketTells: what the attendant has taken in already, and a
+// TestSleepSeesWorkBeyondSockets: what the attendant has taken in already, and a
 // completion that was not polled.
-func TestSleepSeesWhatNoSocketTells(t *testing.T) {
+func TestSleepSeesWorkBeyondSockets(t *testing.T) {
 	a, b := newPair(t, Config{})
 	b.idle()
 	cq := b.cq.(rdma.FileCQ)

@@ -52,8 +52,8 @@ func (e *end) pair() (rdma.CQ, rdma.QP) {
 }
 
 // join connects two ends and gives what each side says.
-func join(a, b rdma.QP, patience time.Duration) (errA, errB error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func join(a, b rdma.QP, timeout time.Duration) (errA, errB error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() { errA = a.Connect(ctx, b.Addr()) })
@@ -190,9 +190,9 @@ func TestWhoDoesNotKnowTheKeyIsNotConnected(t *testing.T) {
 	}
 }
 
-// TestStrangersAtTheDoor come before the peer, with nonsense, with nothing, and with a
+// TestForeignConnections come before the peer, with nonsense, with nothing, and with a
 // request for a queue pair that is not there.
-func TestStrangersAtTheDoor(t *testing.T) {
+func TestForeignConnections(t *testing.T) {
 	a, b := newEnd(t, Config{}), newEnd(t, Config{})
 	w := wishes{crc: true, p2p: true, ready: readyWrite, ird: 1, ord: 1}
 	var lost Config
@@ -210,13 +210,13 @@ func TestStrangersAtTheDoor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, say := range [][]byte{nil, []byte("GET / HTTP/1.0\r\n\r\n"), foreign, plain, make([]byte, 4000)} {
+		for _, data := range [][]byte{nil, []byte("GET / HTTP/1.0\r\n\r\n"), foreign, plain, make([]byte, 4000)} {
 			c, err := net.Dial("tcp", at.String())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if _, err := c.Write(say); err != nil {
+			if _, err := c.Write(data); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -119,7 +119,7 @@ func (q *queuePair) arrive(segment []byte) bool {
 	if q.lendable(len(payload)) {
 		q.in.here = payload
 	}
-	mem, f := q.stream.Place(&h, 0, len(payload))
+	mem, f := q.stream.Placement(&h, 0, len(payload))
 	q.in.here = nil
 	if f == ddp.FaultNoBuffer {
 		return false

@@ -147,7 +147,7 @@ func TestAHandshakeThatStopsKeepsNobody(t *testing.T) {
 	q := e.qp.(*queuePair)
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		q.dev.mu.Lock()
-		q.dev.tend(time.Now())
+		q.dev.serviceListener(time.Now())
 		greeted := q.greeted
 		q.dev.mu.Unlock()
 		if greeted {
@@ -164,7 +164,7 @@ func TestAHandshakeThatStopsKeepsNobody(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(callerPatience / 2):
+	case <-time.After(handshakeTimeout / 2):
 		t.Error("a handshake that stops keeps the device from closing")
 	}
 }

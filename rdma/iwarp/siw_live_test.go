@@ -180,7 +180,7 @@ func TestSiwSendIsAnswered(t *testing.T) {
 }
 
 func askOne(p *rpingPeer) error {
-	err := p.tell([rpingOffer]byte{1})
+	err := p.sendMessage([rpingOffer]byte{1})
 	if err == nil {
 		_, err = p.await(ddp.Received)
 	}
@@ -190,7 +190,7 @@ func askOne(p *rpingPeer) error {
 func answerOne(p *rpingPeer) error {
 	_, err := p.await(ddp.Received)
 	if err == nil {
-		err = p.tell([rpingOffer]byte{2})
+		err = p.sendMessage([rpingOffer]byte{2})
 	}
 	return err
 }

@@ -67,14 +67,14 @@ func recording(t *testing.T, name string) *capture.Conversation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := capture.Conversations(frames)
+	conversations, err := capture.Conversations(frames)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(said) != 1 {
-		t.Fatalf("%s has %d conversations, want 1", name, len(said))
+	if len(conversations) != 1 {
+		t.Fatalf("%s has %d conversations, want 1", name, len(conversations))
 	}
-	return &said[0]
+	return &conversations[0]
 }
 
 // replay hears both sides of a connection.

@@ -97,7 +97,7 @@ func (c *completionQueue) Sleep(limit time.Duration) time.Duration {
 func (c *completionQueue) Awake() {
 	c.dev.mu.Lock()
 	c.sleep.sleepers--
-	c.dev.attendant.present()
+	c.dev.progressThread.notePoll()
 	c.dev.mu.Unlock()
 	c.sleep.calm()
 }

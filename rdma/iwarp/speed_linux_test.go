@@ -82,7 +82,7 @@ type bare struct {
 // newBare makes a connection over loopback, with the settings of the device's.
 func newBare(tb testing.TB, size int) (a, b *bare) {
 	tb.Helper()
-	var at door
+	var at listener
 	if err := at.open(netip.MustParseAddrPort("127.0.0.1:0")); err != nil {
 		tb.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestChoiceOfProviderAndInterface(t *testing.T) {
 	}
 }
 
-func TestChoiceThatFailsSaysWhatThereIs(t *testing.T) {
+func TestFailedChoiceListsOffers(t *testing.T) {
 	cfg := Config{Provider: "net", Interface: "eth7", Transport: rdma.RD}
 	_, err := choose(onAll("net"), cfg, testHost())
 	for _, word := range []string{"RDM", "net", "eth7", "eth0 (10.0.0.5)", "lo (127.0.0.1)"} {

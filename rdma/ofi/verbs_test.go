@@ -42,7 +42,7 @@ func TestVerbsConforms(t *testing.T) {
 	}})
 }
 
-func TestVerbsTellsOfARefusedAccess(t *testing.T) {
+func TestVerbsReportsRefusedAccess(t *testing.T) {
 	address := adapter(t)
 	for _, op := range []rdma.Op{rdma.OpRead, rdma.OpWrite} {
 		for _, f := range forgeries(op) {

@@ -96,8 +96,8 @@ func closeEndsUse(r *rig) {
 	}
 	cq.Wake() // must do no harm
 	start := time.Now()
-	_ = cq.Wait(r.patience) // whether it reports an error is its business, when it returns is not
-	if took := time.Since(start); took > r.patience/2 {
+	_ = cq.Wait(r.hangTimeout) // whether it reports an error is its business, when it returns is not
+	if took := time.Since(start); took > r.hangTimeout/2 {
 		r.t.Errorf("Wait on a closed device lasts %v", took)
 	}
 }

@@ -14,7 +14,7 @@ func lendChecks() []check {
 	return []check{
 		{name: "lend-until-next-poll", rule: rule, on: reliable, peers: 3, run: lendUntilNextPoll},
 		{name: "lend-across-other-queue", rule: rule, on: reliable, queues: queueConfig{split: true}, run: lendAcrossOtherQueue},
-		{name: "lend-without-end", on: reliable, run: lendWithoutEnd,
+		{name: "lend-never-runs-out", on: reliable, run: lendWithoutEnd,
 			rule: "the next Poll ends the lending, so that buffers never run out"},
 	}
 }
@@ -45,7 +45,7 @@ func lendUntilNextPoll(r *rig) {
 		loans = append(loans, loan{c.Data.Bytes(), text})
 		return nil
 	}
-	crowd := func() {
+	fill := func() {
 		for _, f := range flows[1:] {
 			for range 12 {
 				if err := f.advance(); err != nil {
@@ -56,10 +56,10 @@ func lendUntilNextPoll(r *rig) {
 		}
 	}
 	r.until("all messages have come", func() bool {
-		crowd()
+		fill()
 		loans = loans[:0]
 		r.step(b)
-		crowd()
+		fill()
 		for i, l := range loans {
 			if err := l.check(); err != nil {
 				r.t.Fatalf("message %d of %d that one Poll lent is not what was sent, before the next Poll: %v", i, len(loans), err)

@@ -63,18 +63,18 @@ func (n *node) takeRefusal(c *rdma.Completion) error {
 	return nil
 }
 
-// lossPatience is when to believe that a datagram is lost, and to send another.
-const lossPatience = 100 * time.Millisecond
+// lossTimeout is when to believe that a datagram is lost, and to send another.
+const lossTimeout = 100 * time.Millisecond
 
 // recordMoves writes to a peer until everything has come whole. Lost ones are followed by
 // others.
 func recordMoves(r *rig) {
 	a, b := r.nodes[0], r.nodes[2]
 	for i, size := range []int{0, 1, 8, 63, 1000, 4097, 8000} {
-		limit := time.Now().Add(r.patience)
+		limit := time.Now().Add(r.hangTimeout)
 		for whole := false; !whole; {
 			if time.Now().After(limit) {
-				r.t.Fatalf("no write-record of %d bytes has come whole in %v", size, r.patience)
+				r.t.Fatalf("no write-record of %d bytes has come whole in %v", size, r.hangTimeout)
 			}
 			off := 5 * i
 			tr := a.prepare(rdma.OpWriteRecord, b, off, size, 50, i%8)
@@ -82,7 +82,7 @@ func recordMoves(r *rig) {
 			r.post(a, tr.w)
 			sent := time.Now()
 			r.until("the write-record has completed and come, or is lost", func() bool {
-				return tr.w.done && (len(b.records) > first || time.Since(sent) > lossPatience)
+				return tr.w.done && (len(b.records) > first || time.Since(sent) > lossTimeout)
 			})
 			if tr.w.status != rdma.StatusOK || tr.w.length != uint64(size) {
 				r.t.Fatalf("a write-record of %d bytes completes with %v and Len %d", size, tr.w.status, tr.w.length)
@@ -144,17 +144,17 @@ func recordRefused(r *rig) {
 		{"without the right", readable.Base, readable.RKey},
 		{"after Deregister", gone.Base, gone.RKey},
 	} {
-		limit := time.Now().Add(r.patience)
+		limit := time.Now().Add(r.hangTimeout)
 		for refused := false; !refused; {
 			if time.Now().After(limit) {
-				r.t.Fatalf("a write-record %s: no refusal has come in %v", c.how, r.patience)
+				r.t.Fatalf("a write-record %s: no refusal has come in %v", c.how, r.hangTimeout)
 			}
 			here, lkey := a.local(40, 1, 2)
 			w := a.access(rdma.OpWriteRecord, 1, here.mem, lkey, c.remote, c.rkey)
 			r.post(a, w)
 			sent := time.Now()
 			r.until("the write-record has completed and is refused, or lost", func() bool {
-				return w.done && (w.refused != rdma.StatusOK || time.Since(sent) > lossPatience)
+				return w.done && (w.refused != rdma.StatusOK || time.Since(sent) > lossTimeout)
 			})
 			if refused = w.refused != rdma.StatusOK; refused && w.refused != rdma.StatusRemoteAccess {
 				r.t.Fatalf("a write-record %s is refused with %q; it should be %q", c.how, w.refused, rdma.StatusRemoteAccess)

@@ -14,7 +14,7 @@ func registerChecks() []check {
 	return []check{
 		{name: "register-describes-memory", on: reliable, run: registerDescribes,
 			rule: "an MR has the length of the memory and a key"},
-		{name: "register-gives-new-keys", on: reliable, run: registerNewKeys,
+		{name: "register-returns-new-keys", on: reliable, run: registerNewKeys,
 			rule: "a key that was given up is not given out again soon, even for the same memory"},
 		{name: "register-many", on: reliable, ops: read, run: registerMany,
 			rule: "many regions may be registered at once; when there is no more room, Register says ErrNoResources"},

@@ -28,13 +28,13 @@ func resetWhileReceiving(r *rig) {
 	}
 	a, b := r.nodes[0], r.nodes[1]
 	resets := 0
-	for end := time.Now().Add(r.patience); resets == 0; resets = r.reset() {
+	for end := time.Now().Add(r.hangTimeout); resets == 0; resets = r.reset() {
 		if r.exchangeOnce(); time.Now().After(end) {
 			r.t.Fatal("Fixture.Reset finds no connection after many messages")
 		}
 		r.settle()
 	}
-	for end := time.Now().Add(min(resetLimit, r.patience)); time.Now().Before(end) && (len(a.ended) == 0 || len(b.ended) == 0); {
+	for end := time.Now().Add(min(resetLimit, r.hangTimeout)); time.Now().Before(end) && (len(a.ended) == 0 || len(b.ended) == 0); {
 		r.step()
 	}
 	switch {

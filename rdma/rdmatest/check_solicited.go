@@ -14,7 +14,7 @@ func solicitedChecks() []check {
 	return []check{
 		{name: "solicited-wakes", on: reliable, run: solicited(solicitedWakes),
 			rule: "WaitSolicited parks until a message sent as Solicited has come, or Wake was called"},
-		{name: "solicited-sees-what-is-there", on: reliable, run: solicited(solicitedSees),
+		{name: "solicited-arm-if-ready", on: reliable, run: solicited(solicitedSees),
 			rule: "ArmSolicited is false if a message is there"},
 		{name: "solicited-only", on: reliable, run: solicited(solicitedOnly),
 			rule: "other messages do not wake who waits for solicited ones, nor do these after Disarm"},
@@ -46,7 +46,7 @@ func (n *node) sendUrgent(to int) *work {
 
 // arm arms once nothing is left to poll.
 func (n *node) arm(cq rdma.SolicitedCQ) error {
-	for end := time.Now().Add(n.rig.patience); !cq.ArmSolicited(); n.poll() {
+	for end := time.Now().Add(n.rig.hangTimeout); !cq.ArmSolicited(); n.poll() {
 		if time.Now().After(end) {
 			return fmt.Errorf("node %d: ArmSolicited is false although there is nothing to poll; %s", n.index, n.state())
 		}
@@ -64,8 +64,8 @@ func (n *node) waitArmed(cq rdma.SolicitedCQ, timeout time.Duration) (time.Durat
 }
 
 func (n *node) mustBeWoken(cq rdma.SolicitedCQ) error {
-	took, err := n.waitArmed(cq, n.rig.patience)
-	if err == nil && took > n.rig.patience/2 {
+	took, err := n.waitArmed(cq, n.rig.hangTimeout)
+	if err == nil && took > n.rig.hangTimeout/2 {
 		err = fmt.Errorf("node %d: WaitSolicited lasted %v: a lost wake-up", n.index, took)
 	}
 	return err
@@ -94,7 +94,7 @@ func solicitedWakes(r *rig, cq rdma.SolicitedCQ) {
 func solicitedSees(r *rig, cq rdma.SolicitedCQ) {
 	a, b := r.nodes[0], r.nodes[1]
 	r.together(part{a, func() error { return a.submit(a.sendInline(1, 8, 0)) }})
-	for end := time.Now().Add(r.patience / 2); cq.ArmSolicited(); {
+	for end := time.Now().Add(r.hangTimeout / 2); cq.ArmSolicited(); {
 		if time.Now().After(end) { // a network may take its time, but not that long
 			r.t.Fatal("a message has come, and ArmSolicited is true")
 		}
@@ -143,7 +143,7 @@ func solicitedBesideWait(r *rig, cq rdma.SolicitedCQ) {
 	a, b := r.nodes[0], r.nodes[1]
 	gone := make(chan error, 1)
 	go func() {
-		_, err := b.waitArmed(cq, r.patience)
+		_, err := b.waitArmed(cq, r.hangTimeout)
 		gone <- err
 	}()
 	for round := range 20 {

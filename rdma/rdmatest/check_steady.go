@@ -44,7 +44,7 @@ type bare struct {
 }
 
 func (r *rig) bare() *bare {
-	return &bare{rig: r, out: make([]rdma.Completion, 16), wrs: make([]rdma.SendWR, 1), deadline: time.Now().Add(r.patience)}
+	return &bare{rig: r, out: make([]rdma.Completion, 16), wrs: make([]rdma.SendWR, 1), deadline: time.Now().Add(r.hangTimeout)}
 }
 
 // post offers b.wrs[0] until it is taken.
@@ -78,7 +78,7 @@ func (b *bare) pollAll() {
 		}
 	}
 	if b.bad != rdma.StatusOK || time.Now().After(b.deadline) {
-		b.t.Fatalf("%d messages and %d completions have come, the last bad status is %v, patience is %v", b.messages, b.done, b.bad, b.patience)
+		b.t.Fatalf("%d messages and %d completions have come, the last bad status is %v, patience is %v", b.messages, b.done, b.bad, b.hangTimeout)
 	}
 }
 

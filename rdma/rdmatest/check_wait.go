@@ -22,7 +22,7 @@ func waitChecks() []check {
 			rule: "Wait returns when the timeout has passed"},
 		{name: "wait-does-not-spin", on: all, run: waitDoesNotSpin,
 			rule: "Wait does not spin"},
-		{name: "wait-sees-what-is-there", on: reliable, run: waitSeesWhatIsThere,
+		{name: "wait-returns-if-ready", on: reliable, run: waitSeesWhatIsThere,
 			rule: "Wait returns at once if Poll has something to do"},
 		{name: "wait-wakes-on-arrival", on: reliable, run: waitWakesOnArrival,
 			rule: "Wait parks until Poll may have something to do"},
@@ -35,7 +35,7 @@ func waitChecks() []check {
 		{name: "wait-loses-no-wake", rule: wake, on: all, run: waitLosesNoWake},
 		{name: "wait-loses-no-message", on: reliable, run: waitLosesNoMessage,
 			rule: "no message comes between the last Poll and Wait without ending the Wait"},
-		{name: "wait-loses-no-message-crowd", on: rdma.RD, peers: 4, run: waitLosesNoMessageCrowd,
+		{name: "wait-loses-no-message-many", on: rdma.RD, peers: 4, run: waitLosesNoMessageMany,
 			rule: "no message comes between the last Poll and Wait without ending the Wait"},
 	}
 }
@@ -44,10 +44,10 @@ func waitChecks() []check {
 // too long to be anything but a lost wake-up.
 func (n *node) wait(to int) error {
 	start := time.Now()
-	if err := n.portTo(to).recvCQ.Wait(n.rig.patience); err != nil {
+	if err := n.portTo(to).recvCQ.Wait(n.rig.hangTimeout); err != nil {
 		return fmt.Errorf("node %d: Wait: %w", n.index, err)
 	}
-	if took := time.Since(start); took > n.rig.patience/2 {
+	if took := time.Since(start); took > n.rig.hangTimeout/2 {
 		return fmt.Errorf("node %d: Wait lasted %v although there was something to do: a lost wake-up", n.index, took)
 	}
 	return nil
@@ -68,7 +68,7 @@ func waitTimesOut(r *rig) {
 		if err := n.portTo(1).recvCQ.Wait(timeout); err != nil {
 			r.t.Errorf("Wait(%v) on an idle queue: %v; a timeout is no error", timeout, err)
 		}
-		if took := time.Since(start); took > timeout+r.patience/2 {
+		if took := time.Since(start); took > timeout+r.hangTimeout/2 {
 			r.t.Errorf("Wait(%v) lasted %v", timeout, took)
 		}
 	}
@@ -176,7 +176,7 @@ func (r *rig) together(parts ...part) {
 
 // await polls and waits until cond holds.
 func (n *node) await(to int, cond func() bool) error {
-	deadline := time.Now().Add(n.rig.patience)
+	deadline := time.Now().Add(n.rig.hangTimeout)
 	for !cond() {
 		n.poll()
 		if n.wrong != nil {
@@ -189,7 +189,7 @@ func (n *node) await(to int, cond func() bool) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("node %d: not through after %v of polling and waiting", n.index, n.rig.patience)
+			return fmt.Errorf("node %d: not through after %v of polling and waiting", n.index, n.rig.hangTimeout)
 		}
 	}
 	return nil
@@ -335,7 +335,7 @@ func waitLosesNoWake(r *rig) {
 	cq := n.portTo(1).recvCQ
 	const rounds = 2000
 	var ball, back atomic.Int64
-	stop := time.Now().Add(r.patience)
+	stop := time.Now().Add(r.hangTimeout)
 	r.together(part{nil, func() error {
 		for i := int64(1); i <= rounds; i++ {
 			ball.Store(i)
@@ -394,9 +394,9 @@ func waitLosesNoMessage(r *rig) {
 	r.together(play(a, true), play(b, false))
 }
 
-// waitLosesNoMessageCrowd has three nodes that send to a fourth, which sleeps
+// waitLosesNoMessageMany has three nodes that send to a fourth, which sleeps
 // whenever it has nothing; each waits for an answer before it sends again.
-func waitLosesNoMessageCrowd(r *rig) {
+func waitLosesNoMessageMany(r *rig) {
 	const rounds = 500
 	server := r.nodes[0]
 	var asked []int

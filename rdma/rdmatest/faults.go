@@ -47,7 +47,7 @@ type Faulty struct {
 	attr   rdma.Attr
 	faults Faults
 	qps    []*faultyQP
-	turn   int
+	step   int
 	lastID uint64
 	works  map[uint64]*faultyWork // handed to the device under this ID
 	left   map[rdma.PeerID]int    // messages that a doomed peer has left; 0: it is gone

@@ -15,10 +15,10 @@ type faultyCQ struct {
 
 func (c *faultyCQ) Poll(out []rdma.Completion) int {
 	f := c.f
-	f.turn++
+	f.step++
 	f.learn()
 	if !f.closed {
-		f.pump()
+		f.deliverDue()
 	}
 	n := 0
 	if !f.closed {
@@ -80,7 +80,7 @@ func (c *faultyCQ) Wait(timeout time.Duration) error {
 	}
 	for _, q := range c.f.qps {
 		for _, h := range q.held {
-			if h.due > c.f.turn {
+			if h.due > c.f.step {
 				return nil
 			}
 			timeout = min(timeout, time.Millisecond)

@@ -55,7 +55,7 @@ type heldMessage struct {
 
 func (q *faultyQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	q.f.learn()
-	defer q.f.pump()
+	defer q.f.deliverDue()
 	for i := range wrs {
 		if err := q.take(&wrs[i]); err != nil {
 			return i, err
@@ -95,12 +95,12 @@ func (q *faultyQP) take(wr *rdma.SendWR) error {
 // hold draws a message's fate.
 func (q *faultyQP) hold(wr *rdma.SendWR, w *faultyWork) {
 	f := q.f
-	f.turn++
+	f.step++
 	f.tally.Messages++
 	drop, twice, late := q.draw(f.faults.Drop), q.draw(f.faults.Duplicate), q.draw(f.faults.Reorder)
 	behind := 1 + q.random.below(3)
 	delay := q.random.below(f.faults.Delay + 1)
-	h := &heldMessage{wr: *wr, work: w, due: f.turn + delay, left: 1}
+	h := &heldMessage{wr: *wr, work: w, due: f.step + delay, left: 1}
 	if delay > 0 {
 		f.tally.Delayed++
 	}
@@ -148,18 +148,18 @@ func (q *faultyQP) hand(wr rdma.SendWR, w *faultyWork) error {
 	return nil
 }
 
-// pump hands over the messages that are due.
-func (f *Faulty) pump() {
+// deliverDue hands over the messages that are due.
+func (f *Faulty) deliverDue() {
 	for _, q := range f.qps {
-		q.pump(f.turn)
+		q.deliverDue(f.step)
 	}
 	f.bury()
 }
 
-func (q *faultyQP) pump(turn int) {
+func (q *faultyQP) deliverDue(step int) {
 	full := false
 	q.held = slices.DeleteFunc(q.held, func(h *heldMessage) bool {
-		for !full && h.due <= turn && h.left > 0 && !(q.named() && q.f.gone(h.wr.Peer)) {
+		for !full && h.due <= step && h.left > 0 && !(q.named() && q.f.gone(h.wr.Peer)) {
 			if err := q.hand(h.wr, h.work); errors.Is(err, rdma.ErrAgain) {
 				full = true // what comes behind must not pass
 			} else if err != nil {
@@ -184,7 +184,7 @@ func (q *faultyQP) flush() {
 	if q.closed {
 		return
 	}
-	q.pump(int(^uint(0) >> 1))
+	q.deliverDue(int(^uint(0) >> 1))
 	for _, h := range q.held {
 		h.work.copies -= h.left
 		if h.work.copies == 0 && !h.work.silent {

@@ -58,7 +58,7 @@ func stream(t *testing.T, kind rdma.Transport, faults Faults, count int) (order 
 	return order, a.dev.(*Faulty).Tally()
 }
 
-func TestFaultsDoWhatTheySay(t *testing.T) {
+func TestFaultKinds(t *testing.T) {
 	const count = 1000
 	for _, c := range []struct {
 		name   string
@@ -191,7 +191,7 @@ func TestKillAfterCountsMessages(t *testing.T) {
 
 func TestKillWakesWhoWaits(t *testing.T) {
 	f := wrapReference(Faults{}, rdma.RD)
-	f.patience = 5 * time.Second
+	f.hangTimeout = 5 * time.Second
 	r := newRig(t, &f, rdma.RD, 2, queueConfig{})
 	a, victim := r.nodes[0], r.nodes[1]
 	region := make([]byte, 100)

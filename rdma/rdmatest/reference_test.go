@@ -34,8 +34,8 @@ func openReference(attr rdma.Attr) func(testing.TB, int) []rdma.Device {
 // also runs every branch of the suite.
 func TestReference(t *testing.T) {
 	for _, shape := range []struct {
-		name string
-		bend func(*rdma.Attr)
+		name     string
+		mutation func(*rdma.Attr)
 	}{
 		{"plain", func(*rdma.Attr) {}},
 		{"local-keys", func(a *rdma.Attr) { a.LocalKeys = true; a.Transports = rdma.RD }},
@@ -47,7 +47,7 @@ func TestReference(t *testing.T) {
 			continue // the other shapes differ in nothing that goroutines share
 		}
 		attr := ReferenceAttr()
-		shape.bend(&attr)
+		shape.mutation(&attr)
 		Run(t, Fixture{Name: shape.name, Unconnected: "its peers are objects of one heap", Open: openReference(attr), Exclude: excused()})
 	}
 }

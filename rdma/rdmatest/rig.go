@@ -20,12 +20,12 @@ import (
 
 // rig holds some devices with their queues.
 type rig struct {
-	t        testing.TB
-	kind     rdma.Transport
-	patience time.Duration
-	cfg      queueConfig
-	nodes    []*node
-	random   generator
+	t           testing.TB
+	kind        rdma.Transport
+	hangTimeout time.Duration
+	cfg         queueConfig
+	nodes       []*node
+	random      generator
 
 	reset       func() int // Fixture's
 	unconnected string
@@ -56,9 +56,9 @@ const cqDepth = 4096
 
 func newRig(t testing.TB, f *Fixture, kind rdma.Transport, n int, cfg queueConfig) *rig {
 	t.Helper()
-	r := &rig{t: t, kind: kind, patience: f.patience, cfg: cfg, random: generator(n), reset: f.Reset, unconnected: f.Unconnected}
-	if r.patience == 0 {
-		r.patience = 10 * time.Second
+	r := &rig{t: t, kind: kind, hangTimeout: f.hangTimeout, cfg: cfg, random: generator(n), reset: f.Reset, unconnected: f.Unconnected}
+	if r.hangTimeout == 0 {
+		r.hangTimeout = 10 * time.Second
 	}
 	devs := f.Open(t, n)
 	if len(devs) != n {
@@ -143,7 +143,7 @@ func (r *rig) connect() {
 // connectPair connects two RC queue pairs, both ends at once.
 func (r *rig) connectPair(a, b *node) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), r.hangTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	var errA, errB error
@@ -173,13 +173,13 @@ func (r *rig) step(nodes ...*node) {
 // until polls until cond holds. The sentence says what should have happened.
 func (r *rig) until(sentence string, cond func() bool, nodes ...*node) {
 	r.t.Helper()
-	deadline := time.Now().Add(r.patience)
+	deadline := time.Now().Add(r.hangTimeout)
 	for round := 0; !cond(); round++ {
 		r.step(nodes...)
 		if round%64 == 63 {
 			runtime.Gosched()
 			if time.Now().After(deadline) {
-				r.t.Fatalf("after %v of polling, still not: %s\n%s", r.patience, sentence, r.state())
+				r.t.Fatalf("after %v of polling, still not: %s\n%s", r.hangTimeout, sentence, r.state())
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (r *rig) settle(nodes ...*node) {
 // post offers work until all of it is taken, polling everybody in between.
 func (r *rig) post(n *node, ws ...*work) {
 	r.t.Helper()
-	deadline := time.Now().Add(r.patience)
+	deadline := time.Now().Add(r.hangTimeout)
 	for len(ws) > 0 {
 		run := 1
 		for run < len(ws) && n.portTo(ws[run].to) == n.portTo(ws[0].to) {
@@ -214,7 +214,7 @@ func (r *rig) post(n *node, ws ...*work) {
 			r.step()
 			if time.Now().After(deadline) {
 				r.t.Fatalf("node %d gets ErrAgain for %v to node %d for %v although everybody polls\n%s",
-					n.index, ws[0].op, ws[0].to, r.patience, r.state())
+					n.index, ws[0].op, ws[0].to, r.hangTimeout, r.state())
 			}
 		}
 	}
@@ -229,7 +229,7 @@ func (r *rig) parallel(part func(n *node) (done bool, err error)) {
 		mu       sync.Mutex
 		missing  = len(r.nodes)
 		failure  error
-		deadline = time.Now().Add(r.patience)
+		deadline = time.Now().Add(r.hangTimeout)
 	)
 	for _, n := range r.nodes {
 		wg.Go(func() {
@@ -240,7 +240,7 @@ func (r *rig) parallel(part func(n *node) (done bool, err error)) {
 				err = errors.Join(err, n.wrong)
 				mu.Lock()
 				if err == nil && time.Now().After(deadline) {
-					err = fmt.Errorf("node %d is not through after %v: %s", n.index, r.patience, n.state())
+					err = fmt.Errorf("node %d is not through after %v: %s", n.index, r.hangTimeout, n.state())
 				}
 				if err != nil && failure == nil {
 					failure = err

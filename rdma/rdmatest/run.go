@@ -29,10 +29,10 @@ type Fixture struct {
 	// the run, so the list cannot outlive its causes by a misspelling.
 	Exclude map[string]string
 
-	// patience is how long a check waits before it speaks of a hang; the tests
+	// hangTimeout is how long a check waits before it speaks of a hang; the tests
 	// of the suite itself shorten it. 0: 10 s, far beyond any delay that a busy
 	// machine causes.
-	patience time.Duration
+	hangTimeout time.Duration
 }
 
 // check is one rule of package rdma.
@@ -134,7 +134,7 @@ func transportName(kind rdma.Transport) string {
 func checkAttr(t testing.TB, a *rdma.Attr) {
 	for _, must := range []struct {
 		holds bool
-		say   string
+		rule  string
 	}{
 		{a.Name != "" && !strings.ContainsAny(a.Name, " \t\n"), "Name is a word"},
 		{a.Transports&all != 0, "Transports names a transport of package rdma"},
@@ -146,7 +146,7 @@ func checkAttr(t testing.TB, a *rdma.Attr) {
 		{a.SegmentHint >= 0 && a.SegmentHint <= a.MaxSend, "SegmentHint lies in [0, MaxSend]"},
 	} {
 		if !must.holds {
-			t.Errorf("Attr is unusable, it must be so that %s: %+v", must.say, *a)
+			t.Errorf("Attr is unusable, it must be so that %s: %+v", must.rule, *a)
 		}
 	}
 }

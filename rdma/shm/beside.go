@@ -51,7 +51,7 @@ func (d *Device) urgent() bool {
 }
 
 func (t *transferTable) urgent(d *Device) bool {
-	if t.canPay(d) {
+	if t.canRespond(d) {
 		return true
 	}
 	b := &d.wakeup.beside

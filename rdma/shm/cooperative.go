@@ -182,7 +182,7 @@ func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) 
 		x.phase = phaseMessages
 	}
 	ps.state.publish(st | pullOpen)
-	x.peer.seg.head.bell.add(1)
+	x.peer.seg.head.pullCount.add(1)
 	if x.body.Len() >= helpFrom && !d.attr.Oversubscribed || x.body.Len() == 0 {
 		x.peer.seg.unpark()
 	}
@@ -223,7 +223,7 @@ func (x *transfer) accept() bool {
 
 // lookAtOffers finds the pushes that have got a puller.
 func (t *transferTable) lookAtOffers(d *Device) {
-	rung := d.seg.head.bell.load()
+	rung := d.seg.head.pullCount.load()
 	if rung == t.rung {
 		return
 	}

@@ -230,15 +230,15 @@ func (d *Device) serve(k kind, source int, q request, body []byte) bool {
 	} else if write {
 		copyOut(there, body, q.long)
 	}
-	owed := d.copies.owed
-	if n := len(owed); write && n > 0 && owed[n-1].continues(&s) {
-		owed[n-1].request.length += q.length // one answer for both
-		if owed[n-1].request.status == rdma.StatusOK {
-			owed[n-1].request.status = s.request.status
+	responses := d.copies.responses
+	if n := len(responses); write && n > 0 && responses[n-1].continues(&s) {
+		responses[n-1].request.length += q.length // one answer for both
+		if responses[n-1].request.status == rdma.StatusOK {
+			responses[n-1].request.status = s.request.status
 		}
 		return true
 	}
-	d.copies.owed = append(owed, s)
+	d.copies.responses = append(responses, s)
 	return true
 }
 
@@ -281,22 +281,22 @@ func copyOut(to, from []byte, long bool) {
 	}
 }
 
-// payOwed answers as much as there is room for.
-func (t *transferTable) payOwed(d *Device) {
-	kept := t.owed[:0]
-	for _, s := range t.owed {
-		if !d.pay(&s) {
+// sendResponses answers as much as there is room for.
+func (t *transferTable) sendResponses(d *Device) {
+	kept := t.responses[:0]
+	for _, s := range t.responses {
+		if !d.sendResponse(&s) {
 			kept = append(kept, s)
 		}
 	}
-	clear(t.owed[len(kept):])
-	t.owed = kept
+	clear(t.responses[len(kept):])
+	t.responses = kept
 }
 
-// canPay reports whether payOwed would send something.
-func (t *transferTable) canPay(d *Device) bool {
-	for i := range t.owed {
-		if s := &t.owed[i]; d.room(s.peer, s.next()) {
+// canRespond reports whether payOwed would send something.
+func (t *transferTable) canRespond(d *Device) bool {
+	for i := range t.responses {
+		if s := &t.responses[i]; d.room(s.peer, s.next()) {
 			return true
 		}
 	}
@@ -311,8 +311,8 @@ func (s *service) next() int {
 	return requestBytes + int(min(s.request.length-s.sent, messagePiece))
 }
 
-// pay sends what there is room for, and reports whether nothing more is owed.
-func (d *Device) pay(s *service) bool {
+// sendResponse sends what there is room for, and reports whether nothing more is owed.
+func (d *Device) sendResponse(s *service) bool {
 	for limit := s.sent + pieceBudget; s.read && s.sent < limit && d.room(s.peer, s.next()); {
 		var wr rdma.SendWR
 		q := s.request

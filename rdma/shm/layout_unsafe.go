@@ -68,10 +68,10 @@ type segmentHeader struct {
 	ringUsed  word // one bit a ring
 	_         [lineBytes - 8]byte
 
-	// bell counts the pulls that peers have opened on the owner's regions, so
+	// pullCount counts the pulls that peers have opened on the owner's regions, so
 	// that the owner looks at one word and not at every region.
-	bell word
-	_    [lineBytes - 8]byte
+	pullCount word
+	_         [lineBytes - 8]byte
 
 	// base is where the owner has mapped the segment: peers read the nonce there
 	// to learn whether the kernel lets them.

@@ -30,7 +30,7 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 				if n <= ringInline {
 					o.Data = rdma.MemOf(cell.data[:n])
 					r.pos++
-					r.turn()
+					r.advanceSeq()
 				} else if n <= maxSend {
 					o.Data = rdma.MemOf(r.pop())
 				} else {
@@ -116,7 +116,7 @@ func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 			if !d.recv.open() {
 				return n
 			}
-			d.recv.place(&out[n], r.source, r.pop())
+			d.recv.deliver(&out[n], r.source, r.pop())
 			n++
 		case k == kindRingClose:
 			if d.closing == nil { // else at a later poll, after the other one
@@ -150,7 +150,7 @@ func (d *Device) pollShared(out []rdma.Completion) int {
 		case k == kindData && !d.recv.open():
 			return n
 		case k == kindData:
-			d.recv.place(&out[n], source, data)
+			d.recv.deliver(&out[n], source, data)
 			n++
 		case k == kindRingOpen:
 			ok = d.openRingOf(source, data)
@@ -190,7 +190,7 @@ func (d *Device) distrust(c *rdma.Completion, source int) {
 		d.copies.peerGone(d, p, rdma.StatusFault)
 	}
 	if d.recv.open() {
-		d.recv.place(c, source, nil)
+		d.recv.deliver(c, source, nil)
 	} else {
 		*c = rdma.Completion{Op: rdma.OpRecv, Peer: rdma.PeerID(source)}
 	}
@@ -199,7 +199,7 @@ func (d *Device) distrust(c *rdma.Completion, source int) {
 
 // dropRing gives the ring of a sender that has closed to the next one.
 func (d *Device) dropRing(r *ringReader) {
-	r.tell()
+	r.publish()
 	clearBit(&d.seg.head.ringUsed, r.number)
 	i := slices.Index(d.rings, r)
 	d.rings = slices.Delete(d.rings, i, i+1)

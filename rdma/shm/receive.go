@@ -55,9 +55,9 @@ func (d *Device) postRecv(wrs []rdma.RecvWR) (int, error) {
 	return len(wrs), nil
 }
 
-// place makes the completion of a message: a view of it, or a copy in the next
+// deliver makes the completion of a message: a view of it, or a copy in the next
 // posted buffer.
-func (q *receiveQueue) place(c *rdma.Completion, source int, data []byte) {
+func (q *receiveQueue) deliver(c *rdma.Completion, source int, data []byte) {
 	*c = rdma.Completion{Op: rdma.OpRecv, Peer: rdma.PeerID(source), Len: uint64(len(data))}
 	if q.lend {
 		c.Data = rdma.MemOf(data)

@@ -170,21 +170,21 @@ func span(at uint64, n, size int) (from int, next uint64) {
 
 // ringReader is the consumer's end.
 type ringReader struct {
-	cell      *ringCell // the next
-	lap       uint32    // its tag, when it is full
-	shift     uint8
-	pos, at   uint64
-	tellCells uint64 // tell the producer when pos or at come here
-	tellBytes uint64
-	cells     []ringCell
-	bytes     []byte
-	head      *ringHead
-	source    int
-	number    int
-	sent      uint64 // by this rank, when something last came
-	streak    int    // times that something came since
-	pause     int    // polls yet to pass over
-	dev       *Device
+	cell         *ringCell // the next
+	lap          uint32    // its tag, when it is full
+	shift        uint8
+	pos, at      uint64
+	publishCells uint64 // publish the producer when pos or at come here
+	publishBytes uint64
+	cells        []ringCell
+	bytes        []byte
+	head         *ringHead
+	source       int
+	number       int
+	sent         uint64 // by this rank, when something last came
+	streak       int    // times that something came since
+	pause        int    // polls yet to pass over
+	dev          *Device
 }
 
 func openRingReader(d *Device, i, source int) *ringReader {
@@ -192,14 +192,14 @@ func openRingReader(d *Device, i, source int) *ringReader {
 	r := &ringReader{cells: m.cells, bytes: m.bytes, head: m.head, dev: d, source: source, number: i,
 		shift: uint8(bits.TrailingZeros32(d.seg.geo.ringCells))}
 	r.pos, r.at = m.head.cells.load(), m.head.bytes.load()
-	r.turn()
+	r.advanceSeq()
 	r.rest()
 	return r
 }
 
-// turn finds the cell and the lap of pos. They are kept, because an idle poll
+// advanceSeq finds the cell and the lap of pos. They are kept, because an idle poll
 // should find them at hand.
-func (r *ringReader) turn() {
+func (r *ringReader) advanceSeq() {
 	r.cell = &r.cells[r.pos&uint64(len(r.cells)-1)]
 	r.lap = uint32(r.pos>>(r.shift&63)) + 1
 }
@@ -252,7 +252,7 @@ func (r *ringReader) pop() []byte {
 	c := r.cell
 	n := int(c.tag.load() & ringLength)
 	r.pos++
-	r.turn()
+	r.advanceSeq()
 	if n <= ringInline {
 		return c.data[:n]
 	}
@@ -269,7 +269,7 @@ func (r *ringReader) take() []byte {
 	c := r.cell
 	n := min(int(c.tag.load()&ringLength), maxSend)
 	r.pos++
-	r.turn()
+	r.advanceSeq()
 	if n <= ringInline {
 		return c.data[:n]
 	}
@@ -283,12 +283,12 @@ func (r *ringReader) take() []byte {
 // little more than a quarter of the byte ring and skips at most as much again, the
 // producer of a ring that was read to the end always finds room.
 func (r *ringReader) release() {
-	if r.pos >= r.tellCells || r.at >= r.tellBytes {
-		r.tell()
+	if r.pos >= r.publishCells || r.at >= r.publishBytes {
+		r.publish()
 	}
 }
 
-func (r *ringReader) tell() {
+func (r *ringReader) publish() {
 	r.head.bytes.publish(r.at)
 	r.head.cells.publishFenced(r.pos) // before the look at wanted, see room
 	r.rest()
@@ -308,6 +308,6 @@ func (r *ringReader) announceRoom() {
 
 // rest says when the producer is to be told next.
 func (r *ringReader) rest() {
-	r.tellCells = r.pos + uint64(len(r.cells))/4
-	r.tellBytes = r.at + uint64(len(r.bytes))/4
+	r.publishCells = r.pos + uint64(len(r.cells))/4
+	r.publishBytes = r.at + uint64(len(r.bytes))/4
 }

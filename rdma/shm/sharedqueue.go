@@ -122,7 +122,7 @@ type queueReader struct {
 
 func newQueueReader(s *segment) queueReader {
 	q := queueReader{seg: s, shift: uint8(bits.TrailingZeros32(s.geo.cells))}
-	q.turn()
+	q.advanceSeq()
 	return q
 }
 
@@ -130,8 +130,8 @@ func (q *queueReader) cell(pos uint64) *queueCell {
 	return &q.seg.cells[pos&uint64(len(q.seg.cells)-1)]
 }
 
-// turn finds the cell at pos.
-func (q *queueReader) turn() {
+// advanceSeq finds the cell at pos.
+func (q *queueReader) advanceSeq() {
 	q.next = q.cell(q.pos)
 	q.full = q.pos>>(q.shift&63)<<1 + 1
 }
@@ -159,7 +159,7 @@ func (q *queueReader) message() (source int, k kind, data []byte, ok bool) {
 // advance passes over it.
 func (q *queueReader) advance() {
 	q.pos++
-	q.turn()
+	q.advanceSeq()
 }
 
 // release gives back all cells that were passed over.

@@ -16,8 +16,8 @@ const (
 	// postedCopy is the longest copy that is done within PostSend: about the time
 	// of a few system calls.
 	postedCopy = 64 << 10
-	// promptCopy is the same for a Write that is Prompt.
-	promptCopy = 4 << 20
+	// synchronousCopy is the same for a Write that is Prompt.
+	synchronousCopy = 4 << 20
 	// looks bounds how many transfers a poll looks at.
 	looks = 8
 )
@@ -64,15 +64,15 @@ type transferTable struct {
 	next    int         // in active
 	rung    uint64      // bell, when offered was last looked at
 
-	all    []*transfer
-	free   []*transfer
-	owed   []service // what we owe to peers, see fallback.go
-	kernel bool      // process_vm works at all
-	beside bool      // who polls is not the rank itself, see beside.go
+	all       []*transfer
+	free      []*transfer
+	responses []service // what we owe to peers, see fallback.go
+	kernel    bool      // process_vm works at all
+	beside    bool      // who polls is not the rank itself, see beside.go
 }
 
 func (t *transferTable) busy() bool {
-	return len(t.active) != 0 || len(t.offered) != 0 || len(t.owed) != 0
+	return len(t.active) != 0 || len(t.offered) != 0 || len(t.responses) != 0
 }
 
 // start begins a request for which a completion is reserved.
@@ -86,8 +86,8 @@ func (t *transferTable) start(d *Device, p *peer, wr *rdma.SendWR) error {
 		t.startPush(d, x)
 	default:
 		limit := uint64(postedCopy)
-		if wr.Flags&rdma.Prompt != 0 {
-			limit = promptCopy
+		if wr.Flags&rdma.Synchronous != 0 {
+			limit = synchronousCopy
 		}
 		t.startCopy(d, x, limit)
 	}
@@ -162,8 +162,8 @@ func (t *transferTable) startCopy(d *Device, x *transfer, limit uint64) {
 
 // progress moves one piece, and looks at a few other transfers.
 func (t *transferTable) progress(d *Device) {
-	if len(t.owed) != 0 {
-		t.payOwed(d)
+	if len(t.responses) != 0 {
+		t.sendResponses(d)
 	}
 	if len(t.offered) != 0 {
 		t.lookAtOffers(d)
@@ -246,7 +246,7 @@ func (d *Device) move(p *peer, write bool, local []byte, remote, key uint64, nee
 
 // ready reports whether progress would find something to do.
 func (t *transferTable) ready(d *Device) bool {
-	if t.canPay(d) || len(t.offered) != 0 && d.seg.head.bell.load() != t.rung {
+	if t.canRespond(d) || len(t.offered) != 0 && d.seg.head.pullCount.load() != t.rung {
 		return true
 	}
 	for _, x := range t.active {
@@ -271,13 +271,13 @@ func (x *transfer) ready(d *Device) bool {
 // peerGone ends what waits for a peer.
 func (t *transferTable) peerGone(d *Device, p *peer, status rdma.Status) {
 	t.end(d, p, status)
-	t.owed = slices.DeleteFunc(t.owed, func(s service) bool { return s.peer == p })
+	t.responses = slices.DeleteFunc(t.responses, func(s service) bool { return s.peer == p })
 }
 
 // flush ends everything.
 func (t *transferTable) flush(d *Device) {
 	t.end(d, nil, rdma.StatusFlushed)
-	t.owed = nil
+	t.responses = nil
 }
 
 func (t *transferTable) end(d *Device, p *peer, s rdma.Status) {

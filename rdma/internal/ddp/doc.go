@@ -12,7 +12,7 @@
 //	Stream.Deliver   once per segment and in order: what has happened, as an Event
 //	Stream.Respond   while an answer is owed: the next segment of it
 //
-// Place may be asked in any order and again for the same bytes; it changes no count.
+// Placement may be asked in any order and again for the same bytes; it changes no count.
 // Deliver is asked in the order of the stream. Over TCP the two follow each other;
 // over datagrams a segment may be placed long before it is delivered.
 //

@@ -109,7 +109,7 @@ func (s *side) take(segment []byte) (e Event, f Fault) {
 		return e, f
 	}
 	payload := segment[n:]
-	to, f := s.stream.Place(&h, 0, len(payload))
+	to, f := s.stream.Placement(&h, 0, len(payload))
 	if f != NoFault {
 		return e, f
 	}

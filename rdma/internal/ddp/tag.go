@@ -202,8 +202,8 @@ func (t *Table) reach(d Domain, s StreamID, tag Tag, to, n uint64, need rdma.Acc
 	return r.Mem.Bytes()[off : off+n : off+n], granted
 }
 
-// Place is the memory for n bytes that a peer writes: RFC 5041 section 7.1.
-func (t *Table) Place(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fault) {
+// Placement is the memory for n bytes that a peer writes: RFC 5041 section 7.1.
+func (t *Table) Placement(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fault) {
 	mem, r := t.reach(d, s, tag, to, n, rdma.RemoteWrite)
 	return mem, refusedPlacement[r]
 }

@@ -4,9 +4,9 @@ import "github.com/muster-mpi/muster/rdma"
 
 // recordMutants are devices that get Write-Records wrong.
 func recordMutants() []mutant {
-	each := func(fn func(wr *rdma.SendWR)) func(rdma.Device) bend {
-		return func(rdma.Device) bend {
-			return bend{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
+	each := func(fn func(wr *rdma.SendWR)) func(rdma.Device) mutation {
+		return func(rdma.Device) mutation {
+			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				for i := range wrs {
 					if wr := wrs[i]; wr.Op == rdma.OpWriteRecord {
 						fn(&wr)

@@ -5,12 +5,12 @@ import "github.com/muster-mpi/muster/rdma"
 // resetMutants lose messages after a reset.
 func resetMutants() []mutant {
 	// deaf drops what is posted after a reset. The first device reports it if asked to.
-	deaf := func(report bool) func(rdma.Device) bend {
+	deaf := func(report bool) func(rdma.Device) mutation {
 		first := true
-		return func(rdma.Device) bend {
+		return func(rdma.Device) mutation {
 			dead, reports := false, report && first
 			first = false
-			return bend{
+			return mutation{
 				reset: func() { dead = true },
 				post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 					if dead {
