@@ -27,7 +27,7 @@ const (
 	channels
 )
 
-// String is the name of a channel, which its device has too.
+// String returns the name of a channel, which its device has too.
 func (c Channel) String() string {
 	if c < channels {
 		return [channels]string{"hybrid", "rd", "rc"}[c]
@@ -102,7 +102,7 @@ const (
 	connectionTimeout = 2 * time.Second
 )
 
-// connectionTimeout is a part of PeerTimeout, which begins when datagrams take over.
+// connectionTimeout returns a part of PeerTimeout, which begins when datagrams take over.
 func (c *Config) connectionTimeout() time.Duration {
 	if c.PeerTimeout > 0 {
 		return min(connectionTimeout, c.PeerTimeout/3)
@@ -171,7 +171,7 @@ func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
 	return rd, rc, nil
 }
 
-// inline is the longest body that both devices copy by themselves.
+// inline returns the longest body that both devices copy by themselves.
 func (c *Config) inline(rd, rc *rdma.Attr) int {
 	if rc == nil {
 		return rd.MaxInline
@@ -179,7 +179,7 @@ func (c *Config) inline(rd, rc *rdma.Attr) int {
 	return min(rd.MaxInline, rc.MaxInline)
 }
 
-// attr is what both devices can do.
+// attr returns what both devices can do.
 func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a := *rd
 	a.Name, a.Transports = c.Channel.String(), rdma.RD

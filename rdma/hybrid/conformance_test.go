@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// resets is how the suite resets the connections of a device, nil if it has none by then.
+// resets returns how the suite resets the connections of a device, nil if it has none by then.
 func resets(c *Config) func() int {
 	if c.Channel == Connections || c.CountMessages {
 		return rdmatest.ResetLoopback

@@ -96,16 +96,16 @@ func Open(c Config) (*Device, error) {
 	return d, nil
 }
 
-// Attr says what the device can do.
+// Attr reports what the device can do.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
-// NameOf is the name of a peer.
+// NameOf returns the name of a peer.
 func (d *Device) NameOf(p rdma.PeerID) (uint32, bool) { return d.rd.NameOf(p) }
 
 // An address is that of the queue pair for messages and that of the one for control.
 const addressSign = "+"
 
-// Resolve gives the handle for an address.
+// Resolve returns the handle for an address.
 func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	data, control, ok := strings.Cut(string(a), addressSign)
 	if !ok && d.rc != nil || ok && d.rc == nil {
@@ -232,7 +232,7 @@ func (d *Device) Count(add func(rdma.Counter, uint64)) {
 	}
 }
 
-// historyMemory is what the histories of the connections take.
+// historyMemory returns what the histories of the connections take.
 func (d *Device) historyMemory() (n uint64) {
 	for _, c := range d.slots {
 		if c != nil {

@@ -28,7 +28,7 @@ package hybrid
 //
 // Breaking. A connection may end for reasons of its own: a refused access ends it by rule
 // (RFC 5040 section 5.4), a cable may be cut. TCP gives the receiver a prefix of what was
-// sent, so one number settles what has come. Both ends empty their queues and tell each
+// sent, so one number settles what has arrived. Both ends empty their queues and tell each
 // other how many messages they have ever got over connections. Each end then repeats by
 // datagram what the other has not got (replay.go), and the peers go on with datagrams as if
 // nothing had been. Only if a message is missing that was not kept is the peer given up.
@@ -234,7 +234,7 @@ func (e *end) offered(epoch uint32, room bool) {
 // carries reports whether the connection may carry messages of the peer.
 func (e *end) carries() bool { return e.phase == joined || e.phase == leaving }
 
-// connected says whether the connection came up here.
+// connected reports whether the connection came up here.
 func (e *end) connected(ok bool) {
 	switch {
 	case e.phase != connecting:
@@ -281,7 +281,7 @@ func (e *end) fence() {
 	e.todo(step{do: read, path: e.path})
 }
 
-// fenced says that a fence has ended.
+// fenced reports that a fence has ended.
 func (e *end) fenced(p path, ok bool) {
 	if e.fences[p] == 0 {
 		return
@@ -335,7 +335,7 @@ func (e *end) closeWhenBack() {
 	}
 }
 
-// disconnected says that the device has lost the connection. While it is being set up the
+// disconnected reports that the device has lost the connection. While it is being set up the
 // peer may use it already, so that both break it when it is joined.
 //
 // When both have left it, the end that knows so first closes it, and the other one sees the
@@ -350,7 +350,7 @@ func (e *end) disconnected() {
 	e.broke()
 }
 
-// broke says that the connection is no more, though nobody wanted that.
+// broke reports that the connection is no more, though nobody wanted that.
 func (e *end) broke() {
 	if e.carries() {
 		e.phase = breaking
@@ -358,7 +358,7 @@ func (e *end) broke() {
 	}
 }
 
-// collected says that nothing more can come from a broken connection, and how many messages
+// collected reports that nothing more can come from a broken connection, and how many messages
 // to the peer, the oldest of all, were not kept.
 func (e *end) collected(dropped uint64) {
 	if e.phase != breaking {
@@ -383,7 +383,7 @@ func (e *end) peerBroke(got uint64) {
 	}
 }
 
-// unreachable says that words do not reach the peer any more, not by datagram.
+// unreachable reports that words do not reach the peer any more, not by datagram.
 func (e *end) unreachable() {
 	if e.phase == noConnection || e.phase == failed {
 		return

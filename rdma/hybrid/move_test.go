@@ -57,7 +57,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// key is all that makes a world different from others.
+// key returns all that makes a world different from others.
 func (w *world) key() string {
 	b := make([]byte, 0, 256)
 	list := func(l []byte) { b = append(append(b, byte(len(l))), l...) }

@@ -141,7 +141,7 @@ func (q *pair) postWords(id uint64) {
 	_, _ = q.noticeKinds.PostRecv(wrs[:]) // there is room for each, and a closed one needs none
 }
 
-// Addr is what peers resolve.
+// Addr returns what peers resolve.
 func (q *pair) Addr() rdma.Addr {
 	if q.control == nil {
 		return q.data.Addr()
@@ -162,10 +162,10 @@ func (q *pair) Keep(id rdma.PeerID) {
 	}
 }
 
-// PostRecv gives buffers to a queue pair without a shared receive queue.
+// PostRecv posts buffers to a queue pair without a shared receive queue.
 func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.data.PostRecv(wrs) }
 
-// Pending is the number of messages that have not left the process.
+// Pending returns the number of messages that have not left the process.
 func (q *pair) Pending() (n int) {
 	if data, ok := q.data.(rdma.DrainQP); ok {
 		n = data.Pending()
@@ -272,7 +272,7 @@ func (q *pair) post(m *peerState, wrs []rdma.SendWR) (n int, err error) {
 	return n, err
 }
 
-// hand gives messages, or one access, to a queue pair below.
+// hand posts messages, or one access, to a queue pair below.
 func (q *pair) hand(qp rdma.QP, way path, wrs []rdma.SendWR) (n int, err error) {
 	if q.plain(&wrs[0]) {
 		return qp.PostSend(wrs)

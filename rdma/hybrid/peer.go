@@ -37,13 +37,13 @@ type connection struct {
 	failed  bool // the user was shown the errors with which its work ended
 	replays bool // it broke: its work is sent again by datagram, and its errors are not shown
 
-	draining  bool // it broke: what has come is taken before it is closed
+	draining  bool // it broke: what has arrived is taken before it is closed
 	closed    bool
 	sendClean bool // since it was closed, a Poll of that queue found it empty
 	recvClean bool
 }
 
-// peer gives what is kept of a peer, and begins to.
+// peer returns what is kept of a peer, and begins to.
 func (d *Device) peer(id rdma.PeerID) *peerState {
 	for int(id) >= len(d.peers) {
 		d.peers = append(d.peers, nil)
@@ -57,7 +57,7 @@ func (d *Device) peer(id rdma.PeerID) *peerState {
 	return m
 }
 
-// known gives what is kept of a peer, nil if that is nothing.
+// known returns what is kept of a peer, nil if that is nothing.
 func (d *Device) known(id rdma.PeerID) *peerState {
 	if int(id) < len(d.peers) {
 		return d.peers[id]
@@ -70,7 +70,7 @@ const peerStateBytes = 288
 
 func (d *Device) peerMemory() uint64 { return uint64(len(d.policy.known)) * peerStateBytes }
 
-// hindrance is why nothing can be posted to a peer: for the moment, or for good.
+// hindrance returns why nothing can be posted to a peer: for the moment, or for good.
 func (d *Device) hindrance(m *peerState) error {
 	switch {
 	case m.phase == failed:
@@ -81,7 +81,7 @@ func (d *Device) hindrance(m *peerState) error {
 	return nil
 }
 
-// Explain says why a peer was given up.
+// Explain reports why a peer was given up.
 func (d *Device) Explain(id rdma.PeerID) error {
 	if m := d.known(id); m != nil && m.phase == failed {
 		return d.failure(m)
@@ -89,7 +89,7 @@ func (d *Device) Explain(id rdma.PeerID) error {
 	return d.rd.Explain(id)
 }
 
-// failure says why a peer was given up.
+// failure reports why a peer was given up.
 func (d *Device) failure(m *peerState) error {
 	name, _ := d.rd.NameOf(m.id)
 	if m.isBroken {
@@ -111,7 +111,7 @@ func (d *Device) used(m *peerState, length int) {
 	}
 }
 
-// connectionIn is the connection of a slot.
+// connectionIn returns the connection of a slot.
 func (d *Device) connectionIn(slot rdma.PeerID) *connection {
 	if int(slot) < len(d.slots) {
 		return d.slots[slot]
@@ -161,7 +161,7 @@ func (d *Device) newConnection(m *peerState) error {
 // connectionDepth is the work that a connection with its own buffers may have under way.
 const connectionDepth = 128
 
-// postBuffer gives a connection one of its buffers.
+// postBuffer posts a buffer of a connection.
 func (d *Device) postBuffer(c *connection, i int) error {
 	size := d.cfg.ConnectionBuffer
 	d.scratch[0] = rdma.RecvWR{ID: uint64(i), Body: rdma.MemOf(c.buffers[i*size : (i+1)*size]), LKey: c.keys[byConnection]}
@@ -182,7 +182,7 @@ func (d *Device) closeConnection(c *connection) {
 	c.draining = false
 }
 
-// emptied says that a queue for connections had nothing more: connections that were closed
+// emptied reports that a queue for connections had nothing more: connections that were closed
 // before are forgotten, and those that broke have given all they will.
 func (d *Device) emptied(q *queue) {
 	kept := d.ending[:0]
@@ -192,7 +192,7 @@ func (d *Device) emptied(q *queue) {
 			if c.retire() {
 				c.closed, c.draining = true, false
 			}
-		case !c.closed && q == d.pair.recvCQ: // all that has come was taken
+		case !c.closed && q == d.pair.recvCQ: // all that has arrived was taken
 			d.closeConnection(c)
 		case c.closed:
 			c.sendClean = c.sendClean || q == d.pair.sendCQ

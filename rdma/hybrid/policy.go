@@ -63,7 +63,7 @@ func (p *policy) meet(s *score, peer rdma.PeerID) {
 	p.known = append(p.known, s)
 }
 
-// use counts a message. It is true if the peer may ask for a connection, or has tired of
+// use counts a message. It returns true if the peer may ask for a connection, or has tired of
 // the one it has.
 func (p *policy) use(s *score, length int) bool {
 	earned := p.short + uint32(length/p.piece)
@@ -119,7 +119,7 @@ func (p *policy) consider(s *score) (v decision, evicting *score) {
 	return evict, least
 }
 
-// least is the least busy peer that has a connection, and whether one is on its way out.
+// least returns the least busy peer that has a connection, and whether one is on its way out.
 func (p *policy) least() (least *score, leaves bool) {
 	for _, s := range p.known {
 		switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// stage is a policy with some peers.
+// stage returns a policy with some peers.
 func stage(r rules, peers int) (*policy, []*score) {
 	p := &policy{rules: r}
 	for i := range peers {

@@ -41,7 +41,7 @@ type loan struct {
 	number int
 }
 
-// NewCQ makes a completion queue.
+// NewCQ creates a completion queue.
 func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	if d.closed {
 		return nil, rdma.ErrClosed

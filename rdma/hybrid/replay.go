@@ -51,7 +51,7 @@ const (
 	ackBytes = 64 << 10
 )
 
-// record gives the record of a request.
+// record returns the record of a request.
 func (h *history) record(number uint64) *record { return &h.list[number&uint64(len(h.list)-1)] }
 
 // add keeps a request.
@@ -107,7 +107,7 @@ func (h *history) drop(number uint64) {
 	}
 }
 
-// memory is what the history takes.
+// memory returns what the history takes.
 func (h *history) memory() uint64 { return uint64(len(h.list))*historyRecord + uint64(len(h.bytes)) }
 
 const historyRecord = 168 // bytes of a record
@@ -145,7 +145,7 @@ func (c *connection) retire() bool {
 	return true
 }
 
-// dropped is the number of messages to a peer, the oldest, that were not kept. A connection
+// dropped returns the number of messages to a peer, the oldest, that were not kept. A connection
 // that ended for another reason than a loss has completed its work with errors, which the
 // user has seen: nothing of it can be sent again.
 func (m *peerState) dropped(c *connection) uint64 {
@@ -248,7 +248,7 @@ func (d *Device) abandonRecords(m *peerState, status rdma.Status) {
 	m.records = nil
 }
 
-// asRetain gives the queue pair's side of a history, nil if it has none.
+// asRetain returns the queue pair's side of a history, nil if it has none.
 func asRetain(qp rdma.QP) iwarp.RetainQP {
 	r, _ := qp.(iwarp.RetainQP)
 	return r

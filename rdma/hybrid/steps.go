@@ -92,7 +92,7 @@ func (d *Device) sendNotice(m *peerState, s *step) {
 	}
 }
 
-// post sends a letter. It is false if there is no room now.
+// post sends a letter. It returns false if there is no room now.
 func (d *Device) post(l queuedNotice) bool {
 	m := l.peer
 	if !m.hasControl {

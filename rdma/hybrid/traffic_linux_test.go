@@ -119,12 +119,12 @@ func until(t *testing.T, what string, nodes []*node, cond func() bool) {
 	}
 }
 
-// peerOf is what a node keeps of another.
+// peerOf returns what a node keeps of another.
 func (n *node) peerOf(to int) *peerState { return n.dev.peers[n.peers[to]] }
 
 func (n *node) carriedBy(to int) path { return n.peerOf(to).path }
 
-// counters are those of a node.
+// counters returns those of a node.
 func (n *node) counters() map[rdma.Counter]uint64 {
 	list := map[rdma.Counter]uint64{}
 	n.dev.Count(func(name rdma.Counter, v uint64) { list[name] += v })
@@ -141,7 +141,7 @@ func exchange(t *testing.T, what string, nodes []*node, a, b int, cond func() bo
 	})
 }
 
-// arrived reports whether all messages of all nodes have come.
+// arrived reports whether all messages of all nodes have arrived.
 func arrived(nodes []*node) func() bool {
 	return func() bool {
 		for i, a := range nodes {
@@ -181,7 +181,7 @@ func busyPeerIsMoved(t *testing.T, cfg Config) {
 		nodes[0].poll()
 		nodes[1].poll()
 	}
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 	if by := nodes[0].carriedBy(2); by != byDatagram {
 		t.Errorf("a peer that got one message is carried by path %d", by)
 	}
@@ -203,7 +203,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			return nodes[0].carriedBy(to) == byConnection && nodes[to].carriedBy(0) == byConnection
 		})
 	}
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 	c := nodes[0].counters()
 	if c[rdma.ConnectionsMade] < 4 || c[rdma.ConnectionsClosed] < 2 {
 		t.Errorf("%d connections were made and %d closed; at least 4 and 2 were needed", c[rdma.ConnectionsMade], c[rdma.ConnectionsClosed])
@@ -223,7 +223,7 @@ func TestBrokenConnectionLosesNothing(t *testing.T) {
 		exchange(t, "both are moved", nodes, 0, 1, func() bool {
 			return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
 		})
-		until(t, "all messages have come", nodes, arrived(nodes))
+		until(t, "all messages have arrived", nodes, arrived(nodes))
 		wr := [1]rdma.SendWR{{ID: 99, Op: rdma.OpWrite, Peer: a.peers[1], Body: rdma.MemOf(body[:]), Remote: 1, RKey: 12345}}
 		until(t, "the forged access is taken", nodes, func() bool {
 			k, err := a.qp.PostSend(wr[:])
@@ -244,7 +244,7 @@ func TestBrokenConnectionLosesNothing(t *testing.T) {
 		a.poll()
 		b.poll()
 	}
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 	if c := a.counters(); c[CountBroken] != 3 || c[CountLost] != 0 {
 		t.Errorf("%d connections broke and %d peers were lost; it should be 3 and 0", c[CountBroken], c[CountLost])
 	}
@@ -257,7 +257,7 @@ func moveBoth(t *testing.T, nodes []*node) {
 	exchange(t, "both are moved", nodes, 0, 1, func() bool {
 		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection && a.peerOf(1).phase == joined && b.peerOf(0).phase == joined
 	})
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 }
 
 // reset resets the connection of two nodes, at the socket of a.
@@ -308,7 +308,7 @@ func resetUnderLoad(t *testing.T, cfg Config) {
 			a.sent[1]++
 		}
 		reset(t, a, b)
-		until(t, "all messages have come", nodes, arrived(nodes))
+		until(t, "all messages have arrived", nodes, arrived(nodes))
 		until(t, "both have gone on", nodes, repaired(nodes, round+1))
 	}
 	if c := a.counters(); c[CountRepaired] == 0 || c[CountLost] != 0 || len(a.bad)+len(b.bad) > 0 {
@@ -392,7 +392,7 @@ func TestPeerThatDies(t *testing.T) {
 	exchange(t, "both are moved", nodes, 0, 1, func() bool {
 		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
 	})
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 	if err := b.dev.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -419,7 +419,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	exchange(t, "both are moved", nodes, 0, 1, func() bool {
 		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
 	})
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 	round := func() {
 		for !a.send(1) {
 			a.poll()

@@ -49,7 +49,7 @@ const (
 	waiters
 )
 
-// files are the descriptors of the queues below.
+// files returns the descriptors of the queues below.
 func (q *queue) files() []int {
 	var list []int
 	for _, cq := range []rdma.CQ{q.rd, q.rc} {
@@ -104,10 +104,10 @@ func (q *queue) Wake() {
 	_, _ = unix.Write(s.eventFD, one[:]) // full means that a wake-up is due anyway
 }
 
-// File is a descriptor that is readable when Poll may have something to do.
+// File returns a descriptor that is readable when Poll may have something to do.
 func (q *queue) File() int { return q.sleeper.epoll }
 
-// Sleep gets ready for a sleep on File.
+// Sleep prepares a sleep on File.
 func (q *queue) Sleep(limit time.Duration) time.Duration {
 	limit = q.rd.(rdma.FileCQ).Sleep(limit)
 	if q.rc != nil {
@@ -167,7 +167,7 @@ func (q *queue) over() bool {
 	return q.sleeper.ended
 }
 
-// Arm gets ready for WaitArmed.
+// Arm prepares WaitArmed.
 func (q *queue) Arm() bool {
 	if q.closed || q.dev.hasResults.Load() || q.hasExtra.Load() || q.hasLoans.Load() {
 		return false

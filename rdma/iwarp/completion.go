@@ -12,7 +12,7 @@ import (
 )
 
 // Completion queues. Poll moves the sockets of the queue pairs that complete here,
-// then hands out what has come. sleep.go has how it is waited for.
+// then hands out what has arrived. sleep.go has how it is waited for.
 
 type completionQueue struct {
 	dev    *device

@@ -12,7 +12,7 @@ func countsOf(d rdma.Device) map[rdma.Counter]uint64 {
 	return got
 }
 
-// alone is the memory of a device's connections without the buffers that they
+// alone returns the memory of a device's connections without the buffers that they
 // share: as many as were ever needed at once, however many connections there are.
 func alone(d rdma.Device, counts map[rdma.Counter]uint64) int64 {
 	i := d.(*device)

@@ -97,7 +97,7 @@ func (q *queuePair) readDirect() (n, room int, err error) {
 	return n, room, err
 }
 
-// end delivers the segment if all of its frame has come.
+// end delivers the segment if all of its frame has arrived.
 func (q *queuePair) end() bool {
 	in, d := &q.in, &q.in.direct
 	tail := padding(d.whole) + fpduCRC
@@ -120,7 +120,7 @@ func (q *queuePair) end() bool {
 }
 
 // more reads the socket: into the place of a segment that is under way, or into the
-// buffer. It is false if there is nothing more for now, or no connection any more.
+// buffer. It returns false if there is nothing more for now, or no connection any more.
 func (q *queuePair) more() bool {
 	in := &q.in
 	if in.lo == in.hi {

@@ -12,7 +12,7 @@ import (
 
 // Completion queues as files that are slept on together.
 
-// readable sleeps on a file and reports whether something has come.
+// readable sleeps on a file and reports whether something has arrived.
 func readable(t testing.TB, fd int, limit time.Duration) bool {
 	t.Helper()
 	look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -171,7 +171,7 @@ func TestASleeperIsWokenByWhoMovesItsSocket(t *testing.T) {
 			t.Fatalf("%s and the sleeper is not woken", c.name)
 		}
 		cq.Awake()
-		pollUntil(t, "the message has come", func() bool { return len(b.got) == 1 }, a, b)
+		pollUntil(t, "the message has arrived", func() bool { return len(b.got) == 1 }, a, b)
 	}
 }
 

@@ -75,7 +75,7 @@ func (d *listener) open(at netip.AddrPort) error {
 	return nil
 }
 
-// newSocket is a TCP socket that does not block and does not hold back small frames.
+// newSocket returns a TCP socket that does not block and does not hold back small frames.
 func newSocket(ip netip.Addr) (int, error) {
 	family := unix.AF_INET
 	if !ip.Is4() {
@@ -162,7 +162,7 @@ func (d *device) hear(c *caller) bool {
 	return true
 }
 
-// admit gives a caller the queue pair it asks for, if it may have it.
+// admit assigns a caller the queue pair it asks for, if it may have it.
 func (d *device) admit(fd int, req *startup) bool {
 	token, from, ours := d.cfg.readGreeting(req.private)
 	for _, q := range d.queues {

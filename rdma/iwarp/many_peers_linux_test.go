@@ -69,7 +69,7 @@ func TestOneQueueForManyConnections(t *testing.T) {
 		}
 		return n
 	}
-	pollUntil(t, "every message has come", func() bool {
+	pollUntil(t, "every message has arrived", func() bool {
 		n := 0
 		for _, e := range all {
 			n += came(e)

@@ -106,7 +106,7 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 
 func (q *queuePair) Addr() rdma.Addr { return q.addr }
 
-// Pending is the work whose bytes the socket has not all taken.
+// Pending returns the work whose bytes the socket has not all taken.
 func (q *queuePair) Pending() int {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
@@ -143,7 +143,7 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 	return nil
 }
 
-// socketOf is the queue pair that an event is about; nil for other descriptors.
+// socketOf returns the queue pair that an event is about; nil for other descriptors.
 func (d *device) socketOf(e *unix.EpollEvent) *queuePair {
 	if int(e.Fd) < len(d.sockets) {
 		return d.sockets[e.Fd]
@@ -282,7 +282,7 @@ func (q *queuePair) flushWorks() {
 	}
 }
 
-// workStatus is how work on a broken queue pair ends. A refused access breaks the
+// workStatus returns how work on a broken queue pair ends. A refused access breaks the
 // connection (RFC 5040 section 5.4): accesses then end with the refusal, messages with
 // a fault.
 func (q *queuePair) workStatus(op rdma.Op) rdma.Status {

@@ -70,7 +70,7 @@ func (p *rpingPeer) dial(w wishes, pause time.Duration) error {
 	return nil
 }
 
-// acceptRping is the responder's side.
+// acceptRping returns the responder's side.
 func acceptRping(conn net.Conn, w wishes) (*rpingPeer, error) {
 	p := newRpingPeer(conn)
 	req, err := p.readStartup(false)
@@ -136,7 +136,7 @@ func (p *rpingPeer) readStartup(reply bool) (startup, error) {
 	}
 }
 
-// read appends what has come.
+// read appends what has arrived.
 func (p *rpingPeer) read() error {
 	b := make([]byte, 64<<10)
 	n, err := p.conn.Read(b)
@@ -147,7 +147,7 @@ func (p *rpingPeer) read() error {
 	return err
 }
 
-// room is the payload of a segment with a header of so many bytes.
+// room returns the payload of a segment with a header of so many bytes.
 func (p *rpingPeer) room(header int) int { return segmentFor(p.emss, p.terms.markersOut) - header }
 
 // send cuts a message into segments and writes them.

@@ -27,7 +27,7 @@ var (
 // at the socket again only some time after it has answered.
 const siwPause = 500 * time.Millisecond
 
-// connect gives a connection to rping's server on which everything else is up to the
+// connect returns a connection to rping's server on which everything else is up to the
 // test. Our own server takes whatever the client asks for.
 func connect(t *testing.T, w wishes) *rpingPeer {
 	t.Helper()

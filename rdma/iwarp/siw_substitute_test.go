@@ -97,7 +97,7 @@ type recordedLine struct {
 	sent     []byte
 }
 
-// Read gives one segment of the server's at a time.
+// Read returns one segment of the server's at a time.
 func (l *recordedLine) Read(b []byte) (int, error) {
 	for l.next < len(l.talk.Segments) {
 		s := l.talk.Segments[l.next]

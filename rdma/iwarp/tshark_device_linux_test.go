@@ -163,7 +163,7 @@ func until(t *testing.T, what string, so func() bool, ends ...*deviceEnd) {
 	}
 }
 
-// overheard is the one conversation in a recording, cut into its frames.
+// overheard returns the one conversation in a recording, cut into its frames.
 func overheard(t *testing.T, frames []capture.Frame, markers bool) *speech {
 	t.Helper()
 	conversations, err := capture.Conversations(frames)

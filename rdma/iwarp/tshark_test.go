@@ -47,7 +47,7 @@ func begin(t *testing.T, client, server wishes) *speech {
 	return s
 }
 
-// frame is the FPDU of one DDP segment; an untagged message that it ends is counted.
+// frame returns the FPDU of one DDP segment; an untagged message that it ends is counted.
 func (s *speech) frame(from capture.Side, h ddp.Header, payload []byte) []byte {
 	if !h.Op.Tagged() {
 		h.MSN = s.msn[from][h.QN] + 1
@@ -66,7 +66,7 @@ func (s *speech) addSegment(from capture.Side, h ddp.Header, payload []byte) {
 	s.segments = append(s.segments, capture.Segment{From: from, Data: s.frame(from, h, payload)})
 }
 
-// fieldsOf is what a dissector should show of a segment, by its names.
+// fieldsOf returns what a dissector should show of a segment, by its names.
 func fieldsOf(h ddp.Header, payload []byte) map[string]uint64 {
 	fields := map[string]uint64{"iwarp_ddp.dv": 1, "iwarp_rdma.version": 1, "iwarp_rdma.opcode": uint64(h.Op), "iwarp_ddp.last_flag": 0}
 	if h.Last {

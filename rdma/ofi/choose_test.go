@@ -23,7 +23,7 @@ func offer(provider, domain, address string, family int) offered {
 	return offered{provider: provider, domain: domain, address: address, family: family, transport: rdma.RD, maxMessage: 1 << 30, keySize: 8}
 }
 
-// onAll is what a provider over TCP offers on the host.
+// onAll returns what a provider over TCP offers on the host.
 func onAll(provider string) []offered {
 	return []offered{
 		offer(provider, "lo", "127.0.0.1", 4), offer(provider, "docker0", "172.17.0.1", 4), offer(provider, "eth1", "10.1.0.5", 4),

@@ -203,7 +203,7 @@ func TestScannedPortCostsNothing(t *testing.T) {
 	}
 }
 
-// listening are the TCP ports on which this process listens.
+// listening returns the TCP ports on which this process listens.
 func listening(t *testing.T) map[string]bool {
 	t.Helper()
 	mine := map[string]bool{}

@@ -63,7 +63,7 @@ func (d *device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 
 var errNoMemory = errors.New("out of memory")
 
-// lockLimit says what may be meant by a lack of memory where registering locks
+// lockLimit reports what may be meant by a lack of memory where registering locks
 // pages: the user may lock only so many.
 func (d *device) lockLimit(err error) error {
 	var limit unix.Rlimit
@@ -73,7 +73,7 @@ func (d *device) lockLimit(err error) error {
 	return fmt.Errorf("%w: registered memory is locked, and a process may lock %d KB here; raise the limit (ulimit -l)", err, limit.Cur>>10)
 }
 
-// newLKey is a free index in the table.
+// newLKey returns a free index in the table.
 func (d *device) newLKey() uint32 {
 	if n := len(d.free); n > 0 {
 		i := d.free[n-1]

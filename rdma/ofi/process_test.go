@@ -70,7 +70,7 @@ func start(t testing.TB, role string, env ...string) *child {
 	return c
 }
 
-// line is the next line the child prints.
+// line returns the next line the child prints.
 func (c *child) line(t testing.TB) string {
 	t.Helper()
 	if !c.out.Scan() {
@@ -184,7 +184,7 @@ func bind(core int) {
 	_ = unix.SchedSetaffinity(0, &set) // a benchmark on another core is still one
 }
 
-// echoRole is the other side of a ping-pong: it sends back what it gets, after
+// echoRole returns the other side of a ping-pong: it sends back what it gets, after
 // copying it out and in as a user would, until it is told to stop.
 func echoRole() error {
 	bind(1)

@@ -16,7 +16,7 @@ import (
 
 const overVerbs = "verbs;ofi_rxm"
 
-// adapter is the address of an RDMA device. The test is skipped where there is none.
+// adapter returns the address of an RDMA device. The test is skipped where there is none.
 func adapter(t *testing.T) string {
 	offers, _, err := Survey(Config{Provider: overVerbs, Peers: 16})
 	if err != nil {

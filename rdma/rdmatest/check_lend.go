@@ -55,7 +55,7 @@ func lendUntilNextPoll(r *rig) {
 			}
 		}
 	}
-	r.until("all messages have come", func() bool {
+	r.until("all messages have arrived", func() bool {
 		fill()
 		loans = loans[:0]
 		r.step(b)
@@ -83,7 +83,7 @@ func lendAcrossOtherQueue(r *rig) {
 	r.post(a, w)
 	pb := b.portTo(0)
 	var out [8]rdma.Completion
-	r.until("the message has come", func() bool {
+	r.until("the message has arrived", func() bool {
 		if held.data == nil {
 			b.pollQueue(pb, pb.recvCQ, out[:])
 		}
@@ -138,7 +138,7 @@ func lendWithoutEnd(r *rig) {
 			r.step()
 		}
 	}
-	r.until("all messages have come", func() bool { return count == messages })
+	r.until("all messages have arrived", func() bool { return count == messages })
 	if bytes != messages*body {
 		r.t.Errorf("%d messages had %d bytes together instead of %d", count, bytes, messages*body)
 	}

@@ -27,7 +27,7 @@ func memoryChecks() []check {
 		{name: "read-write-parallel", on: reliable, ops: read | write, peers: 3, run: manyParallel,
 			rule: "many Reads and Writes may be under way, and each completes once"},
 		{name: "read-after-message", on: reliable, ops: read, run: readAfterMessage,
-			rule: "a Read that is posted after a message has come sees what its sender wrote before sending it"},
+			rule: "a Read that is posted after a message has arrived sees what its sender wrote before sending it"},
 	}
 }
 
@@ -133,7 +133,7 @@ func transferLimit(r *rig) {
 		long := a.prepare(op, b, 5, most+1, 50, 3)
 		_, err := a.offer([]*work{long.w})
 		if errors.Is(err, rdma.ErrAgain) {
-			r.t.Fatalf("a %v of %d bytes will never be taken, but PostSend says ErrAgain", op, most+1)
+			r.t.Fatalf("a %v of %d bytes will never be taken, but PostSend returns ErrAgain", op, most+1)
 		}
 		if err == nil {
 			r.until("the transfer that was taken, but is too long, completes", func() bool { return long.w.done })
@@ -224,7 +224,7 @@ func readAfterMessage(r *rig) {
 		fill(mem, uint64(round))
 		fill(want, uint64(round))
 		r.post(owner, owner.sendInline(0, 8, 0))
-		r.until("the message has come", func() bool { return len(reader.arrived) == round+1 })
+		r.until("the message has arrived", func() bool { return len(reader.arrived) == round+1 })
 		w := reader.access(rdma.OpRead, 1, here.mem, lkey, mr.Base, mr.RKey)
 		r.post(reader, w)
 		r.until("the read has completed", func() bool { return w.done })

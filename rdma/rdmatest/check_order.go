@@ -28,7 +28,7 @@ func orderChecks() []check {
 			run: func(r *rig) { r.floodParallel(300, func(from, to int) bool { return to == 0 }) }},
 		{name: "order-all-to-all-parallel", rule: rule, on: reliable, peers: 4,
 			run: func(r *rig) { r.floodParallel(200, everybody) }},
-		{name: "datagrams-whole", rule: "a UD message may be lost, doubled or late, but what arrives is what was sent", on: rdma.UD, peers: 3,
+		{name: "datagrams-whole", rule: "a UD message may be lost, duplicated or late, but what arrives is what was sent", on: rdma.UD, peers: 3,
 			run: datagramsWhole},
 	}
 }
@@ -144,7 +144,7 @@ func (f *flow) done() bool { return len(f.todo) == 0 && f.wanted == 0 && f.n.ope
 func (r *rig) flood(each int, talks func(from, to int) bool) {
 	r.t.Helper()
 	flows := r.flows(each, talks)
-	r.until("all messages were sent and have come", func() bool {
+	r.until("all messages were sent and have arrived", func() bool {
 		done := true
 		for _, f := range flows {
 			for range f.random.below(8) { // often more than the others take

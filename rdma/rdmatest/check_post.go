@@ -11,7 +11,7 @@ import (
 func postChecks() []check {
 	return []check{
 		{name: "post-takes-a-prefix", on: reliable, peers: 3, run: postTakesPrefix,
-			rule: "PostSend never blocks, takes a prefix of what it is given, in order, and says ErrAgain for the rest, which may be offered again after a Poll"},
+			rule: "PostSend never blocks, takes a prefix of what it is given, in order, and returns ErrAgain for the rest, which may be offered again after a Poll"},
 		{name: "post-unknown-op", on: reliable, run: postUnknownOp,
 			rule: "an operation that the device does not have is refused with ErrUnsupported, and what stands before it in the list is taken"},
 		{name: "post-too-long", on: reliable, run: postTooLong,
@@ -57,7 +57,7 @@ func postTakesPrefix(r *rig) {
 		offered += len(list)
 	}
 	r.t.Logf("took %d to node 1 and %d to node 2, and said ErrAgain %d times", len(taken[1]), len(taken[2]), refused)
-	r.until("everything that was taken has come", func() bool {
+	r.until("everything that was taken has arrived", func() bool {
 		return len(r.nodes[1].arrived) >= len(taken[1]) && len(r.nodes[2].arrived) >= len(taken[2])
 	})
 	r.settle()
@@ -88,9 +88,9 @@ func postUnknownOp(r *rig) {
 		list := []*work{a.sendInline(1, 5, 0), bad, a.sendInline(1, 6, 0)}
 		k, err := a.offer(list)
 		if k != 1 || !errors.Is(err, rdma.ErrUnsupported) {
-			r.t.Fatalf("a list of a send, a %v and a send: PostSend takes %d and says %v; it should take 1 and say ErrUnsupported", op, k, err)
+			r.t.Fatalf("a list of a send, a %v and a send: PostSend takes %d and says %v; it should take 1 and return ErrUnsupported", op, k, err)
 		}
-		r.until("the send before the refused operation has come", func() bool { return len(b.arrived) > i })
+		r.until("the send before the refused operation has arrived", func() bool { return len(b.arrived) > i })
 	}
 	r.settle()
 	if len(b.arrived) != len(unknown) {
@@ -106,7 +106,7 @@ func postTooLong(r *rig) {
 	for _, w := range []*work{long, longInline} {
 		_, err := a.offer([]*work{w})
 		if errors.Is(err, rdma.ErrAgain) {
-			r.t.Fatalf("a send of %d bytes (inline %v) will never fit, but PostSend says ErrAgain", 1+len(w.body), w.inline)
+			r.t.Fatalf("a send of %d bytes (inline %v) will never fit, but PostSend returns ErrAgain", 1+len(w.body), w.inline)
 		}
 		if err != nil {
 			continue
@@ -144,7 +144,7 @@ func pollOneByOne(r *rig) {
 			break
 		}
 	}
-	r.until("all messages and completions have come, one each Poll", func() bool { return len(b.arrived) == len(ws) && a.open == 0 })
+	r.until("all messages and completions have arrived, one each Poll", func() bool { return len(b.arrived) == len(ws) && a.open == 0 })
 	for i, w := range ws {
 		if err := differ(b.arrived[i].data, w.text); err != nil {
 			r.t.Fatalf("message %d of %d: %v", i, len(ws), err)

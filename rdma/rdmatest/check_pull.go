@@ -34,7 +34,7 @@ func pullChecks() []check {
 		{name: "pull-abandoned", on: reliable, ops: ops, run: pullAbandoned,
 			rule: "every request that was taken completes once: Deregister ends an OpPush that nobody pulls, and not with success"},
 		{name: "pull-pending-pushes", on: reliable, ops: ops | rdma.Ops(rdma.OpRead, rdma.OpWrite), run: pullPendingPushes,
-			rule: "a device takes Attr.MaxPush OpPush, and while nobody pulls them, whatever is posted behind them is taken and completes"},
+			rule: "a device takes Attr.MaxPush OpPush, and while nobody pulls them, whatever is posted after them is taken and completes"},
 	}
 }
 
@@ -241,7 +241,7 @@ func pullPendingPushes(r *rig) {
 			a.access(rdma.OpWrite, 1, from.mem, fromKey, mr.Base, mr.RKey),
 			a.access(rdma.OpRead, 1, to.mem, toKey, mr.Base, mr.RKey))
 	}
-	r.until("what is posted behind an OpPush that nobody pulls has completed", func() bool { return a.open == len(list) })
+	r.until("what is posted after an OpPush that nobody pulls has completed", func() bool { return a.open == len(list) })
 	for i := range list {
 		j := list[len(list)-1-i]
 		if j.push.done {

@@ -22,7 +22,7 @@ func receiveChecks() []check {
 		{name: "recv-low-water", on: reliable, queues: queueConfig{posted: true, recvDepth: 16, lowWater: 4}, run: recvLowWater,
 			rule: "OpLowWater appears when fewer posted buffers than LowWater are left, and not before"},
 		{name: "recv-post-takes-a-prefix", on: reliable, queues: posted, run: recvPostPrefix,
-			rule: "PostRecv takes a prefix of what it is given and says ErrAgain for the rest"},
+			rule: "PostRecv takes a prefix of what it is given and returns ErrAgain for the rest"},
 		{name: "recv-lending-takes-no-buffers", on: all, run: recvLendingRefuses,
 			rule: "PostRecv fails on a lending queue"},
 	}
@@ -115,7 +115,7 @@ func recvTooLong(r *rig) {
 		return // a connection may break over it
 	}
 	r.post(a, short)
-	r.until("the next message has come", func() bool { return len(b.arrived) == 2 && a.open == 0 })
+	r.until("the next message has arrived", func() bool { return len(b.arrived) == 2 && a.open == 0 })
 	if err := differ(b.arrived[1].data, short.text); err != nil {
 		r.t.Errorf("the message after the one that was too long: %v", err)
 	}
@@ -146,7 +146,7 @@ func recvWaits(r *rig) {
 	}
 	for i := range ws {
 		b.buffers(b.portTo(0), 500, 1, uint64(1+i))
-		r.until("a message has come for the buffer", func() bool { return len(b.arrived) == i+1 })
+		r.until("a message has arrived for the buffer", func() bool { return len(b.arrived) == i+1 })
 		if err := differ(b.arrived[i].data, ws[i].text); err != nil {
 			r.t.Fatalf("message %d after waiting: %v", i, err)
 		}

@@ -9,20 +9,20 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Write-Records: what is told to have come has come, and nothing else; who may not
+// Write-Records: what is told to have arrived has arrived, and nothing else; who may not
 // write is told.
 
 func recordChecks() []check {
 	ops := rdma.Ops(rdma.OpWriteRecord)
 	return []check{
 		{name: "record-moves", on: rdma.UD, ops: ops, peers: 3, run: recordMoves,
-			rule: "OpRecord tells which ranges of a Write-Record have come: they hold its bytes, and nothing else is touched"},
+			rule: "OpRecord tells which ranges of a Write-Record have arrived: they hold its bytes, and nothing else is touched"},
 		{name: "record-refused", on: rdma.UD, ops: ops, run: recordRefused,
 			rule: "a Write-Record outside a registered region, with a wrong key or without the right moves no byte, and its origin gets OpRefused with StatusRemoteAccess"},
 	}
 }
 
-// placed is a range of a Write-Record that has come.
+// placed is a range of a Write-Record that has arrived.
 type placed struct {
 	from int
 	id   uint64
@@ -38,7 +38,7 @@ func (n *node) takeRecord(c *rdma.Completion) error {
 	case !known:
 		return errors.New("no Resolve gave out the handle of its origin")
 	case c.Status != rdma.StatusOK:
-		return errors.New("what has come has no other status than OK")
+		return errors.New("what has arrived has no other status than OK")
 	case uint64(c.Data.Len()) > c.Len:
 		return errors.New("the range is longer than the whole")
 	}
@@ -66,7 +66,7 @@ func (n *node) takeRefusal(c *rdma.Completion) error {
 // lossTimeout is when to believe that a datagram is lost, and to send another.
 const lossTimeout = 100 * time.Millisecond
 
-// recordMoves writes to a peer until everything has come whole. Lost ones are followed by
+// recordMoves writes to a peer until everything has arrived whole. Lost ones are followed by
 // others.
 func recordMoves(r *rig) {
 	a, b := r.nodes[0], r.nodes[2]
@@ -74,7 +74,7 @@ func recordMoves(r *rig) {
 		limit := time.Now().Add(r.hangTimeout)
 		for whole := false; !whole; {
 			if time.Now().After(limit) {
-				r.t.Fatalf("no write-record of %d bytes has come whole in %v", size, r.hangTimeout)
+				r.t.Fatalf("no write-record of %d bytes has arrived whole in %v", size, r.hangTimeout)
 			}
 			off := 5 * i
 			tr := a.prepare(rdma.OpWriteRecord, b, off, size, 50, i%8)
@@ -115,16 +115,16 @@ func (r *rig) checkRecords(tr *transfer, list []placed, from int) (whole bool) {
 		}
 		lo := int(p.at - start)
 		if p.at < start || lo+p.size > size {
-			r.t.Fatalf("a write-record of %d bytes has come at %d of it, %d bytes", size, lo, p.size)
+			r.t.Fatalf("a write-record of %d bytes has arrived at %d of it, %d bytes", size, lo, p.size)
 		}
 		if err := differ(tr.there.mem[tr.lo+lo:tr.lo+lo+p.size], tr.want[lo:lo+p.size]); err != nil {
-			r.t.Fatalf("bytes %d to %d of a write-record have come: %v", lo, lo+p.size, err)
+			r.t.Fatalf("bytes %d to %d of a write-record have arrived: %v", lo, lo+p.size, err)
 		}
 	}
 	return whole
 }
 
-// recordRefused writes where it may not, each time until the refusal has come.
+// recordRefused writes where it may not, each time until the refusal has arrived.
 func recordRefused(r *rig) {
 	a, b := r.nodes[0], r.nodes[1]
 	region := newGuarded(1000, 3, 1)
@@ -163,7 +163,7 @@ func recordRefused(r *rig) {
 				r.t.Fatalf("a write-record %s is refused, but the region: %v", c.how, err)
 			}
 			if len(b.records) > 0 {
-				r.t.Fatalf("a write-record %s is told to have come: %+v", c.how, b.records)
+				r.t.Fatalf("a write-record %s is told to have arrived: %+v", c.how, b.records)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ func registerChecks() []check {
 		{name: "register-returns-new-keys", on: reliable, run: registerNewKeys,
 			rule: "a key that was given up is not given out again soon, even for the same memory"},
 		{name: "register-many", on: reliable, ops: read, run: registerMany,
-			rule: "many regions may be registered at once; when there is no more room, Register says ErrNoResources"},
+			rule: "many regions may be registered at once; when there is no more room, Register returns ErrNoResources"},
 		{name: "register-overlapping", on: reliable, ops: read, run: registerOverlapping,
 			rule: "the same memory may be registered several times, and ending one registration leaves the others"},
 		{name: "deregister-twice", on: reliable, run: deregisterTwice,
@@ -58,7 +58,7 @@ func registerMany(r *rig) {
 	for i := range 1500 {
 		mr, err := owner.dev.Register(mem.mem[i:i+40], rdma.RemoteRead)
 		if errors.Is(err, rdma.ErrNoResources) && i >= 64 {
-			r.t.Logf("Register says ErrNoResources after %d regions", i)
+			r.t.Logf("Register returns ErrNoResources after %d regions", i)
 			break
 		}
 		if err != nil {

@@ -24,7 +24,7 @@ func sendChecks() []check {
 		{name: "resolve-invalid", on: rdma.RD | rdma.UD, run: resolveNonsense,
 			rule: "an address that no queue pair has is refused with an error"},
 		{name: "inline-makes-no-completion", on: all, run: inlineIsSilent,
-			rule: "a success of an inline send makes no completion"},
+			rule: "a success of an inline send generates no completion"},
 		{name: "inline-body-is-copied", on: reliable, run: inlineBodyIsCopied,
 			rule: "Body of an inline send belongs to the caller again when PostSend returns"},
 		{name: "send-completes-once", on: all, run: sendCompletesOnce,
@@ -34,7 +34,7 @@ func sendChecks() []check {
 	}
 }
 
-// bodySizes are the sizes around which devices change their ways.
+// bodySizes returns the sizes around which devices change their ways.
 func bodySizes(attr *rdma.Attr) []int {
 	var sizes []int
 	for n := range 140 { // cells, cache lines and headers end somewhere here
@@ -64,7 +64,7 @@ func sendSizes(r *rig) {
 			}
 			b.arrived = b.arrived[:0]
 			r.post(a, ways...)
-			r.until("the messages have come", func() bool { return len(b.arrived) == len(ways) && a.open == 0 })
+			r.until("the messages have arrived", func() bool { return len(b.arrived) == len(ways) && a.open == 0 })
 			for i, w := range ways {
 				if err := differ(b.arrived[i].data, w.text); err != nil {
 					r.t.Fatalf("head of %d and body of %d bytes, inline %v: %v", head, body, w.inline, err)
@@ -83,7 +83,7 @@ func sendLargest(r *rig) {
 		w := a.send(1, head, a.attr.MaxSend-head)
 		b.arrived = nil
 		r.post(a, w)
-		r.until("the largest message has come", func() bool { return len(b.arrived) == 1 && w.done })
+		r.until("the largest message has arrived", func() bool { return len(b.arrived) == 1 && w.done })
 		if err := differ(b.arrived[0].data, w.text); err != nil {
 			r.t.Fatalf("message of MaxSend = %d bytes, %d of them head: %v", a.attr.MaxSend, head, err)
 		}
@@ -101,7 +101,7 @@ func sendNamesSender(r *rig) {
 			w := n.send(to.index, 8, 0)
 			w.inline = true
 			to.arrived = nil
-			r.until("the message has come; if it was lost, another", func() bool {
+			r.until("the message has arrived; if it was lost, another", func() bool {
 				if len(to.arrived) == 0 {
 					r.post(n, w)
 				}
@@ -125,7 +125,7 @@ func sendFromStranger(r *rig) {
 	for i, n := range []*node{c, a} {
 		n.meet(1)
 		r.post(n, n.sendInline(1, 16, 0))
-		r.until("the stranger's message has come", func() bool { return len(handles) > i })
+		r.until("the stranger's message has arrived", func() bool { return len(handles) > i })
 	}
 	for i, n := range []*node{c, a} {
 		b.meet(n.index)
@@ -135,7 +135,7 @@ func sendFromStranger(r *rig) {
 	}
 	w := b.send(2, 0, 10)
 	r.post(b, w)
-	r.until("the answer to the stranger has come", func() bool { return len(c.arrived) == 1 && w.done })
+	r.until("the answer to the stranger has arrived", func() bool { return len(c.arrived) == 1 && w.done })
 	if err := differ(c.arrived[0].data, w.text); err != nil {
 		r.t.Errorf("the answer to the stranger: %v", err)
 	}
@@ -193,7 +193,7 @@ func inlineBodyIsCopied(r *rig) {
 			r.t.Fatalf("post an inline send of %d bytes to an idle peer: %v", size, err)
 		}
 	}
-	r.until("the inline messages have come", func() bool { return len(b.arrived) == len(ws) })
+	r.until("the inline messages have arrived", func() bool { return len(b.arrived) == len(ws) })
 	for i, w := range ws {
 		if err := differ(b.arrived[i].data, w.text); err != nil {
 			r.t.Errorf("inline body of %d bytes, overwritten after PostSend: %v", len(w.body), err)
@@ -230,7 +230,7 @@ func bodyIsFreeAtCompletion(r *rig) {
 		for range 100 {
 			r.step(a)
 		}
-		r.until("the message has come", func() bool { return len(b.arrived) == 1 && w.done })
+		r.until("the message has arrived", func() bool { return len(b.arrived) == 1 && w.done })
 		if err := differ(b.arrived[0].data, w.text); err != nil {
 			r.t.Errorf("body of %d bytes, overwritten after its completion: %v", size, err)
 		}

@@ -13,7 +13,7 @@ import (
 func solicitedChecks() []check {
 	return []check{
 		{name: "solicited-wakes", on: reliable, run: solicited(solicitedWakes),
-			rule: "WaitSolicited parks until a message sent as Solicited has come, or Wake was called"},
+			rule: "WaitSolicited parks until a message sent as Solicited has arrived, or Wake was called"},
 		{name: "solicited-arm-if-ready", on: reliable, run: solicited(solicitedSees),
 			rule: "ArmSolicited is false if a message is there"},
 		{name: "solicited-only", on: reliable, run: solicited(solicitedOnly),
@@ -37,7 +37,7 @@ func solicited(run func(r *rig, cq rdma.SolicitedCQ)) func(*rig) {
 	}
 }
 
-// sendUrgent is an inline message that is Solicited.
+// sendUrgent returns an inline message that is Solicited.
 func (n *node) sendUrgent(to int) *work {
 	w := n.sendInline(to, 8, 0)
 	w.solicited = true
@@ -96,7 +96,7 @@ func solicitedSees(r *rig, cq rdma.SolicitedCQ) {
 	r.together(part{a, func() error { return a.submit(a.sendInline(1, 8, 0)) }})
 	for end := time.Now().Add(r.hangTimeout / 2); cq.ArmSolicited(); {
 		if time.Now().After(end) { // a network may take its time, but not that long
-			r.t.Fatal("a message has come, and ArmSolicited is true")
+			r.t.Fatal("a message has arrived, and ArmSolicited is true")
 		}
 	}
 	r.together(part{b, func() error { return b.await(0, func() bool { return len(b.arrived) == 1 }) }})

@@ -78,7 +78,7 @@ func (b *bare) pollAll() {
 		}
 	}
 	if b.bad != rdma.StatusOK || time.Now().After(b.deadline) {
-		b.t.Fatalf("%d messages and %d completions have come, the last bad status is %v, patience is %v", b.messages, b.done, b.bad, b.hangTimeout)
+		b.t.Fatalf("%d messages and %d completions have arrived, the last bad status is %v, patience is %v", b.messages, b.done, b.bad, b.hangTimeout)
 	}
 }
 

@@ -75,7 +75,7 @@ func waitTimesOut(r *rig) {
 }
 
 // waitDoesNotSpin compares the CPU time of the process with the time waited, after
-// messages have come: what told of them must not go on telling. Of
+// messages have arrived: what told of them must not go on telling. Of
 // several spans most must be quiet: the process may have other work in one, and
 // on a crowded machine a spinning one may get no CPU in another.
 func waitDoesNotSpin(r *rig) {

@@ -40,7 +40,7 @@ type Faults struct {
 // Tally counts what was done to messages.
 type Tally struct{ Messages, Dropped, Duplicated, Reordered, Delayed int }
 
-// Faulty is a device with faults. Calls must be serialised as for any device,
+// Faulty is a device with faults. Calls must be serialized as for any device,
 // except Kill and KillAfter.
 type Faulty struct {
 	rdma.Device

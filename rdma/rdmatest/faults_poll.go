@@ -36,7 +36,7 @@ func (c *faultyCQ) Poll(out []rdma.Completion) int {
 	return n
 }
 
-// translate makes a completion of the device the user's, or says that it is
+// translate turns a completion of the device into the user's, or reports that it is
 // none of his business.
 func (c *faultyCQ) translate(done *rdma.Completion) bool {
 	f := c.f

@@ -29,7 +29,7 @@ type faultyWork struct {
 	id       uint64 // the user's
 	op       rdma.Op
 	peer     rdma.PeerID
-	silent   bool // sent inline: success makes no completion
+	silent   bool // sent inline: success generates no completion
 	copies   int  // how often the device has it still to complete
 	reported bool // the user has had his completion
 }
@@ -137,7 +137,7 @@ func (q *faultyQP) hold(wr *rdma.SendWR, w *faultyWork) {
 // draws for a message must not depend on the faults.
 func (q *faultyQP) draw(p float64) bool { return float64(q.random.next()>>11)/(1<<53) < p }
 
-// hand gives a request to the device under an ID of its own.
+// hand posts a request to the device under an ID of its own.
 func (q *faultyQP) hand(wr rdma.SendWR, w *faultyWork) error {
 	q.f.lastID++
 	wr.ID = q.f.lastID
@@ -173,7 +173,7 @@ func (q *faultyQP) deliverDue(step int) {
 	})
 }
 
-// report makes a completion that the device does not make.
+// report adds a completion that the device does not make.
 func (q *faultyQP) report(c rdma.Completion) {
 	q.sendCQ.ready = append(q.sendCQ.ready, c)
 	q.sendCQ.inner.Wake()

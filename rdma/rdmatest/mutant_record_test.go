@@ -26,7 +26,7 @@ func recordMutants() []mutant {
 				wr.Body = rdma.MemOf(b)
 			}
 		}), []string{"record-moves"}},
-		{"forgets which Write-Record has come", eachCompletion(func(c *rdma.Completion) bool {
+		{"forgets which Write-Record has arrived", eachCompletion(func(c *rdma.Completion) bool {
 			if c.Op == rdma.OpRecord {
 				c.ID = 0
 			}

@@ -59,7 +59,7 @@ type work struct {
 	text    []byte // OpSend: head and body as they were when posted
 }
 
-// arrival is a message that has come.
+// arrival is a message that has arrived.
 type arrival struct {
 	from   int
 	id     uint64
@@ -91,7 +91,7 @@ func (n *node) meet(j int) {
 	n.names[id] = j
 }
 
-// memory is n bytes in which a device may read and write, with the key for it.
+// memory returns n bytes in which a device may read and write, with the key for it.
 func (n *node) memory(size int) (mem []byte, lkey uint32) {
 	n.rig.t.Helper()
 	// The odd address finds devices that rely on alignment.
@@ -268,7 +268,7 @@ func (n *node) take(p *port, c *rdma.Completion) error {
 	case w.done:
 		return errors.New("the work was completed before")
 	case w.inline && c.Status == rdma.StatusOK:
-		return errors.New("a successful inline send makes no completion")
+		return errors.New("a successful inline send generates no completion")
 	case c.Op != w.op:
 		return fmt.Errorf("the work was a %v", w.op)
 	case n.rig.kind != rdma.RC && c.Peer != n.peers[w.to]:
@@ -318,5 +318,5 @@ func (n *node) takeMessage(p *port, c *rdma.Completion) error {
 }
 
 func (n *node) state() string {
-	return fmt.Sprintf("%d messages have come, %d of %d pieces of work are unfinished", len(n.arrived), n.open, len(n.works))
+	return fmt.Sprintf("%d messages have arrived, %d of %d pieces of work are unfinished", len(n.arrived), n.open, len(n.works))
 }

@@ -23,7 +23,7 @@ func scramble(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// below is a number in [0, n).
+// below returns a number in [0, n).
 func (g *generator) below(n int) int { return int(g.next() % uint64(n)) }
 
 // fill writes bytes that depend on the seed alone. No two places of a pattern
@@ -53,7 +53,7 @@ func paint(b []byte, value byte) {
 	}
 }
 
-// differ says where got is not what it should be, or nil.
+// differ reports where got is not what it should be, or nil.
 func differ(got, want []byte) error {
 	if bytes.Equal(got, want) {
 		return nil

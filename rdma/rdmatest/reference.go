@@ -34,7 +34,7 @@ const refDepth = 64
 // refPushes bounds how many OpPush of a queue pair may wait for a pull.
 const refPushes = 48
 
-// ReferenceAttr is what NewReference gives its devices: all transports, all
+// ReferenceAttr returns what NewReference gives its devices: all transports, all
 // operations, and limits small enough to be crossed in a test.
 func ReferenceAttr() rdma.Attr {
 	return rdma.Attr{
@@ -206,7 +206,7 @@ func (f *refFabric) find(a rdma.Addr) (*refQP, error) {
 	return nil, fmt.Errorf("no reference queue pair has the address %q: take addresses from QP.Addr of a device made by the same call", a)
 }
 
-// handle is the PeerID of a queue pair, new if it was not met before.
+// handle returns the PeerID of a queue pair, new if it was not met before.
 func (d *refDevice) handle(q *refQP) rdma.PeerID {
 	for i, known := range d.peers {
 		if known == q {
@@ -295,7 +295,7 @@ func (q *refQP) close() {
 	}
 }
 
-// receives is the queue whose buffers take this queue pair's messages.
+// receives returns the queue whose buffers take this queue pair's messages.
 func (q *refQP) receives() *refSRQ {
 	if q.srq != nil {
 		return q.srq

@@ -54,7 +54,7 @@ const (
 	all      = rdma.RC | rdma.RD | rdma.UD
 )
 
-// checks is the whole suite.
+// checks returns the whole suite.
 func checks() []check {
 	return slices.Concat(
 		orderChecks(), sendChecks(), postChecks(), receiveChecks(), lendChecks(),

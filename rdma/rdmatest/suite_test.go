@@ -494,7 +494,7 @@ func memoryMutants() []mutant {
 	}
 }
 
-// steadyNames are the checks that the reference itself does not pass.
+// steadyNames returns the checks that the reference itself does not pass.
 func steadyNames() (names []string) {
 	if !raceDetector {
 		for name := range excused() {

@@ -55,7 +55,7 @@ func (t *transferTable) forget(x *transfer) {
 	t.free = append(t.free, x)
 }
 
-// startAssisted begins a Write that the owner may help with. It is false if the
+// startAssisted begins a Write that the owner may help with. It returns false if the
 // slot still has another copy, perhaps one that is over, but which the owner has
 // not looked at since: a Write does not wait for that.
 func (t *transferTable) startAssisted(d *Device, x *transfer, limit uint64) bool {

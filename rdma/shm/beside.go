@@ -102,7 +102,7 @@ func (x *transfer) leaveToOwner() bool {
 	return true
 }
 
-// guard is how long a copy that is left to its other side is not looked at.
+// guard returns how long a copy that is left to its other side is not looked at.
 func (x *transfer) guard() time.Duration {
 	return max(time.Duration(x.length-x.left.seen)/guardRate, leastGuard)
 }

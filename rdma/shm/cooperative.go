@@ -357,7 +357,7 @@ func (x *transfer) account(n uint64, other *peer) {
 	}
 }
 
-// endPull is the outcome of a pull that is over.
+// endPull returns the outcome of a pull that is over.
 func (d *Device) endPull(x *transfer) rdma.Status {
 	if x.own.RKey != 0 {
 		d.regs.deregister(x.own.RKey)

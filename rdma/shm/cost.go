@@ -63,7 +63,7 @@ func probeKernel() bool {
 	return errno == 0 && n == 1 && to[0] == from[0]
 }
 
-// cores is the number of cores that the ranks share.
+// cores returns the number of cores that the ranks share.
 func (d *Device) cores() int {
 	switch {
 	case d.cfg.Cores > 0:

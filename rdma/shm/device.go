@@ -56,7 +56,7 @@ const (
 )
 
 // Device is one rank's end of the shared memory of a node. Calls must be
-// serialised, with two exceptions: the Wake of its CQ may be called at any time,
+// serialized, with two exceptions: the Wake of its CQ may be called at any time,
 // and while one goroutine is in Wait others may do all but Poll and Close.
 type Device struct {
 	// What Poll looks at, first.
@@ -143,7 +143,7 @@ func Open(cfg Config) (*Device, error) {
 	return d, nil
 }
 
-// size is the geometry that the configuration asks for.
+// size returns the geometry that the configuration asks for.
 func (cfg *Config) size() geometry {
 	g := geometry{
 		cells: 1024, smallBlocks: 64, largeBlocks: 32, slots: 16384,
@@ -215,7 +215,7 @@ func (d *Device) Resolve(addr rdma.Addr) (rdma.PeerID, error) {
 	return p.id, nil
 }
 
-// Close gives everything back. Peers that send later are told that this rank is
+// Close releases everything. Peers that send later are told that this rank is
 // gone. Messages that were not polled are lost.
 func (d *Device) Close() error {
 	if d.closed {

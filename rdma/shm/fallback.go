@@ -303,7 +303,7 @@ func (t *transferTable) canRespond(d *Device) bool {
 	return false
 }
 
-// next is the length of the next message of a service.
+// next returns the length of the next message of a service.
 func (s *service) next() int {
 	if !s.read {
 		return requestBytes

@@ -64,7 +64,7 @@ func (d *Device) resolveHeap(p *peer, a address) error {
 	return nil
 }
 
-// ownReach is how memory of this very process is reached.
+// ownReach returns how memory of this very process is reached.
 func (d *Device) ownReach() reach {
 	switch {
 	case d.cfg.NoProcessVM:

@@ -222,10 +222,10 @@ func layOut(mem []byte, g geometry, heap bool) *segment {
 // headerOf reads the header of a mapping before its geometry is known.
 func headerOf(mem []byte) *segmentHeader { return (*segmentHeader)(unsafe.Pointer(&mem[0])) }
 
-// addressOf is where a word lies, as another process gives it to the kernel.
+// addressOf returns where a word lies, as another process gives it to the kernel.
 func addressOf(w *word) uint64 { return uint64(uintptr(unsafe.Pointer(w))) }
 
-// ring is the memory of ring i. In heap mode it is made by the first who asks,
+// ring returns the memory of ring i. In heap mode it is made by the first who asks,
 // which is the sender that has claimed it.
 func (s *segment) ring(i int) *ringMemory {
 	if !s.heap {
@@ -263,7 +263,7 @@ func (s *segment) slot(i int) *slot {
 	return nil
 }
 
-// region is what an owner in this process has registered in slot i, or nil when that
+// region returns what an owner in this process has registered in slot i, or nil when that
 // slot was never used.
 func (s *segment) region(i int) *region {
 	if i/slotsPerChunk >= len(s.regions) {
@@ -275,10 +275,10 @@ func (s *segment) region(i int) *region {
 	return nil
 }
 
-// sliceAt is n bytes from p on.
+// sliceAt returns n bytes from p on.
 func sliceAt(p *byte, n uint64) []byte { return unsafe.Slice(p, n) }
 
-// alignedBytes is n zero bytes that begin on a line.
+// alignedBytes returns n zero bytes that begin on a line.
 func alignedBytes(n int) []byte {
 	b := make([]byte, n+lineBytes)
 	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (lineBytes - 1)

@@ -34,7 +34,7 @@ type peer struct {
 	ringAt     int // ask for a ring when sent reaches this
 }
 
-// peer is nil for a handle that Resolve did not give out.
+// peer returns nil for a handle that Resolve did not give out.
 func (d *Device) peer(id rdma.PeerID) *peer {
 	if uint(id) < uint(len(d.peers)) {
 		return d.peers[id]

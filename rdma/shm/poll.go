@@ -166,7 +166,7 @@ func (d *Device) pollShared(out []rdma.Completion) int {
 	return n
 }
 
-// openRingOf begins to read the ring that a sender has claimed. It is false if the
+// openRingOf begins to read the ring that a sender has claimed. It returns false if the
 // sender cannot have claimed it.
 func (d *Device) openRingOf(source int, data []byte) bool {
 	if len(data) != 1 || uint32(data[0]) >= d.seg.geo.rings {

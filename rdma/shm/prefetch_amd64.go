@@ -13,7 +13,7 @@ func prefetchWrite(p *byte, n int)
 //go:noescape
 func prefetchRead(p *byte, n int)
 
-// demote says that n bytes from p on were written for another core, which then
+// demote reports that n bytes from p on were written for another core, which then
 // finds them nearer than in this one's cache.
 //
 //go:noescape

@@ -181,7 +181,7 @@ func (s *segment) access(key, addr, n uint64, need rdma.Access) *slot {
 	return sl
 }
 
-// baseOf is the address that a key begins at, 0 if there is no such key.
+// baseOf returns the address that a key begins at, 0 if there is no such key.
 func (s *segment) baseOf(key uint64) uint64 {
 	if i := int(key & keySlotMask); i < int(s.geo.slots) {
 		if sl := s.slot(i); sl != nil {

@@ -10,7 +10,7 @@ import (
 // tagged with the lap in which it was written, so that one line carries a short
 // message and the news that it is there; longer messages lie in a byte ring
 // beside the cells, Head and Body in one piece. The consumer publishes how far it
-// has come only now and then, and the producer looks only when it seems full, so
+// has arrived only now and then, and the producer looks only when it seems full, so
 // in steady state nothing but the message itself travels between the cores.
 
 // ringTag packs a cell's tag. Laps begin at 1: zeroed memory is an empty ring.
@@ -306,7 +306,7 @@ func (r *ringReader) announceRoom() {
 	}
 }
 
-// rest says when the producer is to be told next.
+// rest reports when the producer is to be told next.
 func (r *ringReader) rest() {
 	r.publishCells = r.pos + uint64(len(r.cells))/4
 	r.publishBytes = r.at + uint64(len(r.bytes))/4

@@ -139,7 +139,7 @@ func (q *queueReader) advanceSeq() {
 // ready reports whether the next message is there.
 func (q *queueReader) ready() bool { return q.next.seq.load() == q.full }
 
-// message is the next message, once ready has found it. It stays where it is
+// message returns the next message, once ready has found it. It stays where it is
 // until release. It is not ok if its sender has named a kind, a block or a length that
 // does not exist.
 func (q *queueReader) message() (source int, k kind, data []byte, ok bool) {

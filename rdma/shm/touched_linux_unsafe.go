@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// touched is how many bytes of a mapping have pages, by mincore(2). mem begins at a
+// touched returns how many bytes of a mapping have pages, by mincore(2). mem begins at a
 // page.
 func touched(mem []byte) uint64 {
 	if len(mem) == 0 {

@@ -133,7 +133,7 @@ func playAllToAll(r *rank, p *part) error {
 	return nil
 }
 
-// memoryOf is a line of /proc/self/smaps_rollup, in KB.
+// memoryOf returns a line of /proc/self/smaps_rollup, in KB.
 func memoryOf(name string) (int, error) {
 	text, err := os.ReadFile("/proc/self/smaps_rollup")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorded is what a recorder would have kept of a conversation.
+// recorded returns what a recorder would have kept of a conversation.
 func recorded(t *testing.T, segments ...Segment) []Frame {
 	t.Helper()
 	var file bytes.Buffer

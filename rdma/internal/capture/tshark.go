@@ -42,13 +42,13 @@ type Dissection struct {
 // iwarp_rdma.opcode.
 type Header map[string]string
 
-// Number is the value of a field, and whether the field is there and a number.
+// Number returns the value of a field, and whether the field is there and a number.
 func (h Header) Number(field string) (value uint64, ok bool) {
 	value, err := strconv.ParseUint(h[field], 0, 64)
 	return value, err == nil
 }
 
-// Opcodes are the RDMAP opcodes of all segments, in order; -1 if one has none.
+// Opcodes returns the RDMAP opcodes of all segments, in order; -1 if one has none.
 func (v *Dissection) Opcodes() []int {
 	var all []int
 	for _, h := range v.Headers {
@@ -62,7 +62,7 @@ func (v *Dissection) Opcodes() []int {
 	return all
 }
 
-// Err says what is wrong with the traffic as such: frames that are no iWARP, a
+// Err reports what is wrong with the traffic as such: frames that are no iWARP, a
 // wrong checksum, no startup. What should have been in it is for the test to say.
 func (v *Dissection) Err() error {
 	var wrong []string
@@ -218,7 +218,7 @@ func (v *Dissection) close(seen *frame) {
 	}
 }
 
-// attribute is the value of an attribute, empty if it is not there.
+// attribute returns the value of an attribute, empty if it is not there.
 func attribute(e xml.StartElement, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name {

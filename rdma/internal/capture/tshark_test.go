@@ -27,7 +27,7 @@ func judged(t *testing.T, path string) *Dissection {
 	return v
 }
 
-// spoken is the verdict on a conversation, its segments written in hexadecimal.
+// spoken returns the verdict on a conversation, its segments written in hexadecimal.
 func spoken(t *testing.T, lines ...string) *Dissection {
 	t.Helper()
 	var segments []Segment

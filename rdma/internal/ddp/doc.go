@@ -1,7 +1,7 @@
 // Package ddp is the part of iWARP that is the same over TCP and over datagrams:
 // direct data placement (RFC 5041) and the RDMA operations on it (RFC 5040, RFC
 // 7306). It has no socket, no clock and no goroutine; a device brings the segments
-// and carries the answers away. Calls on what belongs to one device are serialised
+// and carries the answers away. Calls on what belongs to one device are serialized
 // by the device.
 //
 // # The road of a segment in

@@ -71,7 +71,7 @@ func (s *Stream) ask(op Opcode, length uint32, one ask) Message {
 	return Message{Header{Op: op, QN: QueueRequest, MSN: one.number}, length}
 }
 
-// placement is the memory for the bytes [off, off+n) of a Read Response. The tag is
+// placement returns the memory for the bytes [off, off+n) of a Read Response. The tag is
 // looked for among all that are open, because datagrams may pass each other.
 func (a *asks) placement(h *Header, off, n int) ([]byte, Fault) {
 	if n == 0 {

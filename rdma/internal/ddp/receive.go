@@ -24,7 +24,7 @@ type receives struct {
 	taken  ring[rdma.RecvWR]
 }
 
-// placement is the memory for the bytes [off, off+n) of a segment's payload.
+// placement returns the memory for the bytes [off, off+n) of a segment's payload.
 func (r *receives) placement(h *Header, off, n int) ([]byte, Fault) {
 	ahead := h.MSN - r.next // wraps as the numbers do
 	if ahead >= uint32(r.taken.limit) {
@@ -68,7 +68,7 @@ func (r *receives) deliver(h *Header, n int) Fault {
 	return NoFault
 }
 
-// finish gives out the message that has been delivered to its end.
+// finish completes the message that has been delivered to its end.
 func (r *receives) finish() (rdma.RecvWR, uint32) {
 	wr, n := *r.taken.at(0), r.offset
 	r.taken.pop()

@@ -65,7 +65,7 @@ func (q *requests) respond(s *Stream, room int) (h Header, payload []byte, f Fau
 	return h, payload, f
 }
 
-// segment is the next piece of a read. The source is checked for each piece, because
+// segment returns the next piece of a read. The source is checked for each piece, because
 // it may have been deregistered since the last. An empty read asks for nothing, so
 // nothing is checked (RFC 5040 section 5.2.1).
 func (r *request) segment(s *Stream, room int) (h Header, payload []byte, f Fault) {
@@ -85,7 +85,7 @@ func (r *request) segment(s *Stream, room int) (h Header, payload []byte, f Faul
 }
 
 // atomic changes the target and makes the answer. Nothing comes between the load and
-// the store but the processor itself: all atomics of a device are serialised with it
+// the store but the processor itself: all atomics of a device are serialized with it
 // (RFC 7306 section 5.3).
 func (q *requests) atomic(s *Stream, a *AtomicRequest) (h Header, payload []byte, f Fault) {
 	h = Header{Op: AtomicResponseOp, Last: true, QN: QueueAtomic, MSN: q.answer}
@@ -101,7 +101,7 @@ func (q *requests) atomic(s *Stream, a *AtomicRequest) (h Header, payload []byte
 	return h, q.result[:], NoFault
 }
 
-// refusal is the Terminate for a fault of the oldest request. Its segment is made again
+// refusal returns the Terminate for a fault of the oldest request. Its segment is made again
 // and shows what was left to read (RFC 5040 section 4.8).
 func (q *requests) refusal(f Fault) Terminate {
 	r := q.pending.at(0)

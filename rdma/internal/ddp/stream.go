@@ -12,7 +12,7 @@ import (
 // MaxMessage is the longest message: RFC 5041 section 5.2.
 const MaxMessage = 1<<32 - 1
 
-// MaxTransfer is the Attr.MaxTransfer of a device whose Config asks for limit: a Read
+// MaxTransfer returns the Attr.MaxTransfer of a device whose Config asks for limit: a Read
 // Request has 32 bits for its length (RFC 5040 section 4.4). 0 is as much as there is.
 func MaxTransfer(limit int) (int, error) {
 	switch {
@@ -67,12 +67,12 @@ func (s *Stream) Send(op Opcode, n uint32, invalidate Tag) Message {
 	return Message{Header{Op: op, Tag: invalidate, QN: QueueSend, MSN: s.sent - 1}, n}
 }
 
-// Write is a message into the peer's memory. It has no number.
+// Write returns a message into the peer's memory. It has no number.
 func (s *Stream) Write(tag Tag, to uint64, n uint32) Message {
 	return Message{Header{Op: Write, Tag: tag, TO: to}, n}
 }
 
-// Placement is the memory for the bytes [off, off+n) of the payload of a segment. It is
+// Placement returns the memory for the bytes [off, off+n) of the payload of a segment. It is
 // nil for no bytes and for a header of RDMAP. FaultNoBuffer changes nothing: the
 // device may end the stream, or let the peer wait and ask again.
 func (s *Stream) Placement(h *Header, off, n int) ([]byte, Fault) {
@@ -186,7 +186,7 @@ func (s *Stream) Respond(room int) (Header, []byte, Fault) {
 }
 
 // Terminate makes the message that ends the stream for a fault, which the segment
-// caused that begins with raw and has size bytes. It is false if one was made before:
+// caused that begins with raw and has size bytes. It returns false if one was made before:
 // there is only one, and nothing follows it (RFC 5040 section 5.4).
 func (s *Stream) Terminate(f Fault, raw []byte, size int) (m Message, t Terminate, ok bool) {
 	return s.end(TerminateFor(f, raw, size))
