@@ -305,12 +305,12 @@ func messageMutants() []mutant {
 // having copied their bodies, and completes them early if asked to.
 func lateSender(early bool) func(rdma.Device) mutation {
 	return func(rdma.Device) mutation {
-		type letter struct {
+		type messageShape struct {
 			q   rdma.QP
 			wr  rdma.SendWR
 			due int
 		}
-		var queue []letter
+		var queue []messageShape
 		var done []rdma.Completion
 		polls := 0
 		return mutation{
@@ -319,7 +319,7 @@ func lateSender(early bool) func(rdma.Device) mutation {
 					if early {
 						done = append(done, rdma.Completion{ID: wr.ID, Op: wr.Op, Peer: wr.Peer})
 					}
-					queue = append(queue, letter{q, wr, polls + 3})
+					queue = append(queue, messageShape{q, wr, polls + 3})
 				}
 				return len(wrs), nil
 			},
