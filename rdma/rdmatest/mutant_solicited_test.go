@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Faults of those who wait for solicited messages.
+// Mutants of SolicitedCQ.
 
 func (c *mutantCQ) ArmSolicited() bool {
 	inner := c.CQ.(rdma.SolicitedCQ)
@@ -34,18 +34,18 @@ func (c *mutantCQ) WaitSolicited(d time.Duration) error {
 
 func solicitedMutants() []mutant {
 	return []mutant{
-		{"sleeps through what is solicited", func(rdma.Device) mutation {
+		{"does not wake for solicited messages", func(rdma.Device) mutation {
 			return mutation{waitSolicited: func(_ rdma.SolicitedCQ, d time.Duration) error { time.Sleep(d); return nil }}
 		}, []string{"solicited-wakes", "solicited-loses-no-message"}},
-		{"arms without a look", func(rdma.Device) mutation {
+		{"arms although a message has arrived", func(rdma.Device) mutation {
 			return mutation{arm: func(cq rdma.SolicitedCQ) bool { cq.ArmSolicited(); return true }}
 		}, []string{"solicited-arm-if-ready"}},
-		{"takes every message for solicited", eachSend(func(_ int, wr rdma.SendWR) []rdma.SendWR {
+		{"treats every message as solicited", eachSend(func(_ int, wr rdma.SendWR) []rdma.SendWR {
 			wr.Flags |= rdma.Solicited
 			return []rdma.SendWR{wr}
 		}), []string{"solicited-only"}},
 		{"cannot be disarmed", func(rdma.Device) mutation { return mutation{noDisarm: true} }, []string{"solicited-only"}},
-		{"lets only one of two waiters be woken", func(rdma.Device) mutation {
+		{"wakes only one of two waiters", func(rdma.Device) mutation {
 			return mutation{wait: func(cq rdma.CQ, d time.Duration) error { return cq.(rdma.SolicitedCQ).WaitSolicited(d) }}
 		}, []string{"solicited-beside-wait"}},
 	}

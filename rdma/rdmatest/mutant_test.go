@@ -10,8 +10,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A bent device is the reference with one thing wrong. Each field replaces what
-// its name says, if it is set.
+// mutation describes a mutant: the reference device with one fault. Each field that is set
+// replaces the method of the same name.
 type mutation struct {
 	post func(q rdma.QP, wrs []rdma.SendWR) (int, error)
 	recv func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error)
@@ -150,7 +150,7 @@ func (c *mutantCQ) Wake() {
 	c.CQ.Wake()
 }
 
-// recorder is a testing.TB whose failures are wanted.
+// recorder is a testing.TB that records the expected failure.
 type recorder struct {
 	testing.TB
 	mu      sync.Mutex
@@ -176,7 +176,7 @@ func (r *recorder) Fatalf(f string, args ...any) { r.fail(fmt.Sprintf(f, args...
 func (r *recorder) Skip(...any)                  { r.skipped = true; runtime.Goexit() }
 func (r *recorder) Skipf(string, ...any)         { r.skipped = true; runtime.Goexit() }
 
-// tryCheck runs a check on bent devices and returns its first failure, or "".
+// tryCheck runs a check on mutants and records its first failure.
 func tryCheck(t *testing.T, c check, mutate func(rdma.Device) mutation, hangTimeout time.Duration) *recorder {
 	rec := &recorder{TB: t}
 	attr := ReferenceAttr()

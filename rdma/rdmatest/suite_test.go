@@ -11,8 +11,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestSuiteFindsFaults shows that each check can fail: for every one there is a
-// device with a fault that it finds.
+// TestSuiteFindsFaults shows that each check can fail: for every check there is a mutant
+// that it detects.
 func TestSuiteFindsFaults(t *testing.T) {
 	byName := map[string]check{}
 	for _, c := range checks() {
@@ -30,7 +30,7 @@ func TestSuiteFindsFaults(t *testing.T) {
 				found[name] = true
 				rec := tryCheck(t, c, m.mutation, 150*time.Millisecond)
 				if rec.failure == "" {
-					t.Errorf("%s does not find a device that %s (skipped: %v)", name, m.fault, rec.skipped)
+					t.Errorf("%s does not detect a device that %s (skipped: %v)", name, m.fault, rec.skipped)
 				} else {
 					t.Logf("%s: %s", name, rec.failure)
 				}
@@ -42,12 +42,12 @@ func TestSuiteFindsFaults(t *testing.T) {
 			continue
 		}
 		if !found[name] {
-			t.Errorf("no mutant is found by the check %q: does it check anything?", name)
+			t.Errorf("the check %q detects no mutant", name)
 		}
 	}
 }
 
-// TestUnchangedDevicePasses shows that the mutants' frame is not what the suite finds.
+// TestUnchangedDevicePasses shows that the suite does not fail because of the wrapper.
 func TestUnchangedDevicePasses(t *testing.T) {
 	if testing.Short() || raceDetector {
 		t.Skip("TestReference runs the same checks")
@@ -57,7 +57,7 @@ func TestUnchangedDevicePasses(t *testing.T) {
 			continue
 		}
 		if rec := tryCheck(t, c, func(rdma.Device) mutation { return mutation{} }, 0); rec.failure != "" {
-			t.Errorf("%s fails on an intact device: %s", c.name, rec.failure)
+			t.Errorf("%s fails on an unchanged device: %s", c.name, rec.failure)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func mutants() []mutant {
 	return slices.Concat(messageMutants(), memoryMutants(), recordMutants(), waitMutants(), solicitedMutants(), resetMutants())
 }
 
-// eachSend calls fn for every send with its number and lets it change the list.
+// eachSend calls fn for every send with its number; fn may change the list.
 func eachSend(fn func(k int, wr rdma.SendWR) []rdma.SendWR) func(rdma.Device) mutation {
 	return func(rdma.Device) mutation {
 		k := 0
@@ -94,7 +94,7 @@ func eachSend(fn func(k int, wr rdma.SendWR) []rdma.SendWR) func(rdma.Device) mu
 	}
 }
 
-// eachCompletion calls fn for every completion, which may change it or drop it.
+// eachCompletion calls fn for every completion; fn may change or drop it.
 func eachCompletion(fn func(c *rdma.Completion) (keep bool)) func(rdma.Device) mutation {
 	return func(rdma.Device) mutation {
 		return mutation{poll: func(cq rdma.CQ, out []rdma.Completion) int {
@@ -112,7 +112,7 @@ func eachCompletion(fn func(c *rdma.Completion) (keep bool)) func(rdma.Device) m
 
 func messageMutants() []mutant {
 	return []mutant{
-		{"doubles a message now and then", eachSend(func(k int, wr rdma.SendWR) []rdma.SendWR {
+		{"duplicates a message now and then", eachSend(func(k int, wr rdma.SendWR) []rdma.SendWR {
 			if k%20 == 7 && wr.Flags&rdma.Inline != 0 {
 				return []rdma.SendWR{wr, wr}
 			}
@@ -164,7 +164,7 @@ func messageMutants() []mutant {
 				return n
 			}}
 		}, []string{"send-completes-once", "read-write-many", "read-write-parallel", "pull-many", "pull-parallel"}},
-		{"says nothing when it takes a part", func(rdma.Device) mutation {
+		{"returns no error when it accepts a part", func(rdma.Device) mutation {
 			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				n, err := q.PostSend(wrs)
 				if errors.Is(err, rdma.ErrAgain) {
@@ -173,7 +173,7 @@ func messageMutants() []mutant {
 				return n, err
 			}}
 		}, []string{"post-takes-a-prefix"}},
-		{"says it took what it did not", func(rdma.Device) mutation {
+		{"reports requests as accepted that it dropped", func(rdma.Device) mutation {
 			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				_, err := q.PostSend(wrs)
 				if errors.Is(err, rdma.ErrAgain) {
@@ -182,7 +182,7 @@ func messageMutants() []mutant {
 				return len(wrs), err
 			}}
 		}, []string{"post-takes-a-prefix", "order-one-to-one"}},
-		{"answers everything wrong with ErrAgain", func(rdma.Device) mutation {
+		{"returns ErrAgain for every error", func(rdma.Device) mutation {
 			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				n, err := q.PostSend(wrs)
 				if err != nil {
@@ -191,7 +191,7 @@ func messageMutants() []mutant {
 				return n, err
 			}}
 		}, []string{"post-too-long", "post-unknown-op", "close-ends-use", "transfer-limit"}},
-		{"complains about an empty list", func(rdma.Device) mutation {
+		{"rejects an empty list", func(rdma.Device) mutation {
 			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				if len(wrs) == 0 {
 					return 0, errors.New("nothing to post")
@@ -207,13 +207,13 @@ func messageMutants() []mutant {
 			}
 			return true
 		}), []string{"send-names-its-sender", "send-from-unresolved-peer"}},
-		{"resolves everything", func(rdma.Device) mutation {
+		{"resolves any address", func(rdma.Device) mutation {
 			return mutation{resolve: func(d rdma.Device, a rdma.Addr) (rdma.PeerID, error) {
 				id, _ := d.Resolve(a)
 				return id, nil
 			}}
 		}, []string{"resolve-invalid"}},
-		{"gives a new handle each time", func(rdma.Device) mutation {
+		{"returns a new handle each time", func(rdma.Device) mutation {
 			next := rdma.PeerID(0)
 			return mutation{resolve: func(d rdma.Device, a rdma.Addr) (rdma.PeerID, error) {
 				next++
@@ -270,13 +270,13 @@ func messageMutants() []mutant {
 				return queues[0].Poll(out)
 			}}
 		}, []string{"poll-two-queues"}},
-		{"cuts what does not fit a buffer", eachCompletion(func(c *rdma.Completion) bool {
+		{"truncates messages that do not fit the buffer", eachCompletion(func(c *rdma.Completion) bool {
 			if c.Status == rdma.StatusTooLong {
 				c.Status = rdma.StatusOK
 			}
 			return true
 		}), []string{"recv-too-long"}},
-		{"drops a message that finds no buffer", func(rdma.Device) mutation {
+		{"drops a message without a buffer", func(rdma.Device) mutation {
 			return mutation{recv: func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error) {
 				for _, q := range s.(*refSRQ).dev.qps {
 					q.inbox = nil
@@ -284,9 +284,9 @@ func messageMutants() []mutant {
 				return s.PostRecv(wrs)
 			}}
 		}, []string{"recv-waits-for-a-buffer"}},
-		{"never says that it runs low", eachCompletion(func(c *rdma.Completion) bool { return c.Op != rdma.OpLowWater }),
+		{"never reports OpLowWater", eachCompletion(func(c *rdma.Completion) bool { return c.Op != rdma.OpLowWater }),
 			[]string{"recv-low-water"}},
-		{"takes no more than half of its receive queue", func(rdma.Device) mutation {
+		{"accepts no more than half of its receive queue", func(rdma.Device) mutation {
 			return mutation{recv: func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error) {
 				if len(wrs) <= 8 {
 					return s.PostRecv(wrs)
@@ -295,14 +295,14 @@ func messageMutants() []mutant {
 				return 8, rdma.ErrAgain
 			}}
 		}, []string{"recv-post-takes-a-prefix"}},
-		{"takes buffers that it does not use", func(rdma.Device) mutation {
+		{"accepts buffers that it does not use", func(rdma.Device) mutation {
 			return mutation{recv: func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error) { return len(wrs), nil }}
 		}, []string{"recv-lending-takes-no-buffers", "recv-into-posted-buffers"}},
 	}
 }
 
-// lateSender passes sends on at the third Poll after they were posted, without
-// having copied their bodies, and completes them early if asked to.
+// lateSender posts sends at the third Poll after they were accepted, without having copied
+// their bodies, and completes them early if asked to.
 func lateSender(early bool) func(rdma.Device) mutation {
 	return func(rdma.Device) mutation {
 		type messageShape struct {
@@ -355,7 +355,7 @@ func memoryMutants() []mutant {
 		}
 		return names
 	}
-	// eachAccess changes the request on its way, knowing the regions of all.
+	// eachAccess modifies each request; it has access to the regions of all devices.
 	eachAccess := func(fn func(wr *rdma.SendWR, regions map[uint64]*refRegion)) func(rdma.Device) mutation {
 		return func(rdma.Device) mutation {
 			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
@@ -385,19 +385,19 @@ func memoryMutants() []mutant {
 				wr.Remote = min(max(wr.Remote, r.mr.Base), r.mr.Base+r.mr.Len-uint64(wr.Body.Len()))
 			}
 		}), anyOp("beyond-the-end", "before-the-start", "around-the-world")},
-		{"looks at addresses but not at keys", eachAccess(func(wr *rdma.SendWR, regions map[uint64]*refRegion) {
+		{"checks addresses but not keys", eachAccess(func(wr *rdma.SendWR, regions map[uint64]*refRegion) {
 			for key, r := range regions {
 				if wr.Remote >= r.mr.Base && wr.Remote < r.mr.Base+r.mr.Len {
 					wr.RKey = key
 				}
 			}
 		}), anyOp("wrong-key")},
-		{"gives every right", func(rdma.Device) mutation {
+		{"grants every right", func(rdma.Device) mutation {
 			return mutation{register: func(d rdma.Device, mem []byte, _ rdma.Access) (rdma.MR, error) {
 				return d.Register(mem, rdma.RemoteRead|rdma.RemoteWrite|rdma.Cooperative)
 			}}
 		}, anyOp("missing-right")},
-		{"moves bytes before it refuses", eachAccess(func(wr *rdma.SendWR, regions map[uint64]*refRegion) {
+		{"transfers bytes before it refuses", eachAccess(func(wr *rdma.SendWR, regions map[uint64]*refRegion) {
 			if r := regions[wr.RKey]; r == nil && wr.Op == rdma.OpRead {
 				wr.Body.Bytes()[0]++
 			}
@@ -405,7 +405,7 @@ func memoryMutants() []mutant {
 		{"never ends a registration", func(rdma.Device) mutation {
 			return mutation{deregister: func(rdma.Device, rdma.MR) error { return nil }}
 		}, append(anyOp("after-deregister"), "deregister-twice", "pull-abandoned", "assisted-write-deregister")},
-		{"uses a key again for the same memory", func(rdma.Device) mutation {
+		{"reuses a key for the same memory", func(rdma.Device) mutation {
 			known := map[*byte]rdma.MR{}
 			return mutation{
 				register: func(d rdma.Device, mem []byte, acc rdma.Access) (mr rdma.MR, err error) {
@@ -434,7 +434,7 @@ func memoryMutants() []mutant {
 				return d.Register(mem, acc)
 			}}
 		}, []string{"register-many"}},
-		{"moves one byte too few", eachAccess(func(wr *rdma.SendWR, _ map[uint64]*refRegion) {
+		{"transfers one byte too few", eachAccess(func(wr *rdma.SendWR, _ map[uint64]*refRegion) {
 			if n := wr.Body.Len(); n > 1 && wr.Op != rdma.OpPush {
 				wr.Body = wr.Body.Slice(0, n-1)
 			}
@@ -494,7 +494,7 @@ func memoryMutants() []mutant {
 	}
 }
 
-// steadyNames returns the checks that the reference itself does not pass.
+// steadyNames returns the names of the checks that the reference itself does not pass.
 func steadyNames() (names []string) {
 	if !raceDetector {
 		for name := range excused() {
@@ -506,13 +506,13 @@ func steadyNames() (names []string) {
 
 func waitMutants() []mutant {
 	return []mutant{
-		{"sleeps through everything", func(rdma.Device) mutation {
+		{"never wakes before the timeout", func(rdma.Device) mutation {
 			return mutation{wait: func(_ rdma.CQ, d time.Duration) error { time.Sleep(d); return nil }}
 		}, []string{"wait-returns-if-ready", "wait-wakes-on-arrival", "wait-wakes-on-space", "wait-wakes-on-pull", "wait-wakes-before",
 			"wait-wakes-during", "wait-loses-no-wake", "wait-loses-no-message", "wait-loses-no-message-many"}},
-		{"does not know Wake", func(rdma.Device) mutation { return mutation{wake: func(rdma.CQ) {}} },
+		{"ignores Wake", func(rdma.Device) mutation { return mutation{wake: func(rdma.CQ) {}} },
 			[]string{"wait-wakes-before", "wait-wakes-during", "wait-loses-no-wake"}},
-		{"forgets a Wake that came too early", func(rdma.Device) mutation {
+		{"forgets a Wake before Wait", func(rdma.Device) mutation {
 			return mutation{wait: func(cq rdma.CQ, d time.Duration) error {
 				select {
 				case <-cq.(*refCQ).token:
@@ -521,7 +521,7 @@ func waitMutants() []mutant {
 				return cq.Wait(d)
 			}}
 		}, []string{"wait-wakes-before"}},
-		{"sleeps too long", func(rdma.Device) mutation {
+		{"waits too long", func(rdma.Device) mutation {
 			return mutation{wait: func(_ rdma.CQ, d time.Duration) error { time.Sleep(200*time.Millisecond + d); return nil }}
 		}, []string{"wait-times-out"}},
 		{"spins", func(rdma.Device) mutation {
@@ -541,7 +541,7 @@ func waitMutants() []mutant {
 				return d.Close()
 			}}
 		}, []string{"close-twice", "close-device-first"}},
-		{"goes on after it was closed", func(rdma.Device) mutation {
+		{"keeps working after Close", func(rdma.Device) mutation {
 			return mutation{close: func(rdma.Device) error { return nil }, closeQP: func(rdma.QP) error { return nil }}
 		}, []string{"close-ends-use", "close-ends-access"}},
 	}
