@@ -65,6 +65,6 @@ func (t *transferTable) startAssisted(d *Device, x *transfer, limit uint64) bool
 		x.phase, x.slot = phaseCopy, nil
 		return false
 	}
-	t.goOn(d, x, over, s, limit)
+	t.copyMore(d, x, over, s, limit)
 	return true
 }

@@ -12,7 +12,7 @@ import (
 // While the owner computes, a second goroutine waits for urgent events. The owner writes
 // armedWord into its sleeper word and checks for work once more. A sender that finds
 // armedWord and has an urgent message replaces it, so that only one wake-up is paid for
-// and not one per message, increments rung, and wakes the goroutine that sleeps on rung.
+// and not one per message, increments wakeCount, and wakes the goroutine that sleeps on wakeCount.
 //
 // The ordering of wait.go is needed here too, but without a membarrier: it interrupts
 // every core, for microseconds in a virtual machine, and a program may arm for each large
@@ -22,7 +22,7 @@ import (
 // Because it sleeps on a separate word, the second goroutine is independent of polling:
 // the owner arms and disarms without waking it, and a Wait of the owner, which sleeps on
 // the sleeper word, is woken separately. A wake-up between two sleeps is not lost, because
-// rung then differs from the value that was answered.
+// wakeCount then differs from the value that was answered.
 
 // Polling beside the owner takes a core from the owner's computation. The second goroutine
 // therefore leaves the pieces of a cooperative copy to the other side as long as that side
@@ -33,7 +33,7 @@ var _ rdma.SolicitedCQ = (*completionQueue)(nil)
 // beside is the state of the second goroutine.
 type beside struct {
 	used     atomic.Bool // such a goroutine exists
-	answered uint32      // the value of rung when its last wait ended
+	answered uint32      // the value of wakeCount when its last wait ended
 	park     heapPark
 	// guard bounds the next wait, in ns, while a copy is left to its other side, which may
 	// stop as well; 0: no copy is.
@@ -151,7 +151,7 @@ func (c *completionQueue) WaitSolicited(timeout time.Duration) error {
 	if d.closed {
 		return rdma.ErrClosed
 	}
-	b, rung := &d.wakeup.beside, &d.seg.head.rung
+	b, wakeCount := &d.wakeup.beside, &d.seg.head.wakeCount
 	b.used.Store(true)
 	if guard := time.Duration(b.guard.Load()); guard > 0 {
 		timeout = min(timeout, guard)
@@ -159,23 +159,23 @@ func (c *completionQueue) WaitSolicited(timeout time.Duration) error {
 	if d.starved.Swap(false) {
 		timeout = min(timeout, starvedPark)
 	}
-	if v := rung.Load(); v == b.answered && timeout > 0 {
+	if v := wakeCount.Load(); v == b.answered && timeout > 0 {
 		if d.seg.heap {
 			b.park.on(d.seg.beside, timeout)
 		} else {
 			start := time.Now()
-			holdFutex(rung, v, min(timeout, besideHold))
-			if timeout -= time.Since(start); timeout > 0 && rung.Load() == v {
-				parkFutex(rung, v, timeout)
+			holdFutex(wakeCount, v, min(timeout, besideHold))
+			if timeout -= time.Since(start); timeout > 0 && wakeCount.Load() == v {
+				parkFutex(wakeCount, v, timeout)
 			}
 		}
 	}
-	b.answered = rung.Load()
+	b.answered = wakeCount.Load()
 	return nil
 }
 
-// summon wakes the owner or the goroutine that waits beside it.
-func (s *segment) summon() {
+// wakeWaiter wakes the owner or the goroutine that waits beside it.
+func (s *segment) wakeWaiter() {
 	if s.head.sleeper.CompareAndSwap(armedWord, awakeWord) {
 		s.wakeBeside()
 		return
@@ -184,10 +184,10 @@ func (s *segment) summon() {
 }
 
 func (s *segment) wakeBeside() {
-	s.head.rung.Add(1)
+	s.head.wakeCount.Add(1)
 	if s.heap {
 		leaveToken(s.beside)
 		return
 	}
-	wakeFutex(&s.head.rung)
+	wakeFutex(&s.head.wakeCount)
 }

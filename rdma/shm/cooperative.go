@@ -120,13 +120,13 @@ func (t *transferTable) startPull(d *Device, x *transfer) {
 	}
 	x.phase = phaseOpening
 	over, s := t.stepOpening(d, x)
-	t.goOn(d, x, over, s, postedPull)
+	t.copyMore(d, x, over, s, postedPull)
 }
 
-// goOn copies more pieces of a copy that was just opened, until limit bytes are copied or
+// copyMore copies more pieces of a copy that was just opened, until limit bytes are copied or
 // the other side has the last one. A caller that continues to compute would leave the rest
 // until it waits.
-func (t *transferTable) goOn(d *Device, x *transfer, over bool, s rdma.Status, limit uint64) {
+func (t *transferTable) copyMore(d *Device, x *transfer, over bool, s rdma.Status, limit uint64) {
 	for !over && x.phase == phaseShared && x.done < limit {
 		before := x.done
 		if over, s = t.stepShared(d, x); x.done == before {
@@ -221,13 +221,13 @@ func (x *transfer) accept() bool {
 	return true
 }
 
-// lookAtOffers finds the pushes that have a puller.
-func (t *transferTable) lookAtOffers(d *Device) {
-	rung := d.seg.head.pullCount.load()
-	if rung == t.rung {
+// checkOffers finds the pushes that have a puller.
+func (t *transferTable) checkOffers(d *Device) {
+	pullsSeen := d.seg.head.pullCount.load()
+	if pullsSeen == t.pullsSeen {
 		return
 	}
-	t.rung = rung
+	t.pullsSeen = pullsSeen
 	t.offered = slices.DeleteFunc(t.offered, func(x *transfer) bool {
 		if x.accept() {
 			t.active = append(t.active, x)
@@ -296,7 +296,7 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 		off, to = off+uint64(moved), to[moved:]
 	}
 	if x.status != rdma.StatusOK {
-		x.breakOff(n)
+		x.abort(n)
 	} else {
 		x.account(n, x.peer)
 	}
@@ -316,10 +316,10 @@ func (ps *pullState) takeBack() (off, n uint64) {
 	return g >> gaveShift * gavePage, g & (1<<gaveShift - 1)
 }
 
-// breakOff ends a copy that cannot continue, of which the puller holds n bytes. It claims
+// abort ends a copy that cannot continue, of which the puller holds n bytes. It claims
 // all unclaimed pieces and counts them as done; it waits as usual for the owner, which may
 // be writing a piece at this moment.
-func (x *transfer) breakOff(n uint64) {
+func (x *transfer) abort(n uint64) {
 	ps := &x.slot.pull
 	for {
 		g := ps.gave.load()
@@ -353,7 +353,7 @@ func (x *transfer) account(n uint64, other *peer) {
 	if x.opens() {
 		other.seg.unpark()
 	} else {
-		other.seg.summon()
+		other.seg.wakeWaiter()
 	}
 }
 
@@ -441,7 +441,7 @@ func (x *transfer) giveBack(puller *peer, off, n uint64, s rdma.Status) {
 			break
 		}
 	}
-	puller.seg.summon()
+	puller.seg.wakeWaiter()
 }
 
 // opens reports whether this is the side that opened the copy.
@@ -459,17 +459,17 @@ func (x *transfer) canMove(d *Device) bool {
 	return x.opens() && ps.gave.load()&gaveValid != 0
 }
 
-// letGo leaves a copy that is ended from outside, because the peer is gone or the queue
+// detach leaves a copy that is ended from outside, because the peer is gone or the queue
 // pair closes. The memory may be reused when this returns, so it waits for an owner that
 // is writing a piece, which takes microseconds.
-func (d *Device) letGo(x *transfer) {
+func (d *Device) detach(x *transfer) {
 	if !x.opens() || x.phase != phaseShared && x.phase != phaseMessages || x.slot == nil {
 		return
 	}
 	if x.phase == phaseMessages {
-		x.breakOff(x.length)
+		x.abort(x.length)
 	} else {
-		x.breakOff(0)
+		x.abort(0)
 	}
 	for end := time.Now().Add(time.Second); !x.slot.pull.over(x.epoch, x.length); runtime.Gosched() {
 		if x.peer.gone || time.Now().After(end) || x.slot.key.load() != x.key {

@@ -23,7 +23,7 @@
 // serves the requests when it polls (fallback.go).
 //
 // Every peer can write into a segment. A value that another process has written is
-// validated before it is used as a length, an offset or an index (poll.go, distrust).
+// validated before it is used as a length, an offset or an index (poll.go, rejectPeer).
 //
 // A receiver that finds nothing may sleep (wait.go). A sender then has to wake it, but
 // must not pay a fence per message for that case. A second goroutine may also wait for

@@ -153,7 +153,7 @@ func (d *Device) endPullByMessages(x *transfer) rdma.Status {
 		return d.endPull(x)
 	}
 	if x.status != rdma.StatusOK {
-		x.breakOff(x.length)
+		x.abort(x.length)
 	} else {
 		x.account(x.length, x.peer)
 	}

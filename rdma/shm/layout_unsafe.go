@@ -54,9 +54,9 @@ type segmentHeader struct {
 	// sleeper is read by each sender after each message and written only when
 	// the owner parks, wakes or closes.
 	sleeper atomic.Uint32
-	// rung counts the wake-ups of the goroutine that waits beside the owner.
-	rung atomic.Uint32
-	_    [lineBytes - 8]byte
+	// wakeCount counts the wake-ups of the goroutine that waits beside the owner.
+	wakeCount atomic.Uint32
+	_         [lineBytes - 8]byte
 
 	tail word // of the shared queue: the next position to claim
 	_    [lineBytes - 8]byte
