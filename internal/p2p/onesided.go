@@ -37,7 +37,7 @@ func (m *Machine) Transfer(x *Xfer, op rdma.Op, remote, key uint64) {
 	x.stage = stageTransfer
 	l.Stats.ByProtocol[protoOneSided]++
 	m.sizes.add(protoOneSided, len(x.Buf))
-	m.transferWith(rdma.Prompt, x, op, body, remote, key)
+	m.transferWith(rdma.Synchronous, x, op, body, remote, key)
 }
 
 func (oneSided) Step(m *Machine, x *Xfer, ev Event) bool {

@@ -235,7 +235,7 @@ func (rndvSpec) Begin(m *Machine, x *Xfer) {
 	m.emitRTS(x, protoSpec, x.peer, 0)
 	x.stage = stageTransfer
 	// The sender may go on to compute, as the receiver does.
-	m.transferWith(rdma.Prompt, x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
+	m.transferWith(rdma.Synchronous, x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
 }
 
 // Written reports whether a send has found an RTR and its write is under way.

@@ -206,7 +206,7 @@ func (w *world) take(from, to int) {
 		w.fail("a request from %d to %d names peer %d", from, to, wr.Peer)
 	}
 	if wr.Op != rdma.OpSend {
-		if wr.Op > rdma.OpPush || !w.attr.Ops.Has(wr.Op) || wr.Flags&^rdma.Prompt != 0 || wr.Flags != 0 && wr.Op != rdma.OpWrite || wr.HeadLen != 0 {
+		if wr.Op > rdma.OpPush || !w.attr.Ops.Has(wr.Op) || wr.Flags&^rdma.Synchronous != 0 || wr.Flags != 0 && wr.Op != rdma.OpWrite || wr.HeadLen != 0 {
 			w.fail("a bad request from %d to %d: %v, flags %d, head %d", from, to, wr.Op, wr.Flags, wr.HeadLen)
 		}
 		if most := w.attr.MaxTransfer; most > 0 && wr.Op <= rdma.OpRead && wr.Body.Len() > most {

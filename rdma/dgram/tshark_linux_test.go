@@ -91,8 +91,8 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 	}
 }
 
-// judged is tshark's classification on what was recorded.
-func analyze(t *testing.T, frames []capture.Frame) *capture.Verdict {
+// analyze returns the dissection by tshark on what was recorded.
+func analyze(t *testing.T, frames []capture.Frame) *capture.Dissection {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "talk.pcap")
 	f, err := os.Create(path)

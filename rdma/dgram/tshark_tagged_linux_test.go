@@ -34,7 +34,7 @@ type testEnd struct {
 // exchange records what two devices say while the first does wrs at the second, whose
 // region is given to prepare; it ends with the completion that done waits for.
 func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, region int,
-	prepare func(to rdma.PeerID, mr rdma.MR) []rdma.SendWR, done func(first bool, c *rdma.Completion) bool) (*capture.Verdict, rdma.MR) {
+	prepare func(to rdma.PeerID, mr rdma.MR) []rdma.SendWR, done func(first bool, c *rdma.Completion) bool) (*capture.Dissection, rdma.MR) {
 	t.Helper()
 	pid := os.Getpid()
 	host := netip.AddrFrom4([4]byte{127, lane, byte(pid >> 8), byte(pid)}) // nobody else's
@@ -101,7 +101,7 @@ func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, regi
 }
 
 // addresses are those of all segments with an opcode, in order, and the tags they name.
-func addresses(v *capture.Verdict, opcode uint64) (list, tags []uint64) {
+func addresses(v *capture.Dissection, opcode uint64) (list, tags []uint64) {
 	for _, h := range v.Headers {
 		if code, _ := h.Number("iwarp_rdma.opcode"); code == opcode {
 			at, _ := h.Number("iwarp_ddp.tagged_offset")

@@ -23,7 +23,7 @@ import (
 // keeps no peer waiting: a peer's request follows its connection at once. A caller that is
 // displaced sees a reset, and a peer then dials again.
 
-type door struct {
+type listener struct {
 	fd      int
 	at      netip.AddrPort
 	callers []*caller
@@ -39,13 +39,13 @@ type caller struct {
 }
 
 const (
-	mostCallers    = 64
-	mostAccepts    = 256 // by one call of tend, which holds the device's lock
-	callerPatience = 5 * time.Second
+	mostCallers      = 64
+	mostAccepts      = 256 // by one call of tend, which holds the device's lock
+	handshakeTimeout = 5 * time.Second
 )
 
 // open listens, on a port of the kernel's choice if it is 0.
-func (d *door) open(at netip.AddrPort) error {
+func (d *listener) open(at netip.AddrPort) error {
 	ip := at.Addr()
 	fail := func(what string, err error) error {
 		d.close()
@@ -75,7 +75,7 @@ func (d *door) open(at netip.AddrPort) error {
 	return nil
 }
 
-// newSocket is a TCP socket that does not block and does not hold back small frames.
+// newSocket returns a TCP socket that does not block and does not hold back small frames.
 func newSocket(ip netip.Addr) (int, error) {
 	family := unix.AF_INET
 	if !ip.Is4() {
@@ -99,23 +99,23 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// tend lets callers in and listens to them. The device's lock is held.
-func (d *device) tend(now time.Time) {
-	door := &d.door
-	kept := door.callers[:0]
-	for _, c := range door.callers {
+// serviceListener lets callers in and listens to them. The device's lock is held.
+func (d *device) serviceListener(now time.Time) {
+	listener := &d.listener
+	kept := listener.callers[:0]
+	for _, c := range listener.callers {
 		switch {
 		case d.hear(c):
-		case now.Sub(c.since) > callerPatience:
+		case now.Sub(c.since) > handshakeTimeout:
 			_ = unix.Close(c.fd)
 		default:
 			kept = append(kept, c)
 		}
 	}
-	clear(door.callers[len(kept):])
-	door.callers = kept
+	clear(listener.callers[len(kept):])
+	listener.callers = kept
 	for range mostAccepts {
-		fd, _, err := unix.Accept4(door.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		fd, _, err := unix.Accept4(listener.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 		if err != nil {
 			break // nobody is there, or has gone again
 		}
@@ -123,13 +123,13 @@ func (d *device) tend(now time.Time) {
 		if d.hear(c) {
 			continue
 		}
-		if len(door.callers) == mostCallers {
-			if oldest := door.callers[0]; !d.hear(oldest) {
+		if len(listener.callers) == mostCallers {
+			if oldest := listener.callers[0]; !d.hear(oldest) {
 				displace(oldest.fd)
 			}
-			door.callers = append(door.callers[:0], door.callers[1:]...)
+			listener.callers = append(listener.callers[:0], listener.callers[1:]...)
 		}
-		door.callers = append(door.callers, c)
+		listener.callers = append(listener.callers, c)
 	}
 }
 
@@ -162,7 +162,7 @@ func (d *device) hear(c *caller) bool {
 	return true
 }
 
-// admit gives a caller the queue pair it asks for, if it may have it.
+// admit assigns a caller the queue pair it asks for, if it may have it.
 func (d *device) admit(fd int, req *startup) bool {
 	token, from, ours := d.cfg.readGreeting(req.private)
 	for _, q := range d.queues {
@@ -199,7 +199,7 @@ func (q *queuePair) accept(fd int, req *startup, private []byte) bool {
 		return false
 	}
 	if q.dev.cfg.Encrypt {
-		q.shakeHandsAs(fd, t, time.Now().Add(callerPatience))
+		q.shakeHandsAs(fd, t, time.Now().Add(handshakeTimeout))
 		return true
 	}
 	return q.attach(fd, t, false) == nil
@@ -211,7 +211,7 @@ func (d *device) wishes() wishes {
 	return wishes{markers: d.cfg.Markers, crc: !d.cfg.NoCRC && !d.cfg.Encrypt, p2p: true, ready: readyWrite, ird: readDepth, ord: readDepth}
 }
 
-func (d *door) close() {
+func (d *listener) close() {
 	if d.closed {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 // recorded server said, and is given the tags and addresses of the recorded client.
 // Everything that it says must then be what the kernel said, byte for byte: the
 // request, the Sends, the answers to the server's Reads, cut into the same frames.
-func TestWeCanStandInForSiw(t *testing.T) {
+func TestReplaceSiw(t *testing.T) {
 	for _, rec := range recordings {
 		t.Run(rec.file, func(t *testing.T) {
 			talk := recording(t, rec.file)
@@ -36,13 +36,13 @@ func TestWeCanStandInForSiw(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := talk.Bytes(capture.Client)
-			if !bytes.Equal(line.said, want) {
+			if !bytes.Equal(line.sent, want) {
 				at := 0
-				for at < min(len(line.said), len(want)) && line.said[at] == want[at] {
+				for at < min(len(line.sent), len(want)) && line.sent[at] == want[at] {
 					at++
 				}
-				t.Errorf("we say %d bytes, the kernel %d; they differ from byte %d on: % x, % x", len(line.said), len(want), at,
-					line.said[at:min(at+16, len(line.said))], want[at:min(at+16, len(want))])
+				t.Errorf("we say %d bytes, the kernel %d; they differ from byte %d on: % x, % x", len(line.sent), len(want), at,
+					line.sent[at:min(at+16, len(line.sent))], want[at:min(at+16, len(want))])
 			}
 		})
 	}
@@ -94,10 +94,10 @@ type recordedLine struct {
 	net.Conn // of no use
 	talk     *capture.Conversation
 	next     int
-	said     []byte
+	sent     []byte
 }
 
-// Read gives one segment of the server's at a time.
+// Read returns one segment of the server's at a time.
 func (l *recordedLine) Read(b []byte) (int, error) {
 	for l.next < len(l.talk.Segments) {
 		s := l.talk.Segments[l.next]
@@ -110,7 +110,7 @@ func (l *recordedLine) Read(b []byte) (int, error) {
 }
 
 func (l *recordedLine) Write(b []byte) (int, error) {
-	l.said = append(l.said, b...)
+	l.sent = append(l.sent, b...)
 	return len(b), nil
 }
 

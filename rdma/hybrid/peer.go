@@ -10,24 +10,24 @@ import (
 // What is kept of a peer that we have talked to, and of its connection if it has one. A
 // peer that was never resolved or heard of has nothing.
 
-type mate struct {
+type peerState struct {
 	end
-	standing
-	id          rdma.PeerID
-	asking      bool
-	mourned     bool // it was counted as lost
-	hasControl  bool
-	control     rdma.PeerID // of its control queue pair
-	controlAddr rdma.Addr   // "" until it is resolved, or offers
-	remote      rdma.Addr   // of the queue pair that it named last
-	conn        *connection
-	records     []record // of a lost connection: to be sent again
+	score
+	id           rdma.PeerID
+	isCandidate  bool
+	lossRecorded bool // it was counted as lost
+	hasControl   bool
+	control      rdma.PeerID // of its control queue pair
+	controlAddr  rdma.Addr   // "" until it is resolved, or offers
+	remote       rdma.Addr   // of the queue pair that it named last
+	conn         *connection
+	records      []record // of a lost connection: to be sent again
 }
 
 // connection is a queue pair of the device for connections. Its completions carry its slot
 // as their peer.
 type connection struct {
-	mate    *mate
+	peer    *peerState
 	qp      rdma.QP
 	slot    rdma.PeerID
 	keys    [paths]uint32 // of buffers, in strict mode
@@ -37,60 +37,60 @@ type connection struct {
 	failed  bool // the user was shown the errors with which its work ended
 	replays bool // it broke: its work is sent again by datagram, and its errors are not shown
 
-	draining  bool // it broke: what has come is taken before it is closed
+	draining  bool // it broke: what has arrived is taken before it is closed
 	closed    bool
 	sendClean bool // since it was closed, a Poll of that queue found it empty
 	recvClean bool
 }
 
-// mate gives what is kept of a peer, and begins to.
-func (d *Device) mate(id rdma.PeerID) *mate {
-	for int(id) >= len(d.mates) {
-		d.mates = append(d.mates, nil)
+// peer returns what is kept of a peer, and begins to.
+func (d *Device) peer(id rdma.PeerID) *peerState {
+	for int(id) >= len(d.peers) {
+		d.peers = append(d.peers, nil)
 	}
-	m := d.mates[id]
+	m := d.peers[id]
 	if m == nil {
-		m = &mate{id: id}
-		d.mates[id] = m
-		d.policy.meet(&m.standing, id)
+		m = &peerState{id: id}
+		d.peers[id] = m
+		d.policy.meet(&m.score, id)
 	}
 	return m
 }
 
-// known gives what is kept of a peer, nil if that is nothing.
-func (d *Device) known(id rdma.PeerID) *mate {
-	if int(id) < len(d.mates) {
-		return d.mates[id]
+// known returns what is kept of a peer, nil if that is nothing.
+func (d *Device) known(id rdma.PeerID) *peerState {
+	if int(id) < len(d.peers) {
+		return d.peers[id]
 	}
 	return nil
 }
 
-// mateBytes is about what a mate takes, with its places in the tables and its addresses.
-const mateBytes = 288
+// peerStateBytes is about what a mate takes, with its places in the tables and its addresses.
+const peerStateBytes = 288
 
-func (d *Device) peerMemory() uint64 { return uint64(len(d.policy.known)) * mateBytes }
+func (d *Device) peerMemory() uint64 { return uint64(len(d.policy.known)) * peerStateBytes }
 
-// hindrance is why nothing can be posted to a peer: for the moment, or for good.
-func (d *Device) hindrance(m *mate) error {
+// hindrance returns why nothing can be posted to a peer: for the moment, or for good.
+func (d *Device) hindrance(m *peerState) error {
 	switch {
-	case m.phase == bereft:
-		return d.whyBereft(m)
+	case m.phase == failed:
+		return d.failure(m)
 	case m.blocked():
 		return rdma.ErrAgain
 	}
 	return nil
 }
 
-// Explain says why a peer was given up.
+// Explain reports why a peer was given up.
 func (d *Device) Explain(id rdma.PeerID) error {
-	if m := d.known(id); m != nil && m.phase == bereft {
-		return d.whyBereft(m)
+	if m := d.known(id); m != nil && m.phase == failed {
+		return d.failure(m)
 	}
 	return d.rd.Explain(id)
 }
 
-// whyBereft says why a peer was given up.
-func (d *Device) whyBereft(m *mate) error {
+// failure reports why a peer was given up.
+func (d *Device) failure(m *peerState) error {
 	name, _ := d.rd.NameOf(m.id)
 	if m.isBroken {
 		return fmt.Errorf("hybrid: the TCP connection to peer %d (number %d) failed, and of %d messages that it took the peer got %d: "+
@@ -105,13 +105,13 @@ func (d *Device) whyBereft(m *mate) error {
 }
 
 // used counts a message to or from a peer.
-func (d *Device) used(m *mate, length int) {
-	if d.policy.use(&m.standing, length) {
+func (d *Device) used(m *peerState, length int) {
+	if d.policy.use(&m.score, length) {
 		d.ask(m)
 	}
 }
 
-// connectionIn is the connection of a slot.
+// connectionIn returns the connection of a slot.
 func (d *Device) connectionIn(slot rdma.PeerID) *connection {
 	if int(slot) < len(d.slots) {
 		return d.slots[slot]
@@ -120,7 +120,7 @@ func (d *Device) connectionIn(slot rdma.PeerID) *connection {
 }
 
 // newConnection makes a queue pair for a peer.
-func (d *Device) newConnection(m *mate) error {
+func (d *Device) newConnection(m *peerState) error {
 	q := d.pair
 	slot := 0
 	for slot < len(d.slots) && d.slots[slot] != nil {
@@ -134,7 +134,7 @@ func (d *Device) newConnection(m *mate) error {
 	if err != nil {
 		return err
 	}
-	c := &connection{mate: m, qp: qp, slot: rdma.PeerID(slot), retain: asRetain(qp)}
+	c := &connection{peer: m, qp: qp, slot: rdma.PeerID(slot), retain: asRetain(qp)}
 	if n := d.cfg.ConnectionBuffers; n > 0 {
 		c.buffers = make([]byte, n*d.cfg.ConnectionBuffer)
 		if c.keys, err = d.own(c.buffers); err != nil {
@@ -154,14 +154,14 @@ func (d *Device) newConnection(m *mate) error {
 	d.slots[slot] = c
 	m.conn = c
 	d.live++
-	d.policy.take(&m.standing)
+	d.policy.take(&m.score)
 	return nil
 }
 
 // connectionDepth is the work that a connection with its own buffers may have under way.
 const connectionDepth = 128
 
-// postBuffer gives a connection one of its buffers.
+// postBuffer posts a buffer of a connection.
 func (d *Device) postBuffer(c *connection, i int) error {
 	size := d.cfg.ConnectionBuffer
 	d.scratch[0] = rdma.RecvWR{ID: uint64(i), Body: rdma.MemOf(c.buffers[i*size : (i+1)*size]), LKey: c.keys[byConnection]}
@@ -182,7 +182,7 @@ func (d *Device) closeConnection(c *connection) {
 	c.draining = false
 }
 
-// emptied says that a queue for connections had nothing more: connections that were closed
+// emptied reports that a queue for connections had nothing more: connections that were closed
 // before are forgotten, and those that broke have given all they will.
 func (d *Device) emptied(q *queue) {
 	kept := d.ending[:0]
@@ -192,13 +192,13 @@ func (d *Device) emptied(q *queue) {
 			if c.retire() {
 				c.closed, c.draining = true, false
 			}
-		case !c.closed && q == d.pair.recvCQ: // all that has come was taken
+		case !c.closed && q == d.pair.recvCQ: // all that has arrived was taken
 			d.closeConnection(c)
 		case c.closed:
 			c.sendClean = c.sendClean || q == d.pair.sendCQ
 			c.recvClean = c.recvClean || q == d.pair.recvCQ
 		}
-		if !c.sendClean || !c.recvClean || c.mate.conn == c {
+		if !c.sendClean || !c.recvClean || c.peer.conn == c {
 			kept = append(kept, c)
 			continue
 		}
@@ -208,12 +208,12 @@ func (d *Device) emptied(q *queue) {
 	clear(d.ending[len(kept):])
 	d.ending = kept
 	for _, c := range kept {
-		if m := c.mate; c.closed && (c.recvClean || c.retain != nil) && m.conn == c && m.phase == breaking {
+		if m := c.peer; c.closed && (c.recvClean || c.retain != nil) && m.conn == c && m.phase == breaking {
 			m.collected(m.dropped(c))
 			d.run(m)
-			d.grieve(m)
+			d.recordLoss(m)
 			break // others are told by the next Poll
 		}
 	}
-	d.countChores()
+	d.countDeferred()
 }

@@ -2,11 +2,11 @@ package rdmatest
 
 import "github.com/muster-mpi/muster/rdma"
 
-// recordMutants are devices that get Write-Records wrong.
+// recordMutants returns devices with faulty Write-Records.
 func recordMutants() []mutant {
-	each := func(fn func(wr *rdma.SendWR)) func(rdma.Device) bend {
-		return func(rdma.Device) bend {
-			return bend{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
+	each := func(fn func(wr *rdma.SendWR)) func(rdma.Device) mutation {
+		return func(rdma.Device) mutation {
+			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				for i := range wrs {
 					if wr := wrs[i]; wr.Op == rdma.OpWriteRecord {
 						fn(&wr)
@@ -19,20 +19,20 @@ func recordMutants() []mutant {
 	}
 	return []mutant{
 		{"places a Write-Record one byte off", each(func(wr *rdma.SendWR) { wr.Remote++ }), []string{"record-moves"}},
-		{"tells of bytes that have not come", each(func(wr *rdma.SendWR) {
+		{"reports bytes that have not arrived", each(func(wr *rdma.SendWR) {
 			if n := wr.Body.Len(); n > 1 {
 				b := append([]byte(nil), wr.Body.Bytes()...)
 				b[n-1] ^= 1
 				wr.Body = rdma.MemOf(b)
 			}
 		}), []string{"record-moves"}},
-		{"forgets which Write-Record has come", eachCompletion(func(c *rdma.Completion) bool {
+		{"forgets which Write-Record has arrived", eachCompletion(func(c *rdma.Completion) bool {
 			if c.Op == rdma.OpRecord {
 				c.ID = 0
 			}
 			return true
 		}), []string{"record-moves"}},
-		{"does not tell of refusals", eachCompletion(func(c *rdma.Completion) bool { return c.Op != rdma.OpRefused }), []string{"record-refused"}},
+		{"does not report refusals", eachCompletion(func(c *rdma.Completion) bool { return c.Op != rdma.OpRefused }), []string{"record-refused"}},
 		{"gives no reason for a refusal", eachCompletion(func(c *rdma.Completion) bool {
 			if c.Op == rdma.OpRefused {
 				c.Status = rdma.StatusFault

@@ -2,15 +2,16 @@ package rdmatest
 
 import "github.com/muster-mpi/muster/rdma"
 
-// resetMutants lose messages after a reset.
+// resetMutants returns devices that lose messages after a reset.
 func resetMutants() []mutant {
-	// deaf drops what is posted after a reset. The first device reports it if asked to.
-	deaf := func(report bool) func(rdma.Device) bend {
+	// deaf drops what is posted after a reset. The first device reports the reset if asked
+	// to.
+	deaf := func(report bool) func(rdma.Device) mutation {
 		first := true
-		return func(rdma.Device) bend {
+		return func(rdma.Device) mutation {
 			dead, reports := false, report && first
 			first = false
-			return bend{
+			return mutation{
 				reset: func() { dead = true },
 				post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 					if dead {
@@ -31,7 +32,7 @@ func resetMutants() []mutant {
 	}
 	found := []string{"reset-while-receiving"}
 	return []mutant{
-		{"loses messages after a reset and tells nobody", deaf(false), found},
-		{"tells one side of a reset and loses the messages of the other", deaf(true), found},
+		{"loses messages after a reset without reporting it", deaf(false), found},
+		{"reports a reset to one side only and loses messages", deaf(true), found},
 	}
 }

@@ -22,11 +22,11 @@ import (
 // there always; one that does nothing at all costs nothing.
 
 const (
-	// attendLook is how long a program does not poll that has gone to compute.
-	attendLook = 20 * time.Microsecond
+	// progressCheck is how long a program does not poll that has gone to compute.
+	progressCheck = 20 * time.Microsecond
 )
 
-type attendant struct {
+type progressThread struct {
 	started bool
 	ended   chan struct{} // closed when the goroutine has let go of what it had
 	thread  pacing.Thread
@@ -35,16 +35,16 @@ type attendant struct {
 	wake    int // an event that ends the sleep
 	// The goroutine looks at these without the lock: who polls has it most of the time,
 	// and one who waits for a lock makes giving it back dear.
-	polls     atomic.Uint32 // calls of Poll and Wait so far
-	dismissed atomic.Bool
+	polls   atomic.Uint32 // calls of Poll and Wait so far
+	stopped atomic.Bool
 }
 
-// present notes that the program polls. The device's lock is held.
-func (a *attendant) present() { a.polls.Store(a.polls.Load() + 1) }
+// notePoll notes that the program polls. The device's lock is held.
+func (a *progressThread) notePoll() { a.polls.Store(a.polls.Load() + 1) }
 
-// attend starts the goroutine, with the first connection. The device's lock is held.
-func (d *device) attend() error {
-	a := &d.attendant
+// startProgress starts the goroutine, with the first connection. The device's lock is held.
+func (d *device) startProgress() error {
+	a := &d.progressThread
 	if a.started || d.cfg.NoThread {
 		return nil
 	}
@@ -53,20 +53,20 @@ func (d *device) attend() error {
 		return fmt.Errorf("iwarp: make what the device sleeps on: %w", err)
 	}
 	a.started, a.ended = true, make(chan struct{})
-	go d.attendSockets()
+	go d.runProgress()
 	return nil
 }
 
-// attendSockets is the goroutine. It ends when the device is closed.
-func (d *device) attendSockets() {
-	defer close(d.attendant.ended)
-	a := &d.attendant
+// runProgress is the goroutine. It ends when the device is closed.
+func (d *device) runProgress() {
+	defer close(d.progressThread.ended)
+	a := &d.progressThread
 	var ready [16]unix.EpollEvent
 	for {
 		before := a.polls.Load()
-		a.thread.Pause(attendLook)
+		a.thread.Pause(progressCheck)
 		seen := a.polls.Load()
-		if a.dismissed.Load() {
+		if a.stopped.Load() {
 			_, _ = unix.Close(a.epoll), unix.Close(a.wake)
 			return
 		}
@@ -99,7 +99,7 @@ func (d *device) attendSockets() {
 func (d *device) moveFor(ready []unix.EpollEvent, seen uint32) (away, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || d.attendant.polls.Load() != seen {
+	if d.closed || d.progressThread.polls.Load() != seen {
 		return false, false
 	}
 	away = true

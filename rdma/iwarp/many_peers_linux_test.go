@@ -8,17 +8,17 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// crowd is a device whose one completion queue serves many connections, so that it asks
+// manyPeers is a device whose one completion queue serves many connections, so that it asks
 // the kernel which of them has something.
-type crowd struct {
+type manyPeers struct {
 	hub  *end
 	qps  []rdma.QP
 	ends []*end
 }
 
-func newCrowd(t *testing.T, n int) *crowd {
+func newManyPeers(t *testing.T, n int) *manyPeers {
 	t.Helper()
-	c := &crowd{hub: newEnd(t, Config{NoThread: true})}
+	c := &manyPeers{hub: newEnd(t, Config{NoThread: true})}
 	srq, err := c.hub.dev.NewSRQ(rdma.SRQConfig{Lend: true})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 
 func TestOneQueueForManyConnections(t *testing.T) {
 	const each = 50
-	c := newCrowd(t, 20)
+	c := newManyPeers(t, 20)
 	all := append([]*end{c.hub}, c.ends...)
 	mem := make([]byte, 2000) // copied to nowhere: only the count matters
 	sent := 0
@@ -69,7 +69,7 @@ func TestOneQueueForManyConnections(t *testing.T) {
 		}
 		return n
 	}
-	pollUntil(t, "every message has come", func() bool {
+	pollUntil(t, "every message has arrived", func() bool {
 		n := 0
 		for _, e := range all {
 			n += came(e)
@@ -82,7 +82,7 @@ func TestOneQueueForManyConnections(t *testing.T) {
 }
 
 func TestManyConnectionsDoNotAllocate(t *testing.T) {
-	c := newCrowd(t, 8)
+	c := newManyPeers(t, 8)
 	wrs := []rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 8}}
 	out := make([]rdma.Completion, 16)
 	next := 0

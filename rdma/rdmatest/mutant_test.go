@@ -10,9 +10,9 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A bent device is the reference with one thing wrong. Each field replaces what
-// its name says, if it is set.
-type bend struct {
+// mutation describes a mutant: the reference device with one fault. Each field that is set
+// replaces the method of the same name.
+type mutation struct {
 	post func(q rdma.QP, wrs []rdma.SendWR) (int, error)
 	recv func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error)
 	poll func(c rdma.CQ, out []rdma.Completion) int
@@ -31,118 +31,118 @@ type bend struct {
 	closeQP    func(q rdma.QP) error
 }
 
-type bentDevice struct {
+type mutantDevice struct {
 	rdma.Device
-	b bend
+	b mutation
 }
 
-type bentQP struct {
+type mutantQP struct {
 	rdma.QP
-	b *bend
+	b *mutation
 }
 
-type bentCQ struct {
+type mutantCQ struct {
 	rdma.CQ
-	b *bend
+	b *mutation
 }
 
-type bentSRQ struct {
+type mutantSRQ struct {
 	rdma.SRQ
-	b *bend
+	b *mutation
 }
 
-func (d *bentDevice) NewCQ(depth int) (rdma.CQ, error) {
+func (d *mutantDevice) NewCQ(depth int) (rdma.CQ, error) {
 	c, err := d.Device.NewCQ(depth)
 	if err != nil {
 		return nil, err
 	}
-	return &bentCQ{c, &d.b}, nil
+	return &mutantCQ{c, &d.b}, nil
 }
 
-func (d *bentDevice) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
+func (d *mutantDevice) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	s, err := d.Device.NewSRQ(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &bentSRQ{s, &d.b}, nil
+	return &mutantSRQ{s, &d.b}, nil
 }
 
-func (d *bentDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
-	cfg.SendCQ, cfg.RecvCQ = cfg.SendCQ.(*bentCQ).CQ, cfg.RecvCQ.(*bentCQ).CQ
+func (d *mutantDevice) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
+	cfg.SendCQ, cfg.RecvCQ = cfg.SendCQ.(*mutantCQ).CQ, cfg.RecvCQ.(*mutantCQ).CQ
 	if cfg.SRQ != nil {
-		cfg.SRQ = cfg.SRQ.(*bentSRQ).SRQ
+		cfg.SRQ = cfg.SRQ.(*mutantSRQ).SRQ
 	}
 	q, err := d.Device.NewQP(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &bentQP{q, &d.b}, nil
+	return &mutantQP{q, &d.b}, nil
 }
 
-func (d *bentDevice) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
+func (d *mutantDevice) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	if d.b.register != nil {
 		return d.b.register(d.Device, mem, acc)
 	}
 	return d.Device.Register(mem, acc)
 }
 
-func (d *bentDevice) Deregister(mr rdma.MR) error {
+func (d *mutantDevice) Deregister(mr rdma.MR) error {
 	if d.b.deregister != nil {
 		return d.b.deregister(d.Device, mr)
 	}
 	return d.Device.Deregister(mr)
 }
 
-func (d *bentDevice) Resolve(a rdma.Addr) (rdma.PeerID, error) {
+func (d *mutantDevice) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	if d.b.resolve != nil {
 		return d.b.resolve(d.Device, a)
 	}
 	return d.Device.Resolve(a)
 }
 
-func (d *bentDevice) Close() error {
+func (d *mutantDevice) Close() error {
 	if d.b.close != nil {
 		return d.b.close(d.Device)
 	}
 	return d.Device.Close()
 }
 
-func (q *bentQP) PostSend(wrs []rdma.SendWR) (int, error) {
+func (q *mutantQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	if q.b.post != nil {
 		return q.b.post(q.QP, wrs)
 	}
 	return q.QP.PostSend(wrs)
 }
 
-func (q *bentQP) Close() error {
+func (q *mutantQP) Close() error {
 	if q.b.closeQP != nil {
 		return q.b.closeQP(q.QP)
 	}
 	return q.QP.Close()
 }
 
-func (s *bentSRQ) PostRecv(wrs []rdma.RecvWR) (int, error) {
+func (s *mutantSRQ) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	if s.b.recv != nil {
 		return s.b.recv(s.SRQ, wrs)
 	}
 	return s.SRQ.PostRecv(wrs)
 }
 
-func (c *bentCQ) Poll(out []rdma.Completion) int {
+func (c *mutantCQ) Poll(out []rdma.Completion) int {
 	if c.b.poll != nil {
 		return c.b.poll(c.CQ, out)
 	}
 	return c.CQ.Poll(out)
 }
 
-func (c *bentCQ) Wait(d time.Duration) error {
+func (c *mutantCQ) Wait(d time.Duration) error {
 	if c.b.wait != nil {
 		return c.b.wait(c.CQ, d)
 	}
 	return c.CQ.Wait(d)
 }
 
-func (c *bentCQ) Wake() {
+func (c *mutantCQ) Wake() {
 	if c.b.wake != nil {
 		c.b.wake(c.CQ)
 		return
@@ -150,7 +150,7 @@ func (c *bentCQ) Wake() {
 	c.CQ.Wake()
 }
 
-// recorder is a testing.TB whose failures are wanted.
+// recorder is a testing.TB that records the expected failure.
 type recorder struct {
 	testing.TB
 	mu      sync.Mutex
@@ -176,8 +176,8 @@ func (r *recorder) Fatalf(f string, args ...any) { r.fail(fmt.Sprintf(f, args...
 func (r *recorder) Skip(...any)                  { r.skipped = true; runtime.Goexit() }
 func (r *recorder) Skipf(string, ...any)         { r.skipped = true; runtime.Goexit() }
 
-// tryCheck runs a check on bent devices and returns its first failure, or "".
-func tryCheck(t *testing.T, c check, bent func(rdma.Device) bend, patience time.Duration) *recorder {
+// tryCheck runs a check on mutants and records its first failure.
+func tryCheck(t *testing.T, c check, mutate func(rdma.Device) mutation, hangTimeout time.Duration) *recorder {
 	rec := &recorder{TB: t}
 	attr := ReferenceAttr()
 	var resets []func()
@@ -187,12 +187,12 @@ func tryCheck(t *testing.T, c check, bent func(rdma.Device) bend, patience time.
 		}
 		return 1
 	}
-	f := &Fixture{Name: "bent", patience: patience, Reset: reset, Open: func(_ testing.TB, n int) []rdma.Device {
+	f := &Fixture{Name: "bent", hangTimeout: hangTimeout, Reset: reset, Open: func(_ testing.TB, n int) []rdma.Device {
 		devs := NewReferenceOf(n, attr)
 		for i, d := range devs {
 			t.Cleanup(func() { d.Close() })
-			b := bent(d)
-			devs[i] = &bentDevice{d, b}
+			b := mutate(d)
+			devs[i] = &mutantDevice{d, b}
 			if b.reset != nil {
 				resets = append(resets, b.reset)
 			}
