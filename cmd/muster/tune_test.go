@@ -132,7 +132,7 @@ func TestNoFigureIsToldUnderTheNameOfAnAlgorithmThatDidNotServe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ok, why := variantServes(b, c.algorithm, place{c.ranks, c.nodes}, c.size); ok != c.want || ok == (why != "") {
+		if ok, why := variantServes(b, c.algorithm, layout{c.ranks, c.nodes}, c.size); ok != c.want || ok == (why != "") {
 			t.Errorf("%s by %s among %d ranks on %d nodes, %d bytes: %v, %q; it should be %v, with a reason if not", c.bench, c.algorithm, c.ranks, c.nodes, c.size, ok, why, c.want)
 		}
 	}
