@@ -106,8 +106,8 @@ func (p layout) String() string {
 	return fmt.Sprintf("%d ranks", p.ranks)
 }
 
-// layoutOf is where a benchmark of a collective runs on the ranks of c. No message is sent,
-// so that the benchmark finds the job as it was.
+// layoutOf returns the layout of the ranks of c. It sends no message, so it does not
+// change the state of the job before the benchmark.
 func layoutOf(c *mpi.Comm, b bench.Benchmark) (layout, error) {
 	if b.Collective == "" {
 		return oneNode(c.Size()), nil

@@ -34,7 +34,7 @@ type verbsFlags struct {
 	meet         string  // address where the two started processes connect
 }
 
-// verbsMeetTimeout is how long one process waits for the other.
+// verbsMeetTimeout limits how long one process waits for the other.
 const verbsMeetTimeout = 60 * time.Second
 
 func newVerbsBenchmark(b bench.Verbs) *cobra.Command {
