@@ -95,7 +95,7 @@ type Config struct {
 	NoSharedMemory bool `env:"MUSTER_NO_SHARED_MEMORY"`
 	// Encrypt makes what network iwarp sends unreadable to others, and protects all of it
 	// against changes on the way: AES-GCM for datagrams, TLS 1.3 for connections. It costs
-	// speed (docs/launch.md). Shared memory does not leave the host and is not encrypted.
+	// speed (docs/reference/security.md). Shared memory does not leave the host and is not encrypted.
 	// Libfabric cannot encrypt, and is refused. All ranks need the same. Default off: messages
 	// are authenticated and can be read. In the environment on or off.
 	Encrypt bool `env:"MUSTER_ENCRYPT"`
