@@ -36,7 +36,7 @@ type Config struct {
 	// host. Default false.
 	NoSharedMemory bool `env:"MUSTER_NO_SHARED_MEMORY"`
 	// Encrypt encrypts the messages of network iwarp: AES-GCM for datagrams,
-	// TLS 1.3 for connections. It reduces the bandwidth (docs/launch.md). Shared
+	// TLS 1.3 for connections. It reduces the bandwidth (docs/reference/security.md). Shared
 	// memory stays on the host and is not encrypted. Libfabric cannot encrypt,
 	// so a job that needs it fails to start. All ranks need the same value.
 	// Default off: messages are authenticated but readable. The environment

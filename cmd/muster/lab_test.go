@@ -212,12 +212,12 @@ func TestLabHelp(t *testing.T) {
 			t.Errorf("the help does not show %q:\n%s", want, out)
 		}
 	}
-	if page, err := os.ReadFile(filepath.Join("..", "..", "docs", "lab.md")); err != nil {
+	if page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guide", "testing.md")); err != nil {
 		t.Error(err)
 	} else {
 		for _, c := range newLabCommand().Commands() {
 			if !strings.Contains(string(page), "muster lab "+c.Name()) {
-				t.Errorf("docs/lab.md does not mention muster lab %s", c.Name())
+				t.Errorf("docs/guide/testing.md does not mention muster lab %s", c.Name())
 			}
 		}
 	}
