@@ -56,7 +56,7 @@ var classNames = map[Class]string{
 	ErrUnknown: "unknown error", ErrTruncate: "message truncated", ErrOther: "error", ErrIntern: "internal error",
 	ErrPending: "pending", ErrInStatus: "error in status", ErrNoMem: "out of memory", ErrProcAborted: "a rank is gone",
 	ErrDisp: "displacement", ErrRMAAttach: "attached memory", ErrRMARange: "outside of the window", ErrRMAShared: "shared memory",
-	ErrRMASync: "synchronisation of a window", ErrRMAFlavor: "kind of window", ErrSize: "size", ErrWin: "window",
+	ErrRMASync: "synchronization of a window", ErrRMAFlavor: "kind of window", ErrSize: "size", ErrWin: "window",
 	ErrUnsupported: "unsupported", ErrTooLarge: "value too large",
 }
 
