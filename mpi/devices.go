@@ -100,7 +100,7 @@ func openNetwork(cfg *Config, client pmi.Client) (rdma.Device, error) {
 		case errors.Is(err, ofi.ErrMissing):
 			advice = ""
 		case errors.Is(err, ofi.ErrEncrypt):
-			advice = ", and MUSTER_ENCRYPT is on; set MUSTER_NETWORK=iwarp for software iWARP, which does, or set MUSTER_ENCRYPT=off on a fabric that encrypts by itself or that nobody else can reach"
+			advice = ", and MUSTER_ENCRYPT is on; set MUSTER_NETWORK=iwarp for software iWARP, which does, or set MUSTER_ENCRYPT=off on a fabric that encrypts by itself or that no one else can access"
 		}
 		err = fmt.Errorf("mpi: rank %d on %s: the job needs a network (%s): %w%s", client.Rank(), client.Host(), why, err, advice)
 		if cfg.Encrypt {

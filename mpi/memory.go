@@ -87,7 +87,7 @@ func Free[T Elem](c *Comm, mem []T) error {
 	defer a.mu.Unlock()
 	m, ok := a.by[&b[0]]
 	if !ok {
-		return c.refuse(ErrBuffer, op, "%d elements do not start where Alloc has given out memory on this world: "+
+		return c.refuse(ErrBuffer, op, "%d elements are not memory that Alloc has returned for this world: "+
 			"free the slice as Alloc gave it, once", len(mem))
 	}
 	if err := w.dropFixed(m.used); err != nil {

@@ -124,7 +124,7 @@ func (c *Comm) together(op string, mine error) error {
 		return err
 	}
 	if mine == nil && first[0] < int64(c.size) {
-		return c.refuse(ErrArg, op, "rank %d gave arguments that cannot be used; its error says why", first[0])
+		return c.refuse(ErrArg, op, "rank %d passed invalid arguments; its error says why", first[0])
 	}
 	return mine
 }

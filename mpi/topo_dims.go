@@ -22,7 +22,7 @@ func DimsCreate(n int, dims []int) ([]int, error) {
 	for i, d := range dims {
 		switch {
 		case d < 0:
-			return refuse("dimension %d is %d; give 0 for one that shall be chosen", i, d)
+			return refuse("dimension %d is %d; use 0 for a dimension to be chosen", i, d)
 		case d == 0:
 			free++
 		case rest%d != 0:

@@ -115,7 +115,7 @@ func encodeValue[T any](c *Comm, op string, v *T) (b []byte, err error) {
 	var (
 		buf  bytes.Buffer
 		what any = *v
-		hint     = "export the fields that should travel, or give the type a MarshalBinary method"
+		hint     = "export the fields to be sent, or give the type a MarshalBinary method"
 	)
 	if reflect.TypeFor[T]().Kind() == reflect.Interface {
 		what, hint = v, "make the concrete types known with gob.Register in every rank"
