@@ -82,7 +82,7 @@ func (m *Machine) offer(x *Xfer, blocking bool) {
 		}
 	}
 	if !l.device.mayExpose() {
-		return // the sender will ask
+		return // the sender will use an RTS
 	}
 	if !e.history.allow(&m.specRule) {
 		l.Stats.RTRStopped++
