@@ -277,12 +277,11 @@ TEXT ·maxUint64(SB), NOSPLIT, $0-24
 	VPSLLQ $63, Y15, Y15
 	EACH(MAX_UINT64)
 
-// The smaller and the larger real number. The instruction gives its second operand
-// if one is a NaN or both are 0, whatever their signs. So it is asked both ways: the
-// two answers differ only then, and are the two operands. Their bits, taken
-// together, are a NaN if one of them is. The sign of a 0 is the one that the result
-// must have: for the smaller, negative if one is (or); for the larger, if both are
-// (and).
+// Minimum and maximum of real numbers. The instruction returns its second operand if
+// one is a NaN or both are 0, whatever their signs. It is therefore executed with the
+// operands in both orders: the two results differ only in that case, and are the two
+// operands. Their bits combined are a NaN if one of them is. The sign of a 0 is then
+// correct: for the minimum, negative if one is (or); for the maximum, if both are (and).
 
 #define MIN_FLOAT32(M, A, B, C) \
 	VMOVUPS M, B    \
