@@ -21,9 +21,9 @@ func TestDeliversUnderImpairments(t *testing.T) {
 		name                        string
 		lose, double, late, corrupt float64
 	}{
-		{name: "fair"},
+		{name: "no-loss"},
 		{name: "loss", lose: 0.1},
-		{name: "doubling", double: 0.2},
+		{name: "duplication", double: 0.2},
 		{name: "reordering", late: 0.3},
 		{name: "corruption", corrupt: 0.1},
 		{"everything", 0.1, 0.1, 0.1, 0.1},
