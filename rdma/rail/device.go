@@ -37,9 +37,8 @@ type Config struct {
 	Rails []Rail // 1 to 8
 	// Name is a number that identifies this process to peers, in a job its rank.
 	Name uint32
-	// Timeout is how long a peer may be silent on all rails, while something is in
-	// flight to it, before it counts as gone. 0: until the devices of all rails report
-	// it.
+	// Timeout is how long a peer that something is in flight to may be silent on all
+	// rails before it counts as gone. 0: until the devices of all rails report it.
 	Timeout time.Duration
 	// NoThread disables the progress thread (progress.go). Reads and Writes of peers
 	// then wait until this process polls again. It is implied where a goroutine cannot
