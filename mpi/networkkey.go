@@ -7,7 +7,7 @@ package mpi
 //   - Where MUSTER_KEY is set, with or without a launcher, the key is derived from that
 //     and the nonce (HKDF, RFC 5869). It never leaves a rank.
 //   - Elsewhere the nonce is the key. It is as secret as what carries PMI: package pmi and
-//     docs/launch.md say what that is under each launcher.
+//     docs/reference/security.md say what that is under each launcher.
 
 import (
 	"cmp"

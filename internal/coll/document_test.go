@@ -12,16 +12,16 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// The tables of docs/algorithms.md are made from the table of algorithms and from
+// The tables of docs/reference/algorithms.md are made from the table of algorithms and from
 // the graphs that they build, so that they cannot tell of another day. A table
 // stands between two lines:
 //
 //	<!-- table of allgather -->
 //	<!-- end -->
 
-var writeDocument = flag.Bool("document.write", false, "write the tables of docs/algorithms.md anew")
+var writeDocument = flag.Bool("document.write", false, "write the tables of docs/reference/algorithms.md anew")
 
-const document = "../../docs/algorithms.md"
+const document = "../../docs/reference/algorithms.md"
 
 // documentRanks is for how many ranks the document counts: a power of two, one
 // more, and more.
@@ -39,7 +39,7 @@ func TestDocument(t *testing.T) {
 		before, rest, found := strings.Cut(today, first)
 		_, after, ended := strings.Cut(rest, last)
 		if !found || !ended {
-			t.Fatalf("docs/algorithms.md has no table of %s: write these two lines, and let -document.write fill it in:\n%s%s", kind, first, last)
+			t.Fatalf("docs/reference/algorithms.md has no table of %s: write these two lines, and let -document.write fill it in:\n%s%s", kind, first, last)
 		}
 		today = before + first + documentTable(t, kind) + last + after
 	}
@@ -47,7 +47,7 @@ func TestDocument(t *testing.T) {
 		return
 	}
 	if !*writeDocument {
-		t.Fatal("the tables of docs/algorithms.md are not those of the algorithms: go test ./internal/coll -run TestDocument -document.write, and look at what has changed")
+		t.Fatal("the tables of docs/reference/algorithms.md are not those of the algorithms: go test ./internal/coll -run TestDocument -document.write, and look at what has changed")
 	}
 	if err := os.WriteFile(document, []byte(today), 0o644); err != nil {
 		t.Fatal(err)

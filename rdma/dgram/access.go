@@ -139,7 +139,7 @@ func (q *pair) writeMemory(p *peer, h *ddp.Header, payload []byte) {
 		p.refused = ddp.FaultTag
 		return
 	}
-	mem, fault := q.dev.table.Place(domain, streamOf(p), h.Tag, h.TO, uint64(len(payload)))
+	mem, fault := q.dev.table.Placement(domain, streamOf(p), h.Tag, h.TO, uint64(len(payload)))
 	if fault != ddp.NoFault {
 		p.refused = fault
 		q.strike(p, h.Tag)

@@ -169,7 +169,7 @@ func (d *Device) targetOf(looked []byte, whole int) (target []byte, front int, s
 	}
 	switch {
 	case tagged.Op == ddp.Write && p.refused == ddp.NoFault && !d.guard.Bars(p.strikes, d.peers[id].resolved):
-		target, fault = d.table.Place(domain, streamOf(p), tagged.Tag, tagged.TO, uint64(length))
+		target, fault = d.table.Placement(domain, streamOf(p), tagged.Tag, tagged.TO, uint64(length))
 		if fault != ddp.NoFault {
 			return nil, 0, false
 		}

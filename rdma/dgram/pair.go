@@ -216,7 +216,7 @@ func (q *pair) take(wr *rdma.SendWR) error {
 	}
 	m.id, m.length = wr.ID, int(wr.HeadLen)+wr.Body.Len()
 	m.role, m.opcode = roleSend, sendOpcode(wr.Flags)
-	m.delayAck = wr.Flags&(rdma.Inline|rdma.Patient) != 0 && q.mayDelayAck(p, m)
+	m.delayAck = wr.Flags&(rdma.Inline|rdma.Lazy) != 0 && q.mayDelayAck(p, m)
 	m.number = p.sendNumber
 	p.sendNumber++
 	m.headLen = copy(m.head[:wr.HeadLen], wr.Head[:])

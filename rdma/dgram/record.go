@@ -123,7 +123,7 @@ func (q *pair) storeRecord(segment, payload []byte, from rdma.PeerID, r *recordH
 	var mem []byte
 	var fault ddp.Fault
 	if r.total > 0 {
-		if mem, fault = d.table.Place(domain, ddp.StreamID(from)+1, h.Tag, base, uint64(r.total)); fault != ddp.NoFault {
+		if mem, fault = d.table.Placement(domain, ddp.StreamID(from)+1, h.Tag, base, uint64(r.total)); fault != ddp.NoFault {
 			d.guard.Strike(&q.ended[from].strikes, d.peers[from].resolved, uint64(h.Tag))
 		}
 	}
@@ -224,7 +224,7 @@ func (q *pair) endRecord(i int) {
 	q.records = q.records[:last]
 	q.ended[one.from].note(one.number)
 	// No completion refers to a region that was deregistered meanwhile.
-	if mem, fault := q.dev.table.Place(domain, ddp.StreamID(one.from)+1, one.tag, one.base, uint64(one.total)); fault == ddp.NoFault {
+	if mem, fault := q.dev.table.Placement(domain, ddp.StreamID(one.from)+1, one.tag, one.base, uint64(one.total)); fault == ddp.NoFault {
 		for lo, hi := one.run(0); lo < hi; lo, hi = one.run(hi) {
 			from, to := lo*uint64(one.cut), min(hi*uint64(one.cut), uint64(one.total))
 			q.recvCQ.push(rdma.Completion{ID: one.id, Op: rdma.OpRecord, Peer: one.from, Data: rdma.MemOf(mem[from:to]), Len: uint64(one.total)}, loan{})

@@ -94,7 +94,7 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 }
 
 // analyze returns tshark's report on the recording.
-func analyze(t *testing.T, frames []capture.Frame) *capture.Verdict {
+func analyze(t *testing.T, frames []capture.Frame) *capture.Dissection {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "talk.pcap")
 	f, err := os.Create(path)

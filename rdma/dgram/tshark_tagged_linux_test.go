@@ -35,7 +35,7 @@ type testEnd struct {
 // for the region of the second. It ends with the completion for which done returns
 // true.
 func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, region int,
-	prepare func(to rdma.PeerID, mr rdma.MR) []rdma.SendWR, done func(first bool, c *rdma.Completion) bool) (*capture.Verdict, rdma.MR) {
+	prepare func(to rdma.PeerID, mr rdma.MR) []rdma.SendWR, done func(first bool, c *rdma.Completion) bool) (*capture.Dissection, rdma.MR) {
 	t.Helper()
 	pid := os.Getpid()
 	host := netip.AddrFrom4([4]byte{127, lane, byte(pid >> 8), byte(pid)}) // unique to this process
@@ -103,7 +103,7 @@ func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, regi
 
 // addresses returns the addresses of all segments with an opcode, sorted, and the tags
 // they name.
-func addresses(v *capture.Verdict, opcode uint64) (list, tags []uint64) {
+func addresses(v *capture.Dissection, opcode uint64) (list, tags []uint64) {
 	for _, h := range v.Headers {
 		if code, _ := h.Number("iwarp_rdma.opcode"); code == opcode {
 			at, _ := h.Number("iwarp_ddp.tagged_offset")

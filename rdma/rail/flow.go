@@ -211,7 +211,7 @@ func (f *flow) post(rail int, number uint32, p *piece) bool {
 		wr.Flags = rdma.Solicited // a request or a response
 	}
 	if h.kind == kindAnswer || p.op.inline && h.kind == kindMessage {
-		wr.Flags |= rdma.Patient // the rail has a copy
+		wr.Flags |= rdma.Lazy // the rail has a copy
 	}
 	wr.HeadLen, wr.Body = uint16(n), body
 	return f.hand(rail, ticket{number: number, bytes: uint32(n + body.Len()), kind: h.kind})

@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 		}
 		exclude := map[string]string{}
 		if v.share > 0 {
-			exclude["lend-without-end"] = "6000 messages wait for 600 losses, which shows nothing that order-one-to-one does not"
+			exclude["lend-never-runs-out"] = "6000 messages wait for 600 losses, which shows nothing that order-one-to-one does not"
 			for _, name := range []string{"steady-inline-send", "steady-send", "steady-read", "steady-write"} {
 				exclude[name] = "the code that simulates losses allocates"
 			}

@@ -1,0 +1,366 @@
+package muster_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"unicode"
+)
+
+// Pages name only what is in the tree: Go identifiers in backticks, files and folders of
+// the repository, and anchors of other pages.
+//
+//   - `mpi.Isend`, `rdma.Attr.MaxPush`: a package of this module must declare it.
+//   - `Config.Eager`: some type Config of this module must have that field or method.
+//   - `WaitAll`, `pollOnce`: a name in mixed case must occur in some Go file.
+//   - internal/engine/wait.go, `docs/guide/*.md`: a path below a top-level folder must exist,
+//     and so must a bare name such as `wait.go`, in any folder.
+
+// historical are pages that name what the tree no longer has, and why. A decision with the
+// status "superseded" is historical as well.
+var historical = map[string]string{
+	"CHANGELOG.md": "names what was renamed and removed",
+}
+
+const generatedResults = "docs/results/" // records of the commit that each names
+
+var (
+	decisionSuperseded = regexp.MustCompile(`(?m)^Status: superseded`)
+	treePath           = regexp.MustCompile(`(?:^|[^\w./-])(?:\./)?((?:mpi|mpitest|prof|internal|rdma|cmd|bench|docs|examples|tests)/[\w*][\w./*-]*)`)
+	bareFile           = regexp.MustCompile(`(?:^|[\s(,])([\w*]+\.(?:go|md|lua|txt|svg))(?:$|[\s),;:])`)
+	qualified          = regexp.MustCompile(`\b([a-z][a-z0-9]*)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
+	typeMember         = regexp.MustCompile(`(?:^|[^\w.])([A-Z]\w*)\.([A-Z]\w*)`)
+	mixedCase          = regexp.MustCompile(`^\*?([A-Za-z][a-z0-9]*[A-Za-z0-9]*)(?:\[[^\]]*\])?(?:\(.*\))?$`)
+	webAddress         = regexp.MustCompile(`(?:https?://|github\.com/)[^\s)>` + "`" + `]*`)
+	inlineCode         = regexp.MustCompile("`([^`\n]+)`")
+	heading            = regexp.MustCompile(`^#{1,6} +(.*)$`)
+	anchorID           = regexp.MustCompile(`<a id="([^"]+)"></a>`)
+	anchorLink         = regexp.MustCompile(`\]\(([^)\s#]*)#([^)\s]+)\)`)
+)
+
+func TestPagesNameWhatIsInTheTree(t *testing.T) {
+	for _, fault := range checkPages(os.DirFS(".")) {
+		t.Error(fault)
+	}
+}
+
+func TestPageCheckFindsFaults(t *testing.T) {
+	tree := fstest.MapFS{
+		"mpi/p2p.go":  {Data: []byte("package mpi\n\ntype Config struct{ Eager string }\n\nfunc Isend() { pollOnce() }\n\nfunc (c *Config) Check() {}\n\nfunc pollOnce() {}\n")},
+		"docs/b.md":   {Data: []byte("# Some words, and `code`\n\n<a id=\"mark\"></a>\n")},
+		"docs/old.md": {Data: []byte("Status: superseded by 2\n\n`mpi.Gone`\n")},
+	}
+	for text, want := range map[string]string{
+		"`mpi.Isend`, `Config.Eager`, `mpi.Config.Check`, `pollOnce`, `sync.Mutex`, `SIGKILL`": "",
+		"mpi/p2p.go, `mpi/*.go`, `p2p.go`, `./mpi/...`, `docs/b.md`":                           "",
+		"[b](b.md#some-words-and-code), [b](b.md#mark)":                                        "",
+		"an https://example.org/internal/engine address":                                       "",
+		"`mpi.Irecv`":             "docs/a.md:1: `mpi.Irecv`: package mpi declares no Irecv",
+		"x\n`mpi.Config.Lazy`":    "docs/a.md:2: `mpi.Config.Lazy`: mpi.Config has no field or method Lazy",
+		"`Config.Lazy`":           "docs/a.md:1: `Config.Lazy`: no type Config of this module has a field or method Lazy",
+		"`Gadget.Lazy`":           "docs/a.md:1: `Gadget.Lazy`: no type Gadget of this module has a field or method Lazy",
+		"`pollTwice`":             "docs/a.md:1: `pollTwice`: no Go file has this name",
+		"see mpi/gone.go.":        "docs/a.md:1: mpi/gone.go: not in the tree",
+		"`gone.go`":               "docs/a.md:1: gone.go: no folder has this file",
+		"```\nmpi/gone.go\n```":   "docs/a.md:2: mpi/gone.go: not in the tree",
+		"```go\nmpi.Gone(x)\n```": "docs/a.md:2: `mpi.Gone`: package mpi declares no Gone",
+		"[b](b.md#other)":         "docs/a.md:1: link to b.md#other: docs/b.md has no such heading",
+		"# A\n\n[a](#a) [a](#no)": "docs/a.md:3: link to #no: docs/a.md has no such heading",
+	} {
+		tree["docs/a.md"] = &fstest.MapFile{Data: []byte(text)}
+		if got := strings.Join(checkPages(tree), "; "); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// declared is what the Go files of the tree declare.
+type declared struct {
+	packages map[string]map[string]bool            // package name: its top-level names
+	members  map[string]map[string]map[string]bool // package name: type: its fields and methods
+	used     map[string]bool                       // every identifier of every file
+	files    map[string]bool                       // base names of all files
+	paths    fs.FS
+	anchors  map[string]map[string]bool // page: its anchors
+}
+
+// checkPages returns the names in pages that the tree does not have.
+func checkPages(tree fs.FS) (faults []string) {
+	d := &declared{
+		packages: map[string]map[string]bool{}, members: map[string]map[string]map[string]bool{},
+		used: map[string]bool{}, files: map[string]bool{}, paths: tree, anchors: map[string]map[string]bool{},
+	}
+	pages := map[string]string{}
+	err := fs.WalkDir(tree, ".", func(p string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (p != "." && strings.HasPrefix(e.Name(), ".") || p == "bin"):
+			return fs.SkipDir
+		case e.IsDir():
+			return nil
+		}
+		d.files[e.Name()] = true
+		if ext := path.Ext(p); ext != ".go" && ext != ".md" {
+			return nil
+		}
+		text, err := fs.ReadFile(tree, p)
+		if err != nil {
+			return err
+		}
+		if path.Ext(p) == ".md" {
+			pages[p], d.anchors[p] = string(text), anchorsOf(string(text))
+			return nil
+		}
+		return d.addFile(p, text)
+	})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for page, text := range pages {
+		faults = append(faults, d.checkPage(page, text)...)
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+func (d *declared) addFile(p string, text []byte) error {
+	file, err := parser.ParseFile(token.NewFileSet(), p, text, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	pkg := strings.TrimSuffix(file.Name.Name, "_test")
+	if d.packages[pkg] == nil {
+		d.packages[pkg], d.members[pkg] = map[string]bool{}, map[string]map[string]bool{}
+	}
+	for _, decl := range file.Decls {
+		switch decl := decl.(type) {
+		case *ast.FuncDecl:
+			if decl.Recv == nil {
+				d.packages[pkg][decl.Name.Name] = true
+			} else {
+				d.addMember(pkg, typeName(decl.Recv.List[0].Type), decl.Name.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range decl.Specs {
+				switch spec := spec.(type) {
+				case *ast.ValueSpec:
+					for _, n := range spec.Names {
+						d.packages[pkg][n.Name] = true
+					}
+				case *ast.TypeSpec:
+					d.packages[pkg][spec.Name.Name] = true
+					d.addType(pkg, spec)
+				}
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			d.used[id.Name] = true
+		}
+		return true
+	})
+	return nil
+}
+
+func (d *declared) addType(pkg string, spec *ast.TypeSpec) {
+	var fields *ast.FieldList
+	switch t := spec.Type.(type) {
+	case *ast.StructType:
+		fields = t.Fields
+	case *ast.InterfaceType:
+		fields = t.Methods
+	default:
+		d.addMember(pkg, spec.Name.Name, "")
+		return
+	}
+	d.addMember(pkg, spec.Name.Name, "")
+	for _, f := range fields.List {
+		for _, n := range f.Names {
+			d.addMember(pkg, spec.Name.Name, n.Name)
+		}
+		if len(f.Names) == 0 {
+			d.addMember(pkg, spec.Name.Name, typeName(f.Type)) // embedded
+		}
+	}
+}
+
+func (d *declared) addMember(pkg, typ, member string) {
+	if d.members[pkg][typ] == nil {
+		d.members[pkg][typ] = map[string]bool{}
+	}
+	d.members[pkg][typ][member] = true
+}
+
+// typeName is the name of a receiver's or an embedded field's type.
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return typeName(e.X)
+	case *ast.IndexExpr:
+		return typeName(e.X)
+	case *ast.IndexListExpr:
+		return typeName(e.X)
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
+func (d *declared) checkPage(page, text string) (faults []string) {
+	names := historical[page] == "" && !strings.HasPrefix(page, generatedResults) && !decisionSuperseded.MatchString(text)
+	fence, inFence := "", false
+	for i, line := range strings.Split(text, "\n") {
+		fault := func(format string, args ...any) {
+			faults = append(faults, fmt.Sprintf("%s:%d: ", page, i+1)+fmt.Sprintf(format, args...))
+		}
+		if after, ok := strings.CutPrefix(strings.TrimSpace(line), "```"); ok {
+			fence, inFence = after, !inFence
+			continue
+		}
+		if names {
+			d.checkPaths(line, inFence, fault)
+			if inFence && fence == "go" {
+				d.checkQualified(line, fault)
+			}
+		}
+		if inFence {
+			continue
+		}
+		if names {
+			for _, m := range inlineCode.FindAllStringSubmatch(line, -1) {
+				d.checkCode(m[1], fault)
+			}
+		}
+		for _, m := range anchorLink.FindAllStringSubmatch(inlineCode.ReplaceAllString(line, "code"), -1) {
+			to := page
+			if m[1] != "" {
+				to = path.Join(path.Dir(page), m[1])
+			}
+			if anchors, ok := d.anchors[to]; ok && !anchors[m[2]] {
+				fault("link to %s#%s: %s has no such heading", m[1], m[2], to)
+			}
+		}
+	}
+	return faults
+}
+
+type faultFunc func(format string, args ...any)
+
+func (d *declared) checkPaths(line string, inFence bool, fault faultFunc) {
+	line = webAddress.ReplaceAllString(line, "address")
+	for _, m := range treePath.FindAllStringSubmatch(line, -1) {
+		p := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(m[1], "."), "/"), ".")
+		if found, err := fs.Glob(d.paths, p); err != nil || len(found) == 0 {
+			fault("%s: not in the tree", p)
+		}
+	}
+	if inFence {
+		return
+	}
+	for _, m := range inlineCode.FindAllStringSubmatch(line, -1) {
+		for _, f := range bareFile.FindAllStringSubmatch(m[1], -1) {
+			if name := f[1]; !strings.HasPrefix(m[1], "muster ") && !d.hasFile(name) {
+				fault("%s: no folder has this file", name)
+			}
+		}
+	}
+}
+
+// hasFile reports whether a folder has a file of this name. A name that begins with an
+// underscore is an ending: `_linux.go`.
+func (d *declared) hasFile(pattern string) bool {
+	if pattern[0] == '_' {
+		pattern = "*" + pattern
+	}
+	if !strings.Contains(pattern, "*") {
+		return d.files[pattern]
+	}
+	for name := range d.files {
+		if ok, _ := path.Match(pattern, name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// checkCode checks the Go identifiers of one code span.
+func (d *declared) checkCode(code string, fault faultFunc) {
+	d.checkQualified(code, fault)
+	for _, m := range typeMember.FindAllStringSubmatch(code, -1) {
+		ok := false
+		for pkg := range d.members {
+			ok = ok || d.members[pkg][m[1]][m[2]]
+		}
+		if !ok {
+			fault("`%s.%s`: no type %s of this module has a field or method %s", m[1], m[2], m[1], m[2])
+		}
+	}
+	if m := mixedCase.FindStringSubmatch(code); m != nil && isMixed(m[1]) && !d.used[m[1]] {
+		fault("`%s`: no Go file has this name", m[1])
+	}
+}
+
+func (d *declared) checkQualified(code string, fault faultFunc) {
+	for _, m := range qualified.FindAllStringSubmatch(code, -1) {
+		pkg, name, member := m[1], m[2], m[3]
+		names, ours := d.packages[pkg]
+		switch {
+		case !ours:
+		case !names[name]:
+			fault("`%s.%s`: package %s declares no %s", pkg, name, pkg, name)
+		case member != "" && !d.members[pkg][name][member]:
+			fault("`%s.%s.%s`: %s.%s has no field or method %s", pkg, name, member, pkg, name, member)
+		}
+	}
+}
+
+// isMixed reports whether a word has an upper-case letter behind its first one and a
+// lower-case letter: the form of a Go identifier and of no plain word.
+func isMixed(word string) bool {
+	return strings.IndexFunc(word[1:], unicode.IsUpper) >= 0 && strings.IndexFunc(word, unicode.IsLower) >= 0
+}
+
+// anchorsOf returns what links can point to in a page: its headings, as GitHub makes
+// anchors of them, and explicit anchors.
+func anchorsOf(text string) map[string]bool {
+	anchors := map[string]bool{}
+	inFence := false
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			inFence = !inFence
+		}
+		if m := heading.FindStringSubmatch(line); m != nil && !inFence {
+			anchors[slug(m[1])] = true
+		}
+		for _, m := range anchorID.FindAllStringSubmatch(line, -1) {
+			anchors[m[1]] = true
+		}
+	}
+	return anchors
+}
+
+func slug(title string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(strings.TrimSpace(title)) {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
+			b.WriteRune(r)
+		case r == ' ':
+			b.WriteByte('-')
+		}
+	}
+	return b.String()
+}
