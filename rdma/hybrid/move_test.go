@@ -17,23 +17,23 @@ const fenceMark = 0xFF
 // side is one end with its devices.
 type side struct {
 	end
-	next        byte          // message to be sent
-	got         []byte        // messages that the user was shown
-	noticeKinds []step        // on their way to the other side
-	wire        [paths][]byte // on their way to the other side
-	queue       [paths][]byte // delivered to this side, not shown
-	answers     [paths]uint8  // fences of this side that were answered
-	failures    uint8         // and those that failed
-	open        bool          // it has a queue pair
-	dialled     bool          // and connects it
-	up          bool          // and it is connected
-	collects    bool
-	ends        bool   // its device has seen the end of the connection
-	kept        []byte // messages ever sent over connections that are kept, all of them
-	wants       uint8  // what the policy may still ask for
-	departs     uint8
-	misfires    uint8
-	connEpoch   uint32
+	next      byte          // message to be sent
+	got       []byte        // messages that the user was shown
+	notices   []step        // on their way to the other side
+	wire      [paths][]byte // on their way to the other side
+	queue     [paths][]byte // delivered to this side, not shown
+	answers   [paths]uint8  // fences of this side that were answered
+	failures  uint8         // and those that failed
+	open      bool          // it has a queue pair
+	dialled   bool          // and connects it
+	up        bool          // and it is connected
+	collects  bool
+	ends      bool   // its device has seen the end of the connection
+	kept      []byte // messages ever sent over connections that are kept, all of them
+	wants     uint8  // what the policy may still ask for
+	departs   uint8
+	misfires  uint8
+	connEpoch uint32
 }
 
 type world struct {
@@ -49,7 +49,7 @@ func (w *world) clone() *world {
 	c.trail = slices.Clone(w.trail)
 	for i := range c.sides {
 		s := &c.sides[i]
-		s.got, s.noticeKinds, s.steps, s.kept = slices.Clone(s.got), slices.Clone(s.noticeKinds), nil, slices.Clone(s.kept)
+		s.got, s.notices, s.steps, s.kept = slices.Clone(s.got), slices.Clone(s.notices), nil, slices.Clone(s.kept)
 		for p := range paths {
 			s.wire[p], s.queue[p] = slices.Clone(s.wire[p]), slices.Clone(s.queue[p])
 		}
@@ -81,8 +81,8 @@ func (w *world) key() string {
 			list(s.queue[p])
 		}
 		list(s.got)
-		b = append(b, byte(len(s.noticeKinds)))
-		for _, st := range s.noticeKinds {
+		b = append(b, byte(len(s.notices)))
+		for _, st := range s.notices {
 			b = append(b, byte(st.kind), byte(st.path), byte(st.epoch), byte(st.count))
 		}
 	}
@@ -99,7 +99,7 @@ func (w *world) run(i int) {
 		s.steps = s.steps[1:]
 		switch st.do {
 		case sendNotice:
-			s.noticeKinds = append(s.noticeKinds, st)
+			s.notices = append(s.notices, st)
 		case open:
 			if s.open {
 				w.trouble = "a second queue pair is opened"
@@ -230,10 +230,10 @@ func (w *world) choices(messages byte) (list []choice) {
 				s.disconnected()
 			})
 		}
-		if len(o.noticeKinds) > 0 {
-			add("hears "+fmt.Sprint(o.noticeKinds[0].kind), false, func(w *world, s, o *side) {
-				st := o.noticeKinds[0]
-				o.noticeKinds = o.noticeKinds[1:]
+		if len(o.notices) > 0 {
+			add("hears "+fmt.Sprint(o.notices[0].kind), false, func(w *world, s, o *side) {
+				st := o.notices[0]
+				o.notices = o.notices[1:]
 				s.received(st.kind, st.epoch, st.path, st.count, true)
 			})
 		}
