@@ -104,8 +104,8 @@ func judged(t *testing.T, frames []capture.Frame) *capture.Dissection {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	verdict, err := capture.Ask(ctx, path, filepath.Join("testdata", "dgram.lua"))
-	if errors.Is(err, capture.ErrNoJudge) {
+	verdict, err := capture.Dissect(ctx, path, filepath.Join("testdata", "dgram.lua"))
+	if errors.Is(err, capture.ErrNoTshark) {
 		t.Skip(err)
 	}
 	if err != nil {

@@ -92,7 +92,7 @@ func TestSleepSeesWorkBeyondSockets(t *testing.T) {
 	cq.Awake()
 	a.sendSome()
 	q := b.qp.(*queuePair)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // a real socket
 		q.dev.mu.Lock()
 		n := b.cq.(*completionQueue).count
 		q.dev.mu.Unlock()

@@ -145,7 +145,7 @@ func TestCloseDuringHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := e.qp.(*queuePair)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) { // a real socket
 		q.dev.mu.Lock()
 		q.dev.serviceListener(time.Now())
 		greeted := q.greeted

@@ -47,7 +47,7 @@ func connectTo(t *testing.T, address string, w wishes, own func(*rpingPeer) erro
 	// A server may be about to start, or refuse because it is about to end.
 	p, err := dialOnce(t, address, w, pause)
 	for limit := time.Now().Add(rpingLimit); err != nil && pause > 0 && time.Now().Before(limit); {
-		time.Sleep(pause)
+		time.Sleep(pause) // another process
 		p, err = dialOnce(t, address, w, pause)
 	}
 	if err != nil {

@@ -129,8 +129,8 @@ func (s *speech) dissect() *capture.Dissection {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	v, err := capture.Ask(ctx, path)
-	if errors.Is(err, capture.ErrNoJudge) {
+	v, err := capture.Dissect(ctx, path)
+	if errors.Is(err, capture.ErrNoTshark) {
 		t.Skip(err)
 	}
 	if err != nil {

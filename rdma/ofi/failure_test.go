@@ -127,7 +127,7 @@ func TestKilledPeerIsGone(t *testing.T) {
 					if time.Now().After(end) {
 						t.Fatalf("no send has failed %v after the peer was killed", testTimeout)
 					}
-					time.Sleep(time.Millisecond)
+					time.Sleep(time.Millisecond) // the provider needs real time
 				}
 			})
 		}

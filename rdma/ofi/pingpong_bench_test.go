@@ -85,6 +85,6 @@ func BenchmarkPingPong(b *testing.B) {
 	}
 	for end := time.Now().Add(time.Second); time.Now().Before(end) && c.cmd.ProcessState == nil; {
 		r.cq.Poll(r.out)
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // the child process ends
 	}
 }

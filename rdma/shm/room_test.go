@@ -51,7 +51,7 @@ func TestFullRingParks(t *testing.T) {
 			}
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(10 * time.Millisecond) // until the sender sleeps in Wait, which nothing shows
 				for range 4 {
 					taker.cq.Poll(taker.out)
 				}

@@ -186,7 +186,7 @@ func playKilled(r *rank, p *part) error {
 		if err := r.send(0, binary.LittleEndian.AppendUint64(msg, mr.RKey)); err != nil {
 			return err
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // until it is killed
 		return nil
 	}
 	c, err := r.next()
@@ -207,7 +207,7 @@ func playKilled(r *rank, p *part) error {
 		return err
 	}
 	fmt.Println("kill")
-	for end := time.Now().Add(20 * time.Second); r.dev.Alive(1); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); r.dev.Alive(1); time.Sleep(time.Millisecond) { // the kernel ends the process
 		if time.Now().After(end) {
 			return fmt.Errorf("rank 1 was killed, but Alive returns true")
 		}
