@@ -106,8 +106,8 @@ func analyze(t *testing.T, frames []capture.Frame) *capture.Dissection {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	report, err := capture.Ask(ctx, path, filepath.Join("testdata", "dgram.lua"))
-	if errors.Is(err, capture.ErrNoJudge) {
+	report, err := capture.Dissect(ctx, path, filepath.Join("testdata", "dgram.lua"))
+	if errors.Is(err, capture.ErrNoTshark) {
 		t.Skip(err)
 	}
 	if err != nil {
