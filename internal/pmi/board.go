@@ -268,14 +268,14 @@ func (b *Board) MarkDead(d Death) {
 }
 
 // Learnt says that a rank knows of a death, and will return errors from now on.
-func (b *Board) Learnt(rank int) {
+func (b *Board) Noticed(rank int) {
 	if r := b.row(rank); r != nil {
 		atomic.StoreUint64(&r[rowLearnt], 1)
 	}
 }
 
-// HasLearnt reports whether a rank has said so.
-func (b *Board) HasLearnt(rank int) bool {
+// HasNoticed reports whether a rank has said so.
+func (b *Board) HasNoticed(rank int) bool {
 	r := b.row(rank)
 	return r != nil && atomic.LoadUint64(&r[rowLearnt]) != 0
 }
