@@ -26,14 +26,14 @@ rdma/internal/capture
 rdma/shm            rdma
 rdma/ofi            rdma rdma/ofi/internal/leap
 rdma/ofi/internal/leap
-rdma/rail           rdma rdma/internal/prompt rdma/internal/guard
+rdma/rail           rdma rdma/internal/pacing rdma/internal/guard
 rdma/internal/guard
 rdma/rdmatest       rdma internal/cputime
 internal/regcache   rdma
-rdma/internal/prompt
+rdma/internal/pacing
 rdma/internal/pin   rdma
-rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/prompt rdma/internal/pin
-rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/prompt rdma/internal/pin
+rdma/iwarp          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin
+rdma/dgram          rdma rdma/internal/guard rdma/internal/ddp rdma/internal/pacing rdma/internal/pin
 rdma/hybrid         rdma rdma/dgram rdma/iwarp
 rdma/udrel          rdma rdma/internal/guard internal/recvpool
 internal/recvpool   rdma
@@ -48,16 +48,20 @@ internal/launch     internal/pmi
 internal/doctor     internal/launch rdma/ofi
 sim                 rdma internal/sched
 
-mpi                 rdma prof internal/dtype internal/pmi internal/regcache internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma internal/launch sim
+mpi                 rdma prof internal/dtype internal/pmi internal/regcache internal/p2p internal/sched internal/coll internal/nodecoll internal/engine internal/rma internal/launch sim mpi/internal/hook
+mpi/hook.go         rdma/ofi
 mpi/devices.go      rdma/shm rdma/ofi rdma/rail rdma/hybrid rdma/iwarp rdma/dgram rdma/hybrid rdma/udrel
 mpi/rails.go        rdma/rail rdma/dgram
 
-mpitest             mpi sim rdma internal/cputime
-bench               mpi prof rdma internal/regcache internal/cputime
+mpi/internal/hook   rdma rdma/ofi internal/engine
+mpi/inspect         mpi mpi/internal/hook rdma rdma/ofi internal/engine internal/p2p
+
+mpitest             mpi mpi/inspect sim rdma internal/cputime
+bench               mpi mpi/inspect prof rdma internal/regcache internal/cputime
 bench/peers         bench internal/lab
 apps/*              mpi
 tests/*             mpi
-tests/channels/storm mpi
+tests/channels/storm mpi mpi/inspect
 examples/*          mpi
 cmd/muster          anything
 `

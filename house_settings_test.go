@@ -93,7 +93,7 @@ func settingsRows(b *strings.Builder, structs map[string]*ast.StructType, prefix
 		return fmt.Errorf("package mpi has no struct %s", prefix)
 	}
 	for _, f := range st.Fields.List {
-		name := receiver(f.Type)
+		name := typeName(f.Type)
 		if len(f.Names) > 0 {
 			name = f.Names[0].Name
 		}
@@ -102,7 +102,7 @@ func settingsRows(b *strings.Builder, structs map[string]*ast.StructType, prefix
 		}
 		nested, ok := f.Type.(*ast.StructType)
 		if !ok {
-			nested, ok = structs[receiver(f.Type)]
+			nested, ok = structs[typeName(f.Type)]
 		}
 		if ok {
 			if err := settingsRows(b, structs, prefix+"."+name, nested); err != nil {

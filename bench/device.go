@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -21,7 +22,7 @@ type barePair struct {
 }
 
 func deviceLatency(c *mpi.Comm, p *Params, emit func(Result)) error {
-	dev, err := mpi.BareDevice(c)
+	dev, err := inspect.OpenDevice(c)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/regcache"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -38,7 +39,7 @@ func frequentBenchmarks() []Benchmark {
 
 // registerApart times both calls apart.
 func registerApart(c *mpi.Comm, p *Params, emit func(Result)) error {
-	dev, err := mpi.BareDevice(c)
+	dev, err := inspect.OpenDevice(c)
 	if err != nil {
 		return err
 	}

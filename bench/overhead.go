@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 const (
@@ -60,7 +61,7 @@ func rendezvousOverhead(c *mpi.Comm, p *Params, emit func(Result)) error {
 }
 
 func overheadInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
-	choices, err := mpi.Explain(worlds[0], 1-worlds[0].Rank())
+	choices, err := inspect.Explain(worlds[0], 1-worlds[0].Rank())
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func overheadInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) erro
 }
 
 // eager says whether messages of a size are sent without asking.
-func eager(choices []mpi.Choice, size int) bool {
+func eager(choices []inspect.Choice, size int) bool {
 	for _, ch := range choices {
 		if ch.Lo <= size && size <= ch.Hi {
 			return ch.Protocol == "eager"

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 const (
@@ -22,14 +23,14 @@ const (
 // messages' data, in millionths: 100 ppm are 0.01 %.
 func mixedVolume(worlds []*mpi.Comm, messages int, emit func(int, Result)) error {
 	for k, c := range worlds {
-		before, err := mpi.TrafficWith(c, 1-c.Rank())
+		before, err := inspect.Traffic(c, 1-c.Rank())
 		if err != nil {
 			return err
 		}
 		if err := mixedProgram(c, messages); err != nil {
 			return err
 		}
-		after, err := mpi.TrafficWith(c, 1-c.Rank())
+		after, err := inspect.Traffic(c, 1-c.Rank())
 		if err != nil {
 			return err
 		}

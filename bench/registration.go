@@ -10,11 +10,12 @@ import (
 
 	"github.com/muster-mpi/muster/internal/regcache"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/rdma"
 )
 
 func registration(c *mpi.Comm, p *Params, emit func(Result)) error {
-	dev, err := mpi.BareDevice(c)
+	dev, err := inspect.OpenDevice(c)
 	if err != nil {
 		return err
 	}

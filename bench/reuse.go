@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 const (
@@ -195,7 +196,7 @@ func (r *reuseCall) emitGain(metric string, times []trips, share int, emit func(
 // registers; 0: it keeps off.
 func (r *reuseCall) saved() (ns float64, uses uint32, err error) {
 	c := r.worlds[1]
-	rows, _, err := mpi.FrequentUse(c, 1-c.Rank())
+	rows, _, err := inspect.FrequentBuffers(c, 1-c.Rank())
 	if err != nil {
 		return 0, 0, err
 	}

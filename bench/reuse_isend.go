@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 // isendWorlds are those of reuse, and the first once more.
@@ -38,7 +39,7 @@ func reuseIsendInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) er
 			return err
 		}
 		peer := 1 - worlds[1].Rank()
-		rows, before, err := mpi.FrequentUse(worlds[1], peer)
+		rows, before, err := inspect.FrequentBuffers(worlds[1], peer)
 		if err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func reuseIsendInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) er
 				}
 			}
 		}
-		_, after, err := mpi.FrequentUse(worlds[1], peer)
+		_, after, err := inspect.FrequentBuffers(worlds[1], peer)
 		if err != nil {
 			return err
 		}

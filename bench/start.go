@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 const neighborTag = 4
@@ -31,7 +32,7 @@ func firstMessage(c *mpi.Comm, p *Params, emit func(Result)) error {
 	if in[0] != int64(previous) {
 		return fmt.Errorf("bench: first-message: rank %d got %d from rank %d", me, in[0], previous)
 	}
-	took, cards := time.Since(since), mpi.CardsFetched(c)
+	took, cards := time.Since(since), inspect.CardsFetched(c)
 
 	// Telling it to rank 0 fetches more cards, which are not counted.
 	mine := []float64{took.Seconds(), float64(cards)}

@@ -17,7 +17,7 @@ var allocSizes = []int{8, 1 << 10, 8 << 10, 64 << 10, 1 << 20}
 // runtime fill its own caches, which it does for a while and not for ever.
 //
 // All meet before each window. A rank that only sends, such as the root of Bcast, is
-// held back by nobody, and a device keeps what is under way until its receipt has been
+// held back by nobody, and a device keeps what is under way until its ack has been
 // looked at: rails up to 512 messages to a peer, which are more than are sent here. So
 // in its first 512 calls each has memory of its own; who has met the others has looked, and
 // a window needs no more than was under way while everything grew warm.

@@ -9,9 +9,10 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// More ranks than cores, some of them late by more than a waiting rank looks
-// before it sleeps: nobody may pass before all have come, and all must be woken.
-func TestBarrierWaitsForTheLate(t *testing.T) {
+// TestBarrierWithLateRanks uses more ranks than cores, some of them later than a
+// waiting rank polls before it sleeps: no rank may pass before all have entered, and
+// all must be woken.
+func TestBarrierWithLateRanks(t *testing.T) {
 	if mpitest.Launched() {
 		t.Skip("counts in memory that processes do not share")
 	}
@@ -20,7 +21,7 @@ func TestBarrierWaitsForTheLate(t *testing.T) {
 		mpitest.Run(t, n, func(t *testing.T, c *mpi.Comm) {
 			for k := 1; k <= 30; k++ {
 				if (k*7+c.Rank()*3)%n == 0 {
-					time.Sleep(time.Duration(k%6) * 2 * time.Millisecond)
+					time.Sleep(time.Duration(k%6) * 2 * time.Millisecond) // late in real time: the others sleep in the kernel
 				}
 				came.Add(1)
 				if err := mpi.Barrier(c); err != nil {

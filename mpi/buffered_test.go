@@ -125,7 +125,7 @@ func TestSendrecvShift(t *testing.T) {
 	})
 }
 
-// Every rank of a crowd sends to itself and to everybody in all modes at once.
+// Every rank sends to itself and to all others in all modes at once.
 func TestToOneselfInAllModes(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 3}, func(t *testing.T, c *mpi.Comm) {
 		me := c.Rank()

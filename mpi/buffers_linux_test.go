@@ -61,7 +61,7 @@ func TestPostedBuffersFollowWhatComes(t *testing.T) {
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			cfg := v.cfg
-			cfg.Eager = "posted"
+			cfg.Advanced.Eager = "posted"
 			done := make(chan struct{}, 3)
 			late := func() { // as long as they can go on without us
 				for range 3 {

@@ -16,7 +16,7 @@ import (
 const byMessages = "barrier=dissemination,bcast=binomial,gather=binomial,scatter=binomial,allgather=ring,alltoall=pairwise," +
 	"reduce=binomial,allreduce=recursive-doubling,reduce-scatter=pairwise,scan=recursive-doubling,exscan=recursive-doubling"
 
-// byArrival serves first who has arrived, where there is such a form.
+// byArrival serves arrived ranks first, where there is such an algorithm.
 const byArrival = "bcast=pap_direct,allgather=pap_shm_direct,alltoall=pap_direct,reduce=pap_shm_direct,allreduce=pap_direct"
 
 func TestCollectivesAllocateNothing(t *testing.T) {

@@ -1,6 +1,6 @@
 package mpi
 
-// Collectives that serve first who has arrived, with ranks that come at random
+// Collectives that serve arrived ranks first, with ranks that come at random
 // times, over hosts and over one: every byte must be right, whoever is late. The
 // matrix has the same algorithms with ranks that come together.
 
@@ -17,10 +17,10 @@ import (
 )
 
 func TestArrivalAwareWithLateRanks(t *testing.T) {
-	for _, place := range []struct{ ranks, perHost int }{{2, 1}, {5, 2}, {9, 9}, {17, 4}} {
+	for _, layout := range []struct{ ranks, perHost int }{{2, 1}, {5, 2}, {9, 9}, {17, 4}} {
 		for _, form := range []string{"pap_direct", "pap_shm_direct"} {
-			t.Run(fmt.Sprintf("%s/%d ranks, %d a host", form, place.ranks, place.perHost), func(t *testing.T) {
-				runOnHosts(t, place.ranks, place.perHost, true, &wire{}, func(c *Comm) error {
+			t.Run(fmt.Sprintf("%s/%d ranks, %d a host", form, layout.ranks, layout.perHost), func(t *testing.T) {
+				runOnHosts(t, layout.ranks, layout.perHost, true, &wire{}, func(c *Comm) error {
 					var want string
 					for _, kind := range papKinds {
 						want += fmt.Sprintf(",%s=%s", kind, form)
@@ -45,7 +45,7 @@ func lateCalls(c *Comm, by string) error {
 		for _, form := range lateForms() {
 			call := newLateCall(c, form, n, n%c.size)
 			for range 2 {
-				switch random.IntN(4) {
+				switch random.IntN(4) { // ranks arrive at random times
 				case 0:
 					time.Sleep(time.Duration(random.IntN(2000)) * time.Microsecond)
 				case 1:
@@ -81,9 +81,9 @@ func TestArrivalAwareOvertakes(t *testing.T) {
 		for i := range in {
 			in[i] = int64(c.rank*ranks + i/n)
 		}
-		var told [1]byte
+		var token [1]byte
 		if c.rank == 1 || c.rank == 2 { // those whom rank 0 serves first
-			if _, err := Recv(c, told[:], 0, 0); err != nil {
+			if _, err := Recv(c, token[:], 0, 0); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func TestArrivalAwareOvertakes(t *testing.T) {
 				c.e.Unlock()
 			}
 			for _, late := range []int{1, 2} {
-				if err := Send(c, told[:], late, 0); err != nil {
+				if err := Send(c, token[:], late, 0); err != nil {
 					return err
 				}
 			}
@@ -142,7 +142,7 @@ func becomesAware(t *testing.T, form lateForm) {
 				call = newLateCall(c, form, 5_000+i, 0)
 			}
 			if c.rank == ranks-1 && i > 0 {
-				time.Sleep(late)
+				time.Sleep(late) // real time, which the profile measures
 			}
 			began := time.Now()
 			if err := call.run(); err != nil {
@@ -218,8 +218,8 @@ func TestArrivalAwareWithADeadRank(t *testing.T) {
 			for _, w := range worlds[:ranks-1] {
 				go func() { errs <- lateCall(w.Comm(), coll.Alltoall, 9_000, 0) }()
 			}
-			time.Sleep(5 * time.Millisecond) // most are in the call by now; any order is right
-			LeaveLocal(worlds, ranks-1, "it was told to")
+			time.Sleep(5 * time.Millisecond) // most ranks are in the call by now; any order is correct
+			failLocal(worlds, ranks-1, "stopped by the test")
 			for range ranks - 1 {
 				select {
 				case err := <-errs:

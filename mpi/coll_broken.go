@@ -78,9 +78,9 @@ func (k *collCall) call(c *Comm, form coll.Form) coll.Call {
 	return coll.MakeCall(k.key.kind, form, root, bytes)
 }
 
-// Tell is what the other ranks are told of a fault: its class, this rank's calls, and
+// Encode is what the other ranks are told of a fault: its class, this rank's calls, and
 // the fault in words. The lock is held.
-func (p *commHistory) Tell(err error) []byte {
+func (p *commHistory) Encode(err error) []byte {
 	class, text := p.fault(err)
 	if p.team != nil {
 		p.team.SetFault(uint8(class), text)

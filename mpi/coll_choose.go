@@ -94,7 +94,7 @@ func (h *chooser) prepare(c *Comm) {
 	if h.nodes != nil {
 		h.model.Near = coll.Near{Startup: nearStartup, PerByte: nearByte}
 		h.model.Ports = h.nodes.Rails // T2 3.4: k ports for k rails
-		h.model.Starts, h.model.TimeSlices = farStarts, c.w.site.crowded
+		h.model.Starts, h.model.TimeSlices = farStarts, c.w.site.oversubscribed
 		h.model.Eager, h.model.Stripe = farEager, farStripe
 		if h.model.TimeSlices {
 			h.model.Startup, h.model.Near.Startup = max(h.model.Startup, awakeFar), awakeNear

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
@@ -30,7 +31,7 @@ func TestRefusedCollectives(t *testing.T) {
 			what  string
 			class mpi.Class
 			err   error
-			says  string
+			want  string
 		}{
 			{"Ibcast", mpi.ErrRoot, waitErr(mpi.Ibcast(c, two, size)), "ranks 0 to"},
 			{"BcastInit", mpi.ErrRoot, waitErr(mpi.BcastInit(c, two, -1).Start()), "no rank -1"},
@@ -55,8 +56,8 @@ func TestRefusedCollectives(t *testing.T) {
 				continue // alone, nothing can be too few
 			}
 			e := wantClass(t, tt.err, tt.class, tt.what)
-			if e.Op != tt.what || !strings.Contains(e.Error(), tt.says) {
-				t.Errorf("error of %s does not say so, and %q: %v", tt.what, tt.says, tt.err)
+			if e.Op != tt.what || !strings.Contains(e.Error(), tt.want) {
+				t.Errorf("error of %s does not say so, and %q: %v", tt.what, tt.want, tt.err)
 			}
 		}
 		barrier(t, c) // nothing was sent
@@ -94,7 +95,7 @@ func TestStartedCountsThatDiffer(t *testing.T) {
 }
 
 func TestConfigCollective(t *testing.T) {
-	for value, says := range map[string]string{
+	for value, want := range map[string]string{
 		"allreduce=rign":                  "recursive-doubling",
 		"alreduce=ring":                   "allreduce",
 		"ring":                            "allreduce=ring",
@@ -103,8 +104,8 @@ func TestConfigCollective(t *testing.T) {
 		"bcast=binomial,allgather=cobweb": "bruck",
 	} {
 		_, err := mpi.ConfigFromEnv([]string{"MUSTER_COLLECTIVE=" + value})
-		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "MUSTER_COLLECTIVE") {
-			t.Errorf("MUSTER_COLLECTIVE=%s: %v; want an error that suggests %s", value, err, says)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "MUSTER_COLLECTIVE") {
+			t.Errorf("MUSTER_COLLECTIVE=%s: %v; want an error that suggests %s", value, err, want)
 		}
 	}
 	if mpitest.Launched() {
@@ -112,7 +113,7 @@ func TestConfigCollective(t *testing.T) {
 	}
 	mpitest.RunConfig(t, 3, &mpi.Config{Collective: "allreduce=ring, alltoall=bruck"}, func(t *testing.T, c *mpi.Comm) {
 		for kind, want := range map[string]string{"allreduce": "ring", "alltoall": "bruck"} {
-			choice, err := mpi.ExplainCollective(c, kind, 8192, 0)
+			choice, err := inspect.ExplainCollective(c, kind, 8192, 0)
 			noError(t, err, "ExplainCollective")
 			if choice.Algorithm != want || len(choice.Others) == 0 || choice.Others[0].Algorithm == want {
 				t.Errorf("%s is forced to %s, and is done by %v", kind, want, choice)
@@ -123,7 +124,7 @@ func TestConfigCollective(t *testing.T) {
 			noError(t, k.blocking(), k.name)
 			k.check(t, k.name)
 		}
-		_, err := mpi.ExplainCollective(c, "allreduces", 8, 0)
+		_, err := inspect.ExplainCollective(c, "allreduces", 8, 0)
 		wantClass(t, err, mpi.ErrArg, "a collective that is not there")
 	})
 }
@@ -141,9 +142,9 @@ func TestConfigTuning(t *testing.T) {
 			bytes int
 			want  string
 		}{{"allgather", 100, "ring"}, {"allgather", 101, "direct"}, {"bcast", 8, "chain"}} {
-			choice, err := mpi.ExplainCollective(c, tt.kind, tt.bytes, 0)
+			choice, err := inspect.ExplainCollective(c, tt.kind, tt.bytes, 0)
 			noError(t, err, "ExplainCollective")
-			if choice.Algorithm != tt.want || choice.Why == "" {
+			if choice.Algorithm != tt.want || choice.Reason == "" {
 				t.Errorf("%s of %d bytes is done by %v, want %s", tt.kind, tt.bytes, choice, tt.want)
 			}
 		}
@@ -181,9 +182,9 @@ func TestOperationThatPanics(t *testing.T) {
 					what := k.what
 					err = k.call(d)
 					e := wantClass(t, err, mpi.ErrOp, what)
-					for _, says := range []string{"broken", "no such thing"} {
-						if !strings.Contains(e.Error(), says) {
-							t.Errorf("%s: the error does not say %q: %v", what, says, err)
+					for _, want := range []string{"broken", "no such thing"} {
+						if !strings.Contains(e.Error(), want) {
+							t.Errorf("%s: the error does not say %q: %v", what, want, err)
 						}
 					}
 					other := fmt.Sprintf("on rank %d", 1-c.Rank())

@@ -1,40 +1,14 @@
 package mpi
 
-// What a collective would do, for people who ask: muster explain.
+// The choice of an algorithm, for package inspect.
 
-import "github.com/muster-mpi/muster/internal/coll"
+import (
+	"github.com/muster-mpi/muster/internal/coll"
+	"github.com/muster-mpi/muster/mpi/internal/hook"
+)
 
-// CollectiveChoice is an algorithm of a collective and what it is thought to cost.
-type CollectiveChoice struct {
-	Algorithm string
-	Params    map[string]int
-	Seconds   float64
-}
-
-// CollectiveExplained reports how a call is made, and why.
-type CollectiveExplained struct {
-	CollectiveChoice
-	Why string
-	// Others could serve too, the cheapest first.
-	Others []CollectiveChoice
-	// Startup is what a message is thought to cost in seconds, PerByte each of its
-	// bytes, Copy and Reduce a byte that is copied or combined by a rank.
-	Startup, PerByte, Copy, Reduce float64
-	// Nodes is on how many hosts the ranks are.
-	Nodes int
-	// Segment is up to how many bytes blocking calls are made in the shared memory of
-	// the host instead, by no algorithm that sends messages; negative: none is, and
-	// NoSegment says why.
-	Segment   int
-	NoSegment string
-}
-
-// ExplainCollective reports which algorithm serves a call of a collective on c, by the
-// names of Config.Collective, in which all blocks are equal, with so many bytes: of
-// the data, or of a block where each rank has one. With ranks above 0 it is told
-// for so many instead, which need not exist; all are then taken to be as far from
-// each other as those of c.
-func ExplainCollective(c *Comm, collective string, bytes, ranks int) (*CollectiveExplained, error) {
+// explainCollective is inspect.ExplainCollective.
+func (c *Comm) explainCollective(collective string, bytes, ranks int) (*hook.Collective, error) {
 	const op = "ExplainCollective"
 	if err := c.usable(op); err != nil {
 		return nil, err
@@ -61,7 +35,7 @@ func ExplainCollective(c *Comm, collective string, bytes, ranks int) (*Collectiv
 		return nil, c.refuse(ErrArg, op, "%w", err)
 	}
 	m := &c.plans.choice.model
-	x := &CollectiveExplained{CollectiveChoice: named(choice.Ranked), Why: choice.Why, Nodes: 1,
+	x := &hook.Collective{Choice: named(choice.Ranked), Reason: choice.Why, Nodes: 1,
 		Startup: m.Startup, PerByte: m.PerByte, Copy: m.Copy, Reduce: m.Reduce,
 		Segment: wantedLimits(c.forced(), c.e.Oversubscribed())[kind], NoSegment: c.noTeam()}
 	if s.Nodes != nil {
@@ -83,8 +57,8 @@ func ExplainCollective(c *Comm, collective string, bytes, ranks int) (*Collectiv
 	return x, nil
 }
 
-func named(r coll.Ranked) CollectiveChoice {
-	c := CollectiveChoice{Algorithm: r.Algorithm.Name, Params: map[string]int{}, Seconds: r.Cost}
+func named(r coll.Ranked) hook.CollectiveChoice {
+	c := hook.CollectiveChoice{Algorithm: r.Algorithm.Name, Params: map[string]int{}, Seconds: r.Cost}
 	for i, p := range r.Algorithm.Params {
 		c.Params[p.Name] = r.Params[i]
 	}

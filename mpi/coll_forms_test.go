@@ -197,7 +197,7 @@ func TestCollectivesOfGoroutines(t *testing.T) {
 func TestStartedCollectiveDoesNotWait(t *testing.T) {
 	mpitest.Run(t, 3, func(t *testing.T, c *mpi.Comm) {
 		if c.Rank() == 0 {
-			time.Sleep(30 * time.Millisecond)
+			time.Sleep(30 * time.Millisecond) // the delay that the others must not wait for
 		}
 		begin := time.Now()
 		r := mpi.Ibarrier(c)

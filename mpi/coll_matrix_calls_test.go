@@ -46,16 +46,16 @@ type matrixCall struct {
 	kind               coll.Kind
 	count, root        int
 	irregular, ordered bool
-	place              string // which ranks are in place; of neighbors, whether all get the same block
+	inPlaceAt          string // which ranks are in place; of neighbors, whether all get the same block
 	seed               uint64
 }
 
 func (k matrixCall) String() string {
-	return fmt.Sprintf("%d elements, irregular %v, ordered %v, in place %s, root %d", k.count, k.irregular, k.ordered, k.place, k.root)
+	return fmt.Sprintf("%d elements, irregular %v, ordered %v, in place %s, root %d", k.count, k.irregular, k.ordered, k.inPlaceAt, k.root)
 }
 
 func (k matrixCall) inPlace(rank int) bool {
-	switch k.place {
+	switch k.inPlaceAt {
 	case "all":
 		return true
 	case "some":
@@ -70,22 +70,22 @@ func (k matrixCall) inPlace(rank int) bool {
 func matrixCalls(kind coll.Kind, ranks int) (calls []matrixCall) {
 	counts := []int{0, 1, ranks - 1, 37, 2*ranks + 5}
 	long := 15013 // a block of several packets, and of a rendezvous
-	irregular, ordered, places, roots := []bool{false, true}, []bool{false}, []string{"nobody", "all", "some"}, []int{0}
+	irregular, ordered, inPlace, roots := []bool{false, true}, []bool{false}, []string{"nobody", "all", "some"}, []int{0}
 	switch kind {
 	case coll.Barrier:
-		counts, irregular, places = []int{0}, []bool{false}, []string{"nobody"}
+		counts, irregular, inPlace = []int{0}, []bool{false}, []string{"nobody"}
 	case coll.Bcast:
-		long, irregular, places = 50021, []bool{false}, []string{"nobody"}
+		long, irregular, inPlace = 50021, []bool{false}, []string{"nobody"}
 	case coll.Gather, coll.Scatter:
-		places = []string{"nobody", "the root"}
+		inPlace = []string{"nobody", "the root"}
 	case coll.Reduce:
-		long, irregular, ordered, places = 50021, []bool{false}, []bool{false, true}, []string{"nobody", "the root"}
+		long, irregular, ordered, inPlace = 50021, []bool{false}, []bool{false, true}, []string{"nobody", "the root"}
 	case coll.Allreduce, coll.Scan, coll.Exscan:
 		long, irregular, ordered = 50021, []bool{false}, []bool{false, true}
 	case coll.ReduceScatter:
 		ordered = []bool{false, true}
 	case coll.Neighbors:
-		places = []string{"nobody", "shared"}
+		inPlace = []string{"nobody", "shared"}
 	}
 	if kind.Rooted() {
 		roots = nil
@@ -101,12 +101,12 @@ func matrixCalls(kind coll.Kind, ranks int) (calls []matrixCall) {
 	for _, count := range counts {
 		for _, irregular := range irregular {
 			for _, ordered := range ordered {
-				for _, place := range places {
+				for _, who := range inPlace {
 					for _, root := range roots {
 						if count == long && root != roots[len(roots)-1] {
 							continue // of the long ones, one root is enough
 						}
-						calls = append(calls, matrixCall{kind, count, root, irregular, ordered, place, uint64(len(calls))})
+						calls = append(calls, matrixCall{kind, count, root, irregular, ordered, who, uint64(len(calls))})
 					}
 				}
 			}
@@ -120,7 +120,7 @@ type matrixRun struct {
 	in, out                 []odd // between fences
 	allIn, allOut           []odd // with them
 	givenIn, givenOut, want []odd // what they hold before, and what allOut must hold after
-	loose                   int   // so many of the last elements of out may then hold anything
+	anyEnd                  int   // so many of the last elements of out may then hold anything
 
 	blocking func() error
 	start    func() mpi.Request
@@ -161,11 +161,11 @@ func (r *matrixRun) check(t *testing.T, c *mpi.Comm, what string) {
 	if i := firstDifference(r.allIn, r.givenIn); i >= 0 {
 		t.Fatalf("%s: element %d of in, which has %d, was changed", what, i-fences, len(r.in))
 	}
-	end := fences + len(r.out) - r.loose
+	end := fences + len(r.out) - r.anyEnd
 	if i := firstDifference(r.allOut[:end], r.want[:end]); i >= 0 {
 		t.Fatalf("%s: element %d of out, which has %d, is %v, want %v", what, i-fences, len(r.out), r.allOut[i], r.want[i])
 	}
-	if i := firstDifference(r.allOut[end+r.loose:], r.want[end+r.loose:]); i >= 0 {
+	if i := firstDifference(r.allOut[end+r.anyEnd:], r.want[end+r.anyEnd:]); i >= 0 {
 		t.Fatalf("%s: element %d behind out was written", what, i)
 	}
 }

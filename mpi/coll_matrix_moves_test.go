@@ -153,7 +153,7 @@ type matrixEdge struct{ from, to, length int }
 // may be so several times.
 func (k matrixCall) neighbors(t *testing.T, c *mpi.Comm) *matrixRun {
 	me, size, rng := c.Rank(), c.Size(), k.common()
-	shared := k.place == "shared"
+	shared := k.inPlaceAt == "shared"
 	gives := k.lengths(size, rng) // if all neighbors of a rank get the same
 	edges := make([]matrixEdge, rng.IntN(4*size+1))
 	var sources, dests []mpi.Neighbor

@@ -47,7 +47,7 @@ func (k matrixCall) reduction(c *mpi.Comm) *matrixRun {
 	r := buffers(gives, gets)
 	if inPlace {
 		r = buffers(0, gives)
-		r.loose = gives - gets
+		r.anyEnd = gives - gets
 		k.load(r.out, me, 0)
 	} else {
 		k.load(r.in, me, 0)

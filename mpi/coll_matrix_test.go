@@ -26,6 +26,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
@@ -183,7 +184,7 @@ func haveSegment(t *testing.T, c *mpi.Comm) bool {
 	for range 6 {
 		noError(t, mpi.Allreduce(c, one, []int64{0}, mpi.Sum[int64]()), "Allreduce")
 	}
-	bytes, why := mpi.NodeSegment(c)
+	bytes, why := inspect.NodeSegment(c)
 	if bytes > 0 {
 		return true
 	}
@@ -285,8 +286,8 @@ func execute(t *testing.T, c *mpi.Comm, way matrixWay, k matrixCall, can bool) i
 	return forms
 }
 
-// wantServed checks that the last call was made in the way that was forced, or, if
-// that cannot be, by an algorithm that can.
+// wantServed checks that the last call used the forced algorithm, or, if that one
+// is not applicable, one that is.
 func (w matrixWay) wantServed(t *testing.T, c *mpi.Comm, can bool, what string) {
 	t.Helper()
 	by, params := mpi.ServedBy(c, w.kind)

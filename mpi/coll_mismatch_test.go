@@ -20,7 +20,7 @@ import (
 type wrongCall struct {
 	name string
 	call func(c *mpi.Comm, n int) error
-	says []string // all of these are in at least one error
+	want []string // all of these are in at least one error
 }
 
 func ones(n int) []int64 { return slices.Repeat([]int64{1}, n) }
@@ -97,7 +97,7 @@ func TestDifferentCollectives(t *testing.T) {
 			for _, segment := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%d/segment=%v", w.name, n, segment), func(t *testing.T) {
 					mpitest.Sizes(t, []int{2, 3, 4}, func(t *testing.T, c *mpi.Comm) {
-						inBrokenComm(t, c, segment, w.says, func(d *mpi.Comm) error { return w.call(d, n) })
+						inBrokenComm(t, c, segment, w.want, func(d *mpi.Comm) error { return w.call(d, n) })
 					})
 				})
 			}
@@ -128,14 +128,14 @@ func differentProgram(world *mpi.Comm) error {
 	} else {
 		err = mpi.Allreduce(world, sum, sum, mpi.Sum[int64]())
 	}
-	fmt.Printf("rank %d was told: %v\n", world.Rank(), err)
+	fmt.Printf("rank %d reports: %v\n", world.Rank(), err)
 	fmt.Printf("rank %d then: %v\n", world.Rank(), mpi.Barrier(world))
 	return err
 }
 
 // inBrokenComm makes calls that break a duplicate of c, and checks what the ranks are
 // told then and afterwards.
-func inBrokenComm(t *testing.T, c *mpi.Comm, segment bool, says []string, call func(d *mpi.Comm) error) {
+func inBrokenComm(t *testing.T, c *mpi.Comm, segment bool, want []string, call func(d *mpi.Comm) error) {
 	t.Helper()
 	d := duplicate(t, c, segment)
 	barrier(t, c) // a fault also ends earlier calls that other ranks are still in
@@ -157,14 +157,14 @@ func inBrokenComm(t *testing.T, c *mpi.Comm, segment bool, says []string, call f
 		}
 	}
 	if took := time.Since(begin); took > 20*time.Second {
-		t.Errorf("rank %d was told after %v", c.Rank(), took)
+		t.Errorf("rank %d returned an error after %v", c.Rank(), took)
 	}
 	noError(t, d.Free(), "Free")
 	// The communicator that it came from is as good as before.
 	text := fmt.Sprint(err)
 	all := make([]byte, 1000*c.Size())
 	noError(t, mpi.Allgather(c, []byte(fmt.Sprintf("%-1000.1000s", text)), all), "Allgather")
-	for _, s := range says {
+	for _, s := range want {
 		if !strings.Contains(string(all), s) {
 			t.Errorf("no rank says %q: %s", s, text)
 		}

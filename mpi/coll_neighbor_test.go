@@ -189,7 +189,7 @@ func blockLayout(t *testing.T, n, at int) *mpi.Layout[int] {
 func TestNeighborsOnGrids(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2, 3, 4, 5, 6}, func(t *testing.T, c *mpi.Comm) {
 		for _, k := range gridCases {
-			if k.places() > c.Size() {
+			if k.size() > c.Size() {
 				continue
 			}
 			g, err := c.CartCreate(k.dims, k.periods, nil)

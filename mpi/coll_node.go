@@ -88,9 +88,9 @@ func checkSegment(kind string) error {
 
 // wantedLimits are those for ranks that share cores or not, as changed by
 // Config.Collective, which has been checked.
-func wantedLimits(forced string, crowded bool) kindLimits {
+func wantedLimits(forced string, oversubscribed bool) kindLimits {
 	limits := nodeLimits
-	if crowded {
+	if oversubscribed {
 		limits = crowdedLimits
 	}
 	for _, part := range strings.Split(forced, ",") {
@@ -232,8 +232,8 @@ func (c *Comm) formTeam(op string) error {
 	c.initHistory()
 	c.e.Unlock()
 	link := &teamLink{c: c, op: op}
-	team, err := nodecoll.Form(nodecoll.Config{Rank: c.rank, Size: c.size, Keeper: link, Exchange: link,
-		Host: c.w.nodes, History: &c.past.History, Oversubscribed: c.e.Oversubscribed(), NoMemfd: c.w.cfg.NoMemfd})
+	team, err := nodecoll.Form(nodecoll.Config{Rank: c.rank, Size: c.size, Driver: link, Exchange: link,
+		Host: c.w.nodes, History: &c.past.History, Oversubscribed: c.e.Oversubscribed(), NoMemfd: c.w.cfg.Advanced.NoMemfd})
 	var without *nodecoll.Unavailable
 	switch {
 	case err == nil:
@@ -279,7 +279,7 @@ type teamLink struct {
 	name engine.Comm // in whose name it wakes
 }
 
-func (l *teamLink) Attend(n int) (sleepy bool, err error) { return l.c.e.Attend(n, l.c.co.Ctx) }
+func (l *teamLink) Poll(n int) (sleepy bool, err error) { return l.c.e.PollOnce(n, l.c.co.Ctx) }
 
 func (l *teamLink) InOperation() bool { return l.c.e.InOperation() }
 
@@ -370,9 +370,9 @@ func (l *teamList) leaveAll(why string) error {
 	return errors.Join(errs...)
 }
 
-// NodeSegment reports how many bytes of memory the ranks of a communicator share for
+// nodeSegment returns how many bytes of memory the ranks of a communicator share for
 // blocking collectives; if 0, why: they have not made enough calls yet, or cannot.
-func NodeSegment(c *Comm) (bytes int, why string) {
+func (c *Comm) nodeSegment() (bytes int, why string) {
 	switch n := c.node; {
 	case n == nil:
 		return 0, fmt.Sprintf("no call yet; the segment is made at call %d", nodeAfter+1)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/cputime"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
@@ -30,7 +31,7 @@ func shareMemory(t *testing.T, c *mpi.Comm) bool {
 	for range 4 {
 		noError(t, mpi.Allreduce(c, one, []int64{0}, mpi.Sum[int64]()), "Allreduce")
 	}
-	bytes, why := mpi.NodeSegment(c)
+	bytes, why := inspect.NodeSegment(c)
 	if c.Size() == 1 && bytes != 0 || c.Size() > 1 && bytes < c.Size()<<16 {
 		t.Fatalf("%s of %d ranks shares %d bytes (%s)", c.Name(), c.Size(), bytes, why)
 	}
@@ -124,7 +125,7 @@ func TestNodeCollectiveServesMessages(t *testing.T) {
 				for dst := 1; dst < c.Size(); dst++ {
 					noError(t, mpi.Send(c, pattern(1<<20, dst), dst, 3), "Send to a rank that waits in a barrier")
 				}
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(10 * time.Millisecond) // the others wait in the barrier meanwhile
 				noError(t, waitErr(r), "Iallreduce")
 				barrier(t, c)
 			} else {
@@ -149,7 +150,7 @@ func TestNodeCommunicators(t *testing.T) {
 		}
 		dup, err := c.Dup()
 		noError(t, err, "Dup")
-		if bytes, _ := mpi.NodeSegment(dup); bytes != 0 {
+		if bytes, _ := inspect.NodeSegment(dup); bytes != 0 {
 			t.Error("a duplicate has the segment of its model")
 		}
 		shareMemory(t, dup)
@@ -168,7 +169,7 @@ func TestNodeCommunicators(t *testing.T) {
 		}
 		noError(t, half.Free(), "Free")
 		noError(t, dup.Free(), "Free")
-		if bytes, why := mpi.NodeSegment(dup); bytes != 0 && c.Size() > 1 || !strings.Contains(why, "freed") && c.Size() > 1 {
+		if bytes, why := inspect.NodeSegment(dup); bytes != 0 && c.Size() > 1 || !strings.Contains(why, "freed") && c.Size() > 1 {
 			t.Errorf("a communicator that was freed shares %d bytes: %s", bytes, why)
 		}
 		barrier(t, c)
@@ -182,7 +183,7 @@ func TestNodeForced(t *testing.T) {
 			for range 10 {
 				noError(t, mpi.Bcast(c, []int{1}, 0), "Bcast")
 			}
-			bytes, _ := mpi.NodeSegment(c)
+			bytes, _ := inspect.NodeSegment(c)
 			if used := bytes > 0; used != strings.HasPrefix(forced, "allreduce") {
 				t.Errorf("with %s a broadcast shares %d bytes", forced, bytes)
 			}
@@ -239,15 +240,15 @@ func dieInSegment(world *mpi.Comm) error {
 			return err
 		}
 	}
-	if bytes, why := mpi.NodeSegment(world); bytes == 0 {
+	if bytes, why := inspect.NodeSegment(world); bytes == 0 {
 		return fmt.Errorf("there is no segment: %s", why)
 	}
 	if world.Rank() == 1 {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // until the others wait in shared memory
 		os.Exit(3)
 	}
 	err := mpi.Allreduce(world, v, v, mpi.Max[int]())
-	fmt.Printf("rank %d was told: %v\n", world.Rank(), err)
+	fmt.Printf("rank %d reports: %v\n", world.Rank(), err)
 	return err
 }
 
@@ -258,31 +259,31 @@ func TestNodeRankEndsEarly(t *testing.T) {
 	}
 	worlds, err := mpi.Local(3, nil)
 	noError(t, err, "Local")
-	told := make(chan error, 3)
+	errs := make(chan error, 3)
 	for r, w := range worlds {
 		go func() {
 			c := w.Comm()
 			v := []int{1}
 			for range 10 {
 				if err := mpi.Allreduce(c, v, v, mpi.Max[int]()); err != nil {
-					told <- err
+					errs <- err
 					return
 				}
 			}
 			if r == 1 {
-				time.Sleep(20 * time.Millisecond)
-				mpi.LeaveLocal(worlds, 1, "it was told to")
+				time.Sleep(20 * time.Millisecond) // until the others wait in shared memory
+				inspect.FailLocal(worlds, 1, "stopped by the test")
 				return
 			}
-			told <- mpi.Allreduce(c, v, v, mpi.Max[int]())
-			told <- mpi.Bcast(c, v, r)
+			errs <- mpi.Allreduce(c, v, v, mpi.Max[int]())
+			errs <- mpi.Bcast(c, v, r)
 		}()
 	}
 	for range 4 {
 		select {
-		case err := <-told:
+		case err := <-errs:
 			if !errors.Is(err, mpi.ErrProcAborted) || !strings.Contains(err.Error(), "rank 1") {
-				t.Errorf("a survivor was told %v", err)
+				t.Errorf("a surviving rank got %v", err)
 			}
 		case <-time.After(20 * time.Second):
 			buf := make([]byte, 1<<16)
@@ -305,7 +306,7 @@ func TestNodeSleepersUseNoCPU(t *testing.T) {
 		noError(t, mpi.Allreduce(c, one, one, mpi.Max[int]()), "Allreduce")
 		before, ok := cputime.Used()
 		if c.Rank() == 3 {
-			time.Sleep(late)
+			time.Sleep(late) // the interval that is measured
 		}
 		noError(t, mpi.Allreduce(c, one, one, mpi.Max[int]()), "Allreduce")
 		after, _ := cputime.Used()

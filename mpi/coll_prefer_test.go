@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
 func TestADuplicateHasAlgorithmsOfItsOwn(t *testing.T) {
 	mpitest.Run(t, 4, func(t *testing.T, c *mpi.Comm) {
 		algorithm := func(c *mpi.Comm) string {
-			x, err := mpi.ExplainCollective(c, "alltoall", 64, 0)
+			x, err := inspect.ExplainCollective(c, "alltoall", 64, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +42,7 @@ func TestADuplicateHasAlgorithmsOfItsOwn(t *testing.T) {
 						t.Fatalf("rank %d got %v, want %d from all", d.Rank(), out, mine)
 					}
 				}
-				if bytes, _ := mpi.NodeSegment(d); bytes != 0 {
+				if bytes, _ := inspect.NodeSegment(d); bytes != 0 {
 					t.Errorf("%s works in a segment of %d bytes, not by messages", d.Name(), bytes)
 				}
 			}

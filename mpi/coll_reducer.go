@@ -116,8 +116,8 @@ func (s *segmentOp[T]) Operate() {
 	s.op.Combine(s.inout, s.in)
 }
 
-// caught makes an error of a panic of the function, and tells all ranks. It is deferred.
-func (s *segmentOp[T]) caught(call string, err *error) {
+// recovered makes an error of a panic of the function, and tells all ranks. It is deferred.
+func (s *segmentOp[T]) recovered(call string, err *error) {
 	if !s.inside {
 		return // it is none of the function
 	}
@@ -133,13 +133,13 @@ func (s *segmentOp[T]) caught(call string, err *error) {
 // usersReduction is reduceInTeam with a function of the user.
 func usersReduction[T Elem](c *Comm, t *nodecoll.Team, k *collCall, op Op[T]) (err error) {
 	s := segmentOpOf(c, &op)
-	defer s.caught(k.name, &err)
+	defer s.recovered(k.name, &err)
 	return reduceInTeam(t, k, s.combine, !op.NonCommutative)
 }
 
 // usersAllreduce is the same for quickAllreduce.
 func usersAllreduce[T Elem](c *Comm, t *nodecoll.Team, in, out []T, op *Op[T]) (err error) {
 	s := segmentOpOf(c, op)
-	defer s.caught("Allreduce", &err)
+	defer s.recovered("Allreduce", &err)
 	return nodecoll.Allreduce(t, "Allreduce", in, out, s.combine, !op.NonCommutative)
 }

@@ -4,8 +4,8 @@ package mpi
 // itself: whether ranks share cores, and how many rails there are. Hosts may differ;
 // what counts is what rank 0 found on its own:
 //
-//	tellSite   rank 0 publishes it before the fence with which ranks join
-//	askSite    every rank of a job on several hosts gets it after that
+//	publishSite   rank 0 publishes it before the fence with which ranks join
+//	fetchSite    every rank of a job on several hosts gets it after that
 
 import (
 	"context"
@@ -18,32 +18,32 @@ import (
 // site is what rank 0 knows of its host, and all ranks take for true of theirs, so
 // that they choose alike.
 type site struct {
-	crowded bool // ranks share cores
-	rails   int  // that lead to other hosts
+	oversubscribed bool // ranks share cores
+	rails          int  // that lead to other hosts
 }
 
 const siteKey = "site"
 
-// tellSite has rank 0 of a job on several hosts publish it. Peers see it after the
+// publishSite has rank 0 of a job on several hosts publish it. Peers see it after the
 // fence with which they join.
-func tellSite(client pmi.Client, lanes []engine.LaneConfig, crowded bool) error {
+func publishSite(client pmi.Client, lanes []engine.LaneConfig, oversubscribed bool) error {
 	if client.Rank() != 0 || client.LocalSize() == client.Size() {
 		return nil
 	}
-	s := site{crowded: crowded, rails: 1}
+	s := site{oversubscribed: oversubscribed, rails: 1}
 	for _, l := range lanes {
 		if d, ok := l.Device.(interface{ Rails() int }); ok {
 			s.rails = d.Rails()
 		}
 	}
-	if err := client.Put(siteKey, fmt.Appendf(nil, "%t %d", s.crowded, s.rails)); err != nil {
+	if err := client.Put(siteKey, fmt.Appendf(nil, "%t %d", s.oversubscribed, s.rails)); err != nil {
 		return fmt.Errorf("mpi: publish what rank 0 knows of its host: %w", err)
 	}
 	return nil
 }
 
-// askSite gets it.
-func askSite(ctx context.Context, client pmi.Client) (s site, err error) {
+// fetchSite gets it.
+func fetchSite(ctx context.Context, client pmi.Client) (s site, err error) {
 	if client.LocalSize() == client.Size() {
 		return s, nil
 	}
@@ -51,7 +51,7 @@ func askSite(ctx context.Context, client pmi.Client) (s site, err error) {
 	if err != nil {
 		return s, fmt.Errorf("mpi: ask what rank 0 knows of its host: %w", err)
 	}
-	if _, err := fmt.Sscanf(string(text), "%t %d", &s.crowded, &s.rails); err != nil {
+	if _, err := fmt.Sscanf(string(text), "%t %d", &s.oversubscribed, &s.rails); err != nil {
 		return s, fmt.Errorf("mpi: rank 0 says %q of its host: %w; run all ranks from the same build", text, err)
 	}
 	return s, nil

@@ -51,7 +51,7 @@ func TestBarrier(t *testing.T) {
 		mpitest.Run(t, n, func(t *testing.T, c *mpi.Comm) {
 			for round := range 20 {
 				if c.Rank() == round%n {
-					time.Sleep(time.Millisecond)
+					time.Sleep(time.Millisecond) // one rank is late
 				}
 				entered.Add(1)
 				noError(t, mpi.Barrier(c), "Barrier")

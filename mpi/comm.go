@@ -1,7 +1,7 @@
 package mpi
 
-// Communicators: a group of ranks and a context that keeps their messages apart
-// from all others.
+// Communicators: a group of ranks and a context that separates their messages from
+// all others.
 
 import (
 	"fmt"
@@ -11,29 +11,36 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Wildcards and the rank that is nobody (MPI-4.1 sections 3.2.4, 3.10).
+// Special ranks and tags (MPI-4.1 sections 3.2.4, 3.10).
 const (
-	AnySource = p2p.AnySource
-	AnyTag    = p2p.AnyTag
-	ProcNull  = -2
-	// Undefined is the colour of a rank that takes part in no result of Split,
-	// and the rank of somebody who is not in a group.
+	// AnySource receives from any rank.
+	AnySource = -1
+	// AnyTag receives a message with any tag.
+	AnyTag = -1
+	// ProcNull is the null process: sends to it and receives from it complete at
+	// once and transfer nothing.
+	ProcNull = -2
+	// Undefined is the color of a rank that becomes a member of no communicator
+	// in [Comm.Split], and the rank of a process that is not in a group.
 	Undefined = -32766
 	// MaxTag is the largest tag.
 	MaxTag = 1<<31 - 1
 )
 
-// Comm is a communicator. It may be used by many goroutines; collective calls
-// must be made by all its ranks in the same order. If ranks make different ones, those
-// that notice tell the others, and all collective calls on it return an error from then
-// on. It can still be used for messages, and freed.
+// Package p2p uses the same values; a different one does not compile.
+var _ = [1]struct{}{}[(AnySource-p2p.AnySource)|(AnyTag-p2p.AnyTag)]
+
+// Comm is a communicator. Any number of goroutines may use it at the same time. All
+// its ranks make the same collective calls in the same order. If they do not, the
+// ranks that detect it inform the others, and from then on all collective calls on
+// the communicator return an error; it can still be used for messages, and freed.
 type Comm struct {
 	w     *World
 	e     *engine.Engine
 	ctx   uint32      // of point-to-point messages; collectives use ctx+1
-	pt    engine.Comm // what the engine must know, for point-to-point messages
-	co    engine.Comm // and for collectives
-	ranks []int32     // rank in the world of each rank here; nil: they are equal
+	pt    engine.Comm // for the engine, for point-to-point messages
+	co    engine.Comm // for the engine, for collectives
+	ranks []int32     // the world rank of each rank; nil: they are equal
 	rank  int
 	size  int
 	name  string
@@ -41,18 +48,19 @@ type Comm struct {
 	inter *interGroups // of an inter-communicator; then ranks and size are of the other group
 	plans *collPlans   // schedules of collectives; nil before the first
 	node  *nodeColl    // collectives in shared memory; nil before the first
-	// prefer is what the collectives use instead of the job's choice; nil: nothing.
+	// prefer overrides the job's choice of algorithms; nil: it does not.
 	prefer *preference
-	past   *commHistory // what was called; nil before the first collective call
-	// recorder records arrivals at collectives; nil: before the first, or nobody does.
+	past   *commHistory // the calls so far; nil before the first collective call
+	// recorder records arrivals at collectives; nil before the first call, or if
+	// the job has no profile of arrivals.
 	recorder *commRecorder
 }
 
-// ready fills in what follows from the other fields.
+// ready sets the fields that depend on others.
 func (c *Comm) ready() *Comm {
 	c.pt = engine.Comm{Ctx: c.ctx, Rank: int32(c.rank), Name: c.name}
 	c.co = engine.Comm{Ctx: c.ctx + 1, Rank: int32(c.rank), Name: c.name, Ranks: c.collRanks(), Size: c.size}
-	c.recorder = nil    // that of a duplicate is another
+	c.recorder = nil    // a duplicate has its own
 	if c.inter != nil { // its collectives number the ranks of both groups
 		c.co.Rank, c.co.Size = int32(c.inter.both.rank), c.inter.both.size
 	}
@@ -65,10 +73,11 @@ func (c *Comm) ready() *Comm {
 	return c
 }
 
-// Rank is the number of the calling rank in this communicator.
+// Rank returns the rank of the calling process in c.
 func (c *Comm) Rank() int { return c.rank }
 
-// Size is the number of ranks; of an inter-communicator, in the caller's group.
+// Size returns the number of ranks; for an inter-communicator, that of the local
+// group.
 func (c *Comm) Size() int {
 	if c.inter != nil {
 		return c.inter.size(c.inter.second)
@@ -76,19 +85,20 @@ func (c *Comm) Size() int {
 	return c.size
 }
 
-// Name is for people: it appears in errors and in the report of a stuck job.
+// Name returns the name of the communicator. Errors and the report of a stuck job
+// contain it.
 func (c *Comm) Name() string { return c.name }
 
-// SetName gives the communicator a name.
+// SetName sets the name of the communicator.
 func (c *Comm) SetName(name string) {
 	c.name = name
 	c.ready()
 }
 
-// World is the rank's membership in the job, for Finalize and Abort.
+// World returns the calling rank's membership in the job, for Finalize and Abort.
 func (c *Comm) World() *World { return c.w }
 
-// world turns a rank of this communicator into one of the world.
+// world returns the world rank of a rank of c.
 func (c *Comm) world(rank int) int {
 	if c.ranks == nil {
 		return rank
@@ -104,8 +114,8 @@ func (c *Comm) worldOrAnyone(rank int) int {
 	return c.world(rank)
 }
 
-// Group is the group of the communicator's ranks; of an inter-communicator, the
-// caller's group.
+// Group returns the group of the communicator's ranks; for an inter-communicator,
+// the local group.
 func (c *Comm) Group() *Group {
 	if c.inter != nil {
 		return c.inter.localGroup()
@@ -113,7 +123,7 @@ func (c *Comm) Group() *Group {
 	return c.peers()
 }
 
-// peers is the group of those who messages are sent to.
+// peers returns the group of possible destinations.
 func (c *Comm) peers() *Group {
 	if c.ranks == nil {
 		return identityGroup(c.size, c.rank)
@@ -121,18 +131,18 @@ func (c *Comm) peers() *Group {
 	return &Group{ranks: c.ranks, rank: c.rank}
 }
 
-// Context numbers. Each communicator takes two: one for its point-to-point
-// messages and one for its collectives, so that the two never meet.
+// Context ids. Each communicator uses two: one for point-to-point messages and one
+// for collectives, so that neither matches the other.
 const (
 	worldContext     = 0
 	firstFreeContext = 2
 )
 
-// lastContext is the last context that is given out. The number behind it belongs to
-// collectives, and those above are left so that no sum wraps around.
+// lastContext is the largest context id in use. The id after it belongs to
+// collectives; those above are unused so that no sum wraps around.
 const lastContext = 1<<32 - 1<<10
 
-// contextIDs are the contexts a rank has given out.
+// contextIDs are the context ids that a rank uses.
 type contextIDs struct {
 	mu    sync.Mutex
 	next  uint32
@@ -149,7 +159,7 @@ func (t *contextIDs) propose() uint32 {
 	return t.next
 }
 
-// reserve takes an id unless another agreement has it.
+// reserve reserves an id unless another agreement has it.
 func (t *contextIDs) reserve(id uint32) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,10 +179,9 @@ func (t *contextIDs) release(id uint32) {
 	delete(t.taken, id)
 }
 
-// agree finds a context that is free in every rank of c: the largest that
-// anybody proposes, if all can reserve it. Two agreements that run at the same
-// time on different communicators can want the same; then those who lose try
-// again.
+// agree selects a context id that is free in every rank of c: the largest that any
+// rank proposes, if all can reserve it. Two agreements at the same time on different
+// communicators can select the same id; then the losing one tries again.
 func (c *Comm) agree(op string) (uint32, error) {
 	if err := c.intra(op); err != nil {
 		return 0, err
@@ -180,7 +189,7 @@ func (c *Comm) agree(op string) (uint32, error) {
 	return c.agreeBy(op, func(v []uint32, by Op[uint32]) error { return allreduce(c, op, v, v, by) })
 }
 
-// agreeBy is agree among those over whom combine combines a number.
+// agreeBy is agree among the ranks over which combine reduces a number.
 func (c *Comm) agreeBy(op string, combine func(v []uint32, by Op[uint32]) error) (uint32, error) {
 	floor := uint32(0)
 	for attempt := range uint32(1000) {
@@ -190,7 +199,7 @@ func (c *Comm) agreeBy(op string, combine func(v []uint32, by Op[uint32]) error)
 		}
 		id := in[0]
 		if id > lastContext { // all ranks see the same
-			return 0, c.refuse(ErrNoMem, op, "2147483000 communicators and windows have been made, and there are no more numbers for their messages; "+
+			return 0, c.refuse(ErrNoMem, op, "2147483000 communicators and windows have been made, and there are no more context ids; "+
 				"keep communicators and use them again instead of making new ones")
 		}
 		ok := []uint32{0}
@@ -207,15 +216,15 @@ func (c *Comm) agreeBy(op string, combine func(v []uint32, by Op[uint32]) error)
 		if mine {
 			c.w.ids.release(id)
 		}
-		// Those who lost to each other must not meet again: how far they go on depends
-		// on the communicator, and all ranks of it go equally far.
+		// Agreements that collided must not collide again: the increment depends on the
+		// communicator, and all its ranks use the same one.
 		floor = id + 2 + 2*((c.ctx^attempt)*0x9E3779B1>>29)
 	}
-	return 0, c.refuse(ErrIntern, op, "no context could be agreed on")
+	return 0, c.refuse(ErrIntern, op, "the ranks could not agree on a context id")
 }
 
-// Dup makes a communicator of the same ranks with a context of its own, so that
-// a library's messages cannot meet those of its caller. It is collective.
+// Dup returns a communicator of the same ranks with its own context, so that the
+// messages of a library cannot match those of its caller. It is collective.
 func (c *Comm) Dup() (*Comm, error) {
 	if c.inter != nil {
 		return c.dupInter("Dup")
@@ -229,35 +238,35 @@ func (c *Comm) Dup() (*Comm, error) {
 	return d.ready(), nil
 }
 
-// Split makes communicators of the ranks that give the same colour, ordered by
-// key and then by their rank here. A rank with colour Undefined gets nil. It is
-// collective.
-func (c *Comm) Split(colour, key int) (*Comm, error) {
-	if colour < 0 && colour != Undefined {
-		return nil, c.refuse(ErrArg, "Split", "colour %d is negative; use mpi.Undefined to take no part", colour)
+// Split partitions the ranks of c into communicators, one for each color, and
+// returns the caller's. Its ranks are ordered by key and then by their rank in c. A
+// rank with color Undefined gets nil. Split is collective.
+func (c *Comm) Split(color, key int) (*Comm, error) {
+	if color < 0 && color != Undefined {
+		return nil, c.refuse(ErrArg, "Split", "color %d is negative; use mpi.Undefined to take no part", color)
 	}
 	if c.inter != nil {
-		return c.splitInter("Split", colour, key)
+		return c.splitInter("Split", color, key)
 	}
 	id, err := c.agree("Split")
 	if err != nil {
 		return nil, err
 	}
 	all := make([][2]int64, c.size)
-	if err := allgather(c, "Split", [][2]int64{{int64(colour), int64(key)}}, all); err != nil {
+	if err := allgather(c, "Split", [][2]int64{{int64(color), int64(key)}}, all); err != nil {
 		return nil, err
 	}
-	if colour == Undefined {
+	if color == Undefined {
 		return nil, nil
 	}
 	members := make([]int, 0, c.size)
 	for r, ck := range all {
-		if ck[0] == int64(colour) {
+		if ck[0] == int64(color) {
 			members = append(members, r)
 		}
 	}
 	sortByKey(members, func(r int) int64 { return all[r][1] })
-	return c.sub(id, members, fmt.Sprintf("%s.split(%d)", c.name, colour)), nil
+	return c.sub(id, members, fmt.Sprintf("%s.split(%d)", c.name, color)), nil
 }
 
 // sortByKey is a stable insertion sort; members are in rank order already.
@@ -269,14 +278,14 @@ func sortByKey(members []int, key func(int) int64) {
 	}
 }
 
-// SplitType kinds.
+// Kinds of [Comm.SplitType].
 const (
 	// ByNode groups the ranks that share memory.
 	ByNode = 1
 )
 
-// SplitType makes communicators of ranks that have something in common; ByNode
-// is what there is. It is collective.
+// SplitType partitions the ranks of c by a common property; the only one is ByNode.
+// It is collective.
 func (c *Comm) SplitType(kind, key int) (*Comm, error) {
 	if kind == Undefined {
 		return c.Split(Undefined, key)
@@ -291,8 +300,8 @@ func (c *Comm) SplitType(kind, key int) (*Comm, error) {
 	return sub, err
 }
 
-// Create makes a communicator of a group of this communicator's ranks. All
-// ranks of c call it, with the same group; those outside get nil.
+// Create returns a communicator of a group of c's ranks. All ranks of c call it,
+// with the same group; ranks outside of the group get nil.
 func (c *Comm) Create(g *Group) (*Comm, error) {
 	if g == nil {
 		return nil, c.refuse(ErrGroup, "Create", "the group is nil")
@@ -324,7 +333,7 @@ func (c *Comm) Create(g *Group) (*Comm, error) {
 	return c.sub(id, members, c.name+".group"), nil
 }
 
-// sub makes the communicator of some ranks of c, the caller among them.
+// sub returns the communicator of some ranks of c, including the caller.
 func (c *Comm) sub(ctx uint32, members []int, name string) *Comm {
 	s := &Comm{w: c.w, e: c.e, ctx: ctx, size: len(members), rank: -1, name: name}
 	s.ranks = make([]int32, len(members))
@@ -342,7 +351,7 @@ func (c *Comm) sub(ctx uint32, members []int, name string) *Comm {
 	return s.ready()
 }
 
-// Compare results (MPI-4.1 section 7.4.1).
+// Results of Compare (MPI-4.1 section 7.4.1).
 const (
 	Identical = iota // the same communicator, or the same group in the same order
 	Congruent        // the same group in the same order, another context
@@ -350,7 +359,7 @@ const (
 	Unequal
 )
 
-// Compare says how two communicators of this rank are related.
+// Compare reports how two communicators of the calling rank are related.
 func (c *Comm) Compare(d *Comm) int {
 	if c == d || c.w == d.w && c.ctx == d.ctx {
 		return Identical
@@ -368,8 +377,8 @@ func (c *Comm) Compare(d *Comm) int {
 	return how
 }
 
-// Free says that the communicator will not be used any more. Requests on it that
-// are under way go on; new calls are refused.
+// Free releases the communicator. Requests under way complete; new calls return an
+// error.
 func (c *Comm) Free() error {
 	if c == c.w.comm {
 		return c.refuse(ErrComm, "Free", "the world cannot be freed")
@@ -384,11 +393,11 @@ func (c *Comm) Free() error {
 	}
 	c.freed = true
 	c.e.UnregisterComm(c.co.Ctx)
-	c.size = 0 // no rank is in range: the check of the rank, which every call makes, finds out
+	c.size = 0 // no rank is in range, so the range check of every call fails
 	return c.w.teams.leave(c.node, "the communicator has been freed")
 }
 
-// usable says no for a communicator that has been freed.
+// usable returns an error if the communicator has been freed.
 func (c *Comm) usable(op string) error {
 	if c.freed {
 		return c.refuse(ErrComm, op, "the communicator has been freed")

@@ -231,7 +231,7 @@ func TestRecvContextLosesNothing(t *testing.T) {
 			for i := range n {
 				noError(t, mpi.Send(c, pattern(size(i), i), 1, 1), "Send")
 				if i%7 == 0 {
-					time.Sleep(300 * time.Microsecond)
+					time.Sleep(300 * time.Microsecond) // lets the receiver's deadline pass at times
 				}
 			}
 			return

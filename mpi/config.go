@@ -11,141 +11,153 @@ import (
 	"github.com/muster-mpi/muster/internal/engine"
 )
 
-// Config sets what is worth setting. The zero value is right; every field can
-// also be given in the environment, under the name in its tag. A variable that
-// starts with MUSTER_ and is not listed here is an error: a misspelt setting
-// that is silently ignored costs more than it helps.
+// Config holds the settings of a rank. The zero value selects the defaults. Each
+// field has an environment variable, named in its tag, and [ConfigFromEnv] reads
+// them all. A variable that starts with MUSTER_ and is not listed here is an
+// error, so that a misspelt setting does not pass unnoticed.
 type Config struct {
-	// EagerLimit is the largest message in bytes that is sent before its
-	// receive is known, whatever the costs say. Default 65536: a receiver must
-	// hold such messages until it asks for them.
-	EagerLimit int `env:"MUSTER_EAGER_LIMIT"`
-	// Rendezvous forces how large messages travel: "get" (the receiver reads),
-	// "put" (the sender writes) or "coop" (both copy; "get" while 256 of a rank's
-	// sends wait for their receives). Default: by cost.
-	Rendezvous string `env:"MUSTER_RENDEZVOUS"`
-	// Speculate says whether a receive of a large message that was started by a
-	// non-blocking call tells the sender where to write, before the sender asks:
-	// "auto" (as long as senders use most of these offers; in shared memory a
-	// receiver that waits helps to copy), "always" (without regard to that, and the
-	// sender copies alone: the technique as the literature has it, for measuring)
-	// or "never". Default: auto, but never over providers that need the receiver's
-	// processor for every byte that lands, such as sockets.
-	Speculate string `env:"MUSTER_SPECULATE"`
-	// Progress says who moves large messages while the program computes:
-	// "polling" (nobody: they move while some goroutine of the rank is in a call,
-	// or by what the device and the other rank do alone) or "async" (a thread of
-	// its own, which sleeps until a message asks for something, and only while
-	// large non-blocking operations are under way). Default polling: the thread
-	// needs a core for what it copies, and has none to itself where every rank
-	// owns one.
-	Progress string `env:"MUSTER_PROGRESS"`
-	// Credit is how many bytes of messages a rank may have to hold before it has
-	// asked for them, from all senders together, but not less than 16384 from each.
-	// Default 8388608. Beyond that, short messages wait at the sender too. All ranks
-	// need the same.
-	Credit int64 `env:"MUSTER_CREDIT"`
-	// Spin is how many times a waiting call polls before it gives its core
-	// away. Default 1000, or 2 when ranks share cores.
-	Spin int `env:"MUSTER_SPIN"`
-	// Yield is how many times a waiting call gives its core away before it
-	// sleeps. Default 500.
-	Yield int `env:"MUSTER_YIELD"`
-	// RingBytes is the size of the buffer between two ranks of a node that talk
-	// often. Default 524288 for a handful of ranks, else 131072.
-	RingBytes int `env:"MUSTER_RING_BYTES"`
-	// Rings is how many such buffers a rank may have for senders. Default 64,
-	// fewer where shared memory is short; other senders use a common queue.
-	Rings int `env:"MUSTER_RINGS"`
-	// Channel is what network iwarp carries messages by: "rd" (one socket for all
-	// ranks, reliable datagrams), "rc" (a connection to each rank that is talked to),
-	// "hybrid" (datagrams, and connections to those few that exchange much), or "ud" (one
-	// socket, unreliable datagrams with reliability above them). Default "hybrid".
-	Channel string `env:"MUSTER_CHANNEL"`
-	// MaxConnections is how many connections a rank has at most with channel hybrid.
-	// Default 16.
-	MaxConnections int `env:"MUSTER_MAX_CONNECTIONS"`
-	// Eager is where short messages between hosts wait: "srq" (receive buffers that
-	// all senders share), "rings" (the same, and a ring for each of the first senders
-	// that send much, into which they write: memory for speed, on adapters), "few"
-	// (rings, and a few receive buffers for each connection of network iwarp), or
-	// "posted" (receive buffers that this rank posts, few or many as they are needed, in
-	// place of those of the device). Default "srq".
-	Eager string `env:"MUSTER_EAGER"`
-	// NoProcessVM keeps the library from copying between processes by
-	// process_vm_readv and process_vm_writev. Default false: it is used where
-	// the system allows it, and elsewhere bytes are copied in and out through
-	// shared memory. With Yama's ptrace_scope 1 a rank then permits the processes
-	// of its user to reach its memory (PR_SET_PTRACER_ANY); true leaves that as it is.
-	NoProcessVM bool `env:"MUSTER_NO_PROCESS_VM"`
-	// NoMemfd puts shared memory into files under /dev/shm instead of memfd.
-	// Default false.
-	NoMemfd bool `env:"MUSTER_NO_MEMFD"`
-	// Network is what carries messages between hosts: "ofi" (libfabric, any
-	// provider), "ofi:PROVIDER" such as "ofi:tcp;ofi_rxm", "iwarp" (RDMA in software
-	// over any Ethernet), or "none". Default: libfabric if the program was built with
-	// it and the host has it, else iwarp; muster explain network tells.
+	// Network selects the device between hosts: "ofi" (libfabric, any
+	// provider), "ofi:PROVIDER" such as "ofi:tcp;ofi_rxm", "iwarp" (RDMA in
+	// software over any Ethernet), or "none". Default: libfabric if the program
+	// was built with it and the host has it, else iwarp. The command "muster
+	// explain network" shows the choice.
 	Network string `env:"MUSTER_NETWORK"`
-	// Interface is the network interface between hosts, or its address or network. For
-	// network iwarp it may be several, separated by commas: they are used together.
-	// Default: chosen; muster explain network reports how.
+	// Interface is the network interface between hosts, by name, address or
+	// network. Network iwarp accepts several, separated by commas, and uses them
+	// together. Default: chosen as "muster explain network" shows.
 	Interface string `env:"MUSTER_INTERFACE"`
+	// Channel selects how network iwarp carries messages: "rd" (reliable
+	// datagrams, one socket for all ranks), "rc" (a connection to each peer),
+	// "hybrid" (datagrams, and connections to the few peers that exchange most),
+	// or "ud" (unreliable datagrams over one socket, with reliability above
+	// them). Default "hybrid".
+	Channel string `env:"MUSTER_CHANNEL"`
 	// NoSharedMemory sends messages over the network even between ranks of one
 	// host. Default false.
 	NoSharedMemory bool `env:"MUSTER_NO_SHARED_MEMORY"`
-	// Encrypt makes what network iwarp sends unreadable to others, and protects all of it
-	// against changes on the way: AES-GCM for datagrams, TLS 1.3 for connections. It costs
-	// speed (docs/reference/security.md). Shared memory does not leave the host and is not encrypted.
-	// Libfabric cannot encrypt, and is refused. All ranks need the same. Default off: messages
-	// are authenticated and can be read. In the environment on or off.
+	// Encrypt encrypts the messages of network iwarp: AES-GCM for datagrams,
+	// TLS 1.3 for connections. It reduces the bandwidth (docs/reference/security.md). Shared
+	// memory stays on the host and is not encrypted. Libfabric cannot encrypt,
+	// so a job that needs it fails to start. All ranks need the same value.
+	// Default off: messages are authenticated but readable. The environment
+	// variable is on or off.
 	Encrypt bool `env:"MUSTER_ENCRYPT"`
-	// RegisterCache is how many bytes of memory may stay registered with a
-	// network adapter after use, in case they are used again. Default
+	// StartTimeout bounds each step of joining the job and of connecting to
+	// another rank. Default 60s.
+	StartTimeout time.Duration `env:"MUSTER_START_TIMEOUT"`
+	// PeerTimeout is how long a peer on network iwarp may be silent while
+	// something is under way to it, before calls fail. It holds for all channels.
+	// A shorter interruption of the network costs no more than its duration. A
+	// rank whose host reports that its process has ended fails after a second.
+	// Default 30s.
+	PeerTimeout time.Duration `env:"MUSTER_PEER_TIMEOUT"`
+	// Progress selects what moves large messages while the program computes:
+	// "polling" (nothing: they move while a goroutine of the rank is in a call,
+	// or by the device and the peer alone) or "async" (a progress thread, which
+	// runs only while large non-blocking operations are under way and sleeps
+	// until one of them needs service). Default polling: the thread needs a core
+	// for what it copies, and finds none free where each rank owns one core.
+	Progress string `env:"MUSTER_PROGRESS"`
+	// EagerLimit is the size in bytes up to which a message may be sent before
+	// its receive is known, whatever the cost estimates say. A receiver buffers
+	// such messages until it receives them. Default 65536.
+	EagerLimit int `env:"MUSTER_EAGER_LIMIT"`
+	// BufferedLimit is the number of bytes that [Bsend] may buffer. Default
+	// 67108864.
+	BufferedLimit int64 `env:"MUSTER_BUFFERED_LIMIT"`
+	// Collective selects the algorithms of collectives, such as
+	// "allreduce=ring,bcast=chain:segment=8192"; "muster explain" lists them. An
+	// algorithm that cannot serve a call is ignored for that call. All ranks need
+	// the same value. Default: by estimated cost.
+	Collective string `env:"MUSTER_COLLECTIVE"`
+	// Tuning is the file with the best algorithm for each size, as "muster tune"
+	// writes it. All ranks need the same value. Default: by estimated cost.
+	Tuning string `env:"MUSTER_TUNING"`
+	// Profile reports the activity of the job when it ends: "text" prints the
+	// report at rank 0 on standard error; a name that ends in .json is a file
+	// that rank 0 writes. "arrivals" reports instead when ranks arrived at
+	// collectives; "arrivals:FILE.svg" also draws it and "arrivals:FILE.json"
+	// writes it. All ranks need the same value. Default: none. See also [Profile]
+	// and "muster run --profile".
+	Profile string `env:"MUSTER_PROFILE"`
+	// Advanced holds settings that few programs need.
+	Advanced Advanced
+}
+
+// Advanced holds the settings of [Config] that serve measurements, unusual hosts
+// and tests of the library.
+type Advanced struct {
+	// Rendezvous forces the protocol of large messages: "get" (the receiver
+	// reads), "put" (the sender writes) or "coop" (both copy; "get" while 256
+	// sends of a rank wait for their receives). Default: by estimated cost.
+	Rendezvous string `env:"MUSTER_RENDEZVOUS"`
+	// Speculate selects whether a non-blocking receive of a large message offers
+	// its buffer to the sender before the sender asks: "auto" (while senders use
+	// most of the offers; in shared memory a receiver that waits helps to copy),
+	// "always" (regardless of use, and the sender copies alone: the technique as
+	// published, for measurements) or "never". Default: auto, but never over
+	// providers that need the receiver's processor for every byte, such as
+	// sockets.
+	Speculate string `env:"MUSTER_SPECULATE"`
+	// Credit is the number of bytes of unexpected messages that a rank buffers,
+	// from all senders together, but at least 16384 from each. Beyond that, short
+	// messages wait at the sender too. All ranks need the same value. Default
+	// 8388608.
+	Credit int64 `env:"MUSTER_CREDIT"`
+	// Eager selects where short messages between hosts are received: "srq"
+	// (receive buffers that all senders share), "rings" (the same, and a ring
+	// into which each of the most active senders writes: more memory, higher
+	// speed on adapters), "few" (rings, and a few receive buffers for each
+	// connection of network iwarp), or "posted" (receive buffers that this rank
+	// posts as needed, instead of those of the device). Default "srq".
+	Eager string `env:"MUSTER_EAGER"`
+	// Spin is how many times a waiting call polls before it yields its core.
+	// Default 1000, or 2 when ranks share cores.
+	Spin int `env:"MUSTER_SPIN"`
+	// Yield is how many times a waiting call yields its core before it sleeps.
+	// Default 500.
+	Yield int `env:"MUSTER_YIELD"`
+	// RingBytes is the size of the ring buffer between two ranks of a host that
+	// communicate often. Default 524288 for a handful of ranks, else 131072.
+	RingBytes int `env:"MUSTER_RING_BYTES"`
+	// Rings is the number of ring buffers that a rank has for senders; other
+	// senders share a queue. Default 64, fewer where shared memory is short.
+	Rings int `env:"MUSTER_RINGS"`
+	// NoProcessVM keeps the library from copying between processes with
+	// process_vm_readv and process_vm_writev. Default false: it uses them where
+	// the system allows it, and copies through shared memory elsewhere. With
+	// Yama's ptrace_scope 1 a rank permits the processes of its user to access
+	// its memory (PR_SET_PTRACER_ANY), unless NoProcessVM is true.
+	NoProcessVM bool `env:"MUSTER_NO_PROCESS_VM"`
+	// NoMemfd creates shared memory as files under /dev/shm instead of with
+	// memfd_create. Default false.
+	NoMemfd bool `env:"MUSTER_NO_MEMFD"`
+	// MaxConnections is the maximum number of connections of a rank with channel
+	// hybrid. Default 16.
+	MaxConnections int `env:"MUSTER_MAX_CONNECTIONS"`
+	// RegisterCache is the number of bytes of memory that may stay registered
+	// with a network adapter after use, in case they are used again. Default
 	// 268435456; negative: none.
 	RegisterCache int64 `env:"MUSTER_REGISTER_CACHE"`
-	// Frequent says whether short messages, puts and gets use the program's own buffer where a
-	// network adapter wants that registered: "auto" (once a buffer is used so often that
-	// registering it saves more copying than it costs), "always" (from the first use, for
-	// measuring) or "never" (always copied). Default auto. It has no effect on devices that
-	// can send from any memory; muster explain tells.
+	// Frequent selects whether short messages, puts and gets use the program's
+	// own buffer where a network adapter needs it registered: "auto" (once a
+	// buffer is used so often that registration saves more copying than it
+	// costs), "always" (from the first use, for measurements) or "never" (always
+	// copied). It has no effect on devices that send from any memory; see "muster
+	// explain". Default auto.
 	Frequent string `env:"MUSTER_FREQUENT"`
-	// Strict lets network iwarp behave as an adapter does: memory must be registered to be
-	// sent from or received into, and registering locks its pages. It is for tests and
-	// benchmarks of what saves registrations, and saves nothing itself. Default false.
+	// Strict makes network iwarp behave like an adapter: memory must be
+	// registered before it is sent from or received into, and registration locks
+	// its pages. It is for tests and benchmarks of registration. Default false.
 	Strict bool `env:"MUSTER_STRICT"`
-	// BufferedLimit is how many bytes Bsend may hold for messages that are not
-	// yet on their way. Default 67108864.
-	BufferedLimit int64 `env:"MUSTER_BUFFERED_LIMIT"`
-	// Collective names the algorithms of collectives, such as
-	// "allreduce=ring,bcast=chain:segment=8192"; muster explain lists them. Where
-	// one cannot serve a call, it is passed over. All ranks need the same. Default:
-	// by cost.
-	Collective string `env:"MUSTER_COLLECTIVE"`
-	// Tuning is a file that says which algorithm is best where, as muster tune
-	// writes it. All ranks need the same. Default: by cost.
-	Tuning string `env:"MUSTER_TUNING"`
-	// Profile shows what the job did when it ends: "text" prints it at rank 0, on
-	// standard error; a name that ends in .json is a file that rank 0 writes. "arrivals"
-	// tells instead when ranks came to collectives, "arrivals:FILE.svg" draws that too, and
-	// "arrivals:FILE.json" writes it. All ranks need the same. Default: none. See also
-	// [Profile] and muster run --profile.
-	Profile string `env:"MUSTER_PROFILE"`
-	// StartTimeout bounds each step of joining the job and of coming into
-	// contact with another rank. Default 60s.
-	StartTimeout time.Duration `env:"MUSTER_START_TIMEOUT"`
-	// PeerTimeout is how long a rank may hear nothing from another one over network iwarp,
-	// while something is under way to it, before calls fail. It is the same for all
-	// channels. A network that is interrupted for less costs no more than that time. A rank
-	// whose host says that its process has ended is given up after a second. Default 30s.
-	PeerTimeout time.Duration `env:"MUSTER_PEER_TIMEOUT"`
 }
 
 // internalVars are set by the launcher for the library, not by users.
 var internalVars = [...]string{"MUSTER_BOARD_FD", "MUSTER_LIFELINE_FD"}
 
-// placeVars tell a process that no launcher has started its place in the job;
+// joinVars tell a process that no launcher has started its place in the job;
 // package pmi reads them.
-var placeVars = [...]string{"MUSTER_RANK", "MUSTER_SIZE", "MUSTER_ROOT", "MUSTER_KEY"}
+var joinVars = [...]string{"MUSTER_RANK", "MUSTER_SIZE", "MUSTER_ROOT", "MUSTER_KEY"}
 
 // ConfigFromEnv reads a configuration from an environment as os.Environ gives
 // it.
@@ -172,13 +184,19 @@ func ConfigFromEnv(environ []string) (*Config, error) {
 }
 
 func isInternal(name string) bool {
-	return slices.Contains(internalVars[:], name) || slices.Contains(placeVars[:], name)
+	return slices.Contains(internalVars[:], name) || slices.Contains(joinVars[:], name)
 }
 
 func fieldFor(v reflect.Value, name string) (reflect.Value, bool) {
 	for i := range v.NumField() {
-		if v.Type().Field(i).Tag.Get("env") == name {
+		f := v.Type().Field(i)
+		if f.Tag.Get("env") == name {
 			return v.Field(i), true
+		}
+		if f.Type.Kind() == reflect.Struct {
+			if nested, ok := fieldFor(v.Field(i), name); ok {
+				return nested, true
+			}
 		}
 	}
 	return reflect.Value{}, false
@@ -216,21 +234,21 @@ func setField(f reflect.Value, val string) error {
 }
 
 func (c *Config) validate() error {
-	switch c.Rendezvous {
+	switch c.Advanced.Rendezvous {
 	case "", "get", "put", "coop":
 	default:
-		return fmt.Errorf("mpi: Config.Rendezvous (MUSTER_RENDEZVOUS) is %q; want get, put or coop", c.Rendezvous)
+		return fmt.Errorf("mpi: Config.Advanced.Rendezvous (MUSTER_RENDEZVOUS) is %q; want get, put or coop", c.Advanced.Rendezvous)
 	}
-	switch c.Speculate {
+	switch c.Advanced.Speculate {
 	case "", "auto", "always", "never":
 	default:
-		return fmt.Errorf("mpi: Config.Speculate (MUSTER_SPECULATE) is %q; want auto, always or never", c.Speculate)
+		return fmt.Errorf("mpi: Config.Advanced.Speculate (MUSTER_SPECULATE) is %q; want auto, always or never", c.Advanced.Speculate)
 	}
-	switch c.Frequent {
+	switch c.Advanced.Frequent {
 	case "", "auto", engine.FrequentAlways, engine.FrequentNever:
 	default:
-		return fmt.Errorf("mpi: Config.Frequent (MUSTER_FREQUENT) is %q; want auto, always or never%s", c.Frequent,
-			didYouMean(c.Frequent, "auto", engine.FrequentAlways, engine.FrequentNever))
+		return fmt.Errorf("mpi: Config.Advanced.Frequent (MUSTER_FREQUENT) is %q; want auto, always or never%s", c.Advanced.Frequent,
+			didYouMean(c.Advanced.Frequent, "auto", engine.FrequentAlways, engine.FrequentNever))
 	}
 	switch c.Progress {
 	case "", "polling", progressAsync:
@@ -238,10 +256,10 @@ func (c *Config) validate() error {
 		return fmt.Errorf("mpi: Config.Progress (MUSTER_PROGRESS) is %q; want polling or async%s", c.Progress,
 			didYouMean(c.Progress, "polling", progressAsync))
 	}
-	switch c.Eager {
+	switch c.Advanced.Eager {
 	case "", "srq", eagerRings, eagerFew, eagerPosted:
 	default:
-		return fmt.Errorf("mpi: Config.Eager (MUSTER_EAGER) is %q; want srq, rings, few or posted%s", c.Eager, didYouMean(c.Eager, "srq", eagerRings, eagerFew, eagerPosted))
+		return fmt.Errorf("mpi: Config.Advanced.Eager (MUSTER_EAGER) is %q; want srq, rings, few or posted%s", c.Advanced.Eager, didYouMean(c.Advanced.Eager, "srq", eagerRings, eagerFew, eagerPosted))
 	}
 	if _, ok := channels[c.Channel]; !ok && c.Channel != channelUD {
 		return fmt.Errorf("mpi: Config.Channel (MUSTER_CHANNEL) is %q; want hybrid, rd, rc or ud%s", c.Channel, didYouMean(c.Channel, "hybrid", "rd", "rc", channelUD))
@@ -258,7 +276,7 @@ func (c *Config) validate() error {
 	if c.StartTimeout < 0 || c.PeerTimeout < 0 {
 		return fmt.Errorf("mpi: Config.StartTimeout (MUSTER_START_TIMEOUT) is %v and PeerTimeout (MUSTER_PEER_TIMEOUT) %v; neither can be negative", c.StartTimeout, c.PeerTimeout)
 	}
-	if c.EagerLimit < 0 || c.Credit < 0 || c.Spin < 0 || c.Yield < 0 || c.RingBytes < 0 || c.Rings < 0 || c.BufferedLimit < 0 || c.MaxConnections < 0 {
+	if c.EagerLimit < 0 || c.Advanced.Credit < 0 || c.Advanced.Spin < 0 || c.Advanced.Yield < 0 || c.Advanced.RingBytes < 0 || c.Advanced.Rings < 0 || c.BufferedLimit < 0 || c.Advanced.MaxConnections < 0 {
 		return fmt.Errorf("mpi: Config holds a negative number; leave a field 0 for its default")
 	}
 	return nil
@@ -295,14 +313,14 @@ func (c *Config) peerTimeout() time.Duration {
 
 // credit is Credit, or the usual one.
 func (c *Config) credit() int64 {
-	if c.Credit == 0 {
+	if c.Advanced.Credit == 0 {
 		return 8 << 20
 	}
-	return c.Credit
+	return c.Advanced.Credit
 }
 
 func (c *Config) rings() int {
-	if c.Eager == eagerRings || c.Eager == eagerFew {
+	if c.Advanced.Eager == eagerRings || c.Advanced.Eager == eagerFew {
 		return ringPeers
 	}
 	return 0
@@ -324,9 +342,7 @@ func didYouMean(got string, words ...string) string {
 // unknownVariable suggests the name that is nearest.
 func unknownVariable(name string) error {
 	best, dist := "", 1<<30
-	t := reflect.TypeFor[Config]()
-	for i := range t.NumField() {
-		known := t.Field(i).Tag.Get("env")
+	for _, known := range variables(reflect.TypeFor[Config]()) {
 		if d := editDistance(name[len("MUSTER_"):], known[len("MUSTER_"):]); d < dist {
 			best, dist = known, d
 		}
@@ -335,6 +351,19 @@ func unknownVariable(name string) error {
 		return fmt.Errorf("mpi: environment: there is no setting %s; did you mean %s? Unset it or correct it", name, best)
 	}
 	return fmt.Errorf("mpi: environment: there is no setting %s; the settings are the fields of mpi.Config (go doc mpi.Config)", name)
+}
+
+// variables lists the environment variables of a struct and of the structs in it.
+func variables(t reflect.Type) (names []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if name := f.Tag.Get("env"); name != "" {
+			names = append(names, name)
+		} else {
+			names = append(names, variables(f.Type)...)
+		}
+	}
+	return names
 }
 
 func editDistance(a, b string) int {

@@ -8,10 +8,8 @@ package mpi
 
 import (
 	"context"
-	"errors"
 
 	"github.com/muster-mpi/muster/internal/dtype"
-	"github.com/muster-mpi/muster/internal/engine"
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
@@ -179,6 +177,15 @@ func SendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) error {
 	return send(c, "SendLayout", b, dst, tag, p2p.Standard)
 }
 
+// SendLayoutContext is [SendLayout] with a context: see [SendContext].
+func SendLayoutContext[T Elem](ctx context.Context, c *Comm, buf []T, l *Layout[T], dst, tag int) error {
+	b, err := outgoing(c, "SendLayout", buf, l)
+	if err != nil {
+		return err
+	}
+	return sendContext(ctx, c, "SendLayout", b, dst, tag, p2p.Standard)
+}
+
 // IsendLayout is [Isend] of the elements of buf that the layout names.
 func IsendLayout[T Elem](c *Comm, buf []T, l *Layout[T], dst, tag int) Request {
 	b, err := outgoing(c, "IsendLayout", buf, l)
@@ -219,16 +226,7 @@ func RecvLayout[T Elem](c *Comm, buf []T, l *Layout[T], src, tag int) (Status, e
 // RecvLayoutContext is RecvLayout that gives up when ctx ends. No message is
 // lost by that.
 func RecvLayoutContext[T Elem](ctx context.Context, c *Comm, buf []T, l *Layout[T], src, tag int) (Status, error) {
-	r := irecvLayout(c, "RecvLayout", buf, l, src, tag)
-	st, err := r.WaitContext(ctx)
-	if !errors.Is(err, engine.ErrGaveUp) {
-		return st, err
-	}
-	r.Cancel()
-	if st, ended := r.Wait(); !st.Cancelled {
-		return st, ended // the message was being moved already
-	}
-	return Status{}, err
+	return irecvLayout(c, "RecvLayout", buf, l, src, tag).waitOrCancel(ctx)
 }
 
 // IrecvLayout is [Irecv] into the elements of buf that the layout names. They

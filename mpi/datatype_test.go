@@ -24,16 +24,16 @@ func made[T any](l *mpi.Layout[T], err error) *mpi.Layout[T] {
 
 // layouts of a grid of 6 × 8 numbers, with the places they name, in order.
 func gridLayouts() []struct {
-	name   string
-	layout *mpi.Layout[int32]
-	places []int
+	name    string
+	layout  *mpi.Layout[int32]
+	offsets []int
 } {
 	column := made(mpi.Vector[int32](6, 1, 8))
 	pair := made(mpi.Contiguous[int32](2))
 	return []struct {
-		name   string
-		layout *mpi.Layout[int32]
-		places []int
+		name    string
+		layout  *mpi.Layout[int32]
+		offsets []int
 	}{
 		{"a row", made(mpi.Contiguous[int32](8)), []int{0, 1, 2, 3, 4, 5, 6, 7}},
 		{"a column", column, []int{0, 8, 16, 24, 32, 40}},
@@ -79,13 +79,13 @@ func TestLayoutsCarryTheirElements(t *testing.T) {
 			grid[i] = int32(1000*c.Rank() + i)
 		}
 		for _, k := range gridLayouts() {
-			if k.layout.Len() != len(k.places) {
-				t.Fatalf("%s: Len is %d, want %d", k.name, k.layout.Len(), len(k.places))
+			if k.layout.Len() != len(k.offsets) {
+				t.Fatalf("%s: Len is %d, want %d", k.name, k.layout.Len(), len(k.offsets))
 			}
 			check := func(what string, got []int32) {
 				t.Helper()
 				want := make([]int32, 48)
-				for _, p := range k.places {
+				for _, p := range k.offsets {
 					want[p] = int32(1000*prev + p)
 				}
 				if !reflect.DeepEqual(got, want) {
@@ -102,21 +102,21 @@ func TestLayoutsCarryTheirElements(t *testing.T) {
 				barrier(t, c) // map order differs between ranks
 			}
 			// Layout to slice: the elements in order.
-			flat := make([]int32, len(k.places)+1)
+			flat := make([]int32, len(k.offsets)+1)
 			r := mpi.Irecv(c, flat, prev, 2)
 			noError(t, mpi.SendLayout(c, grid, k.layout, next, 2), "SendLayout")
 			st, err := r.Wait()
 			noError(t, err, "Recv of a layout")
-			if n, _ := mpi.Count[int32](st); n != len(k.places) {
-				t.Fatalf("%s: %d elements came, want %d", k.name, n, len(k.places))
+			if n, _ := mpi.Count[int32](st); n != len(k.offsets) {
+				t.Fatalf("%s: %d elements came, want %d", k.name, n, len(k.offsets))
 			}
-			for i, p := range k.places {
+			for i, p := range k.offsets {
 				if flat[i] != int32(1000*prev+p) {
 					t.Fatalf("%s as a slice: element %d is %d, want %d", k.name, i, flat[i], 1000*prev+p)
 				}
 			}
 			// Slice to layout, and a message shorter than the layout.
-			for _, n := range []int{len(k.places), len(k.places) / 2} {
+			for _, n := range []int{len(k.offsets), len(k.offsets) / 2} {
 				s := mpi.Isend(c, flat[:n], next, 3)
 				in := make([]int32, 48)
 				st, err := mpi.RecvLayout(c, in, k.layout, prev, 3)
@@ -126,7 +126,7 @@ func TestLayoutsCarryTheirElements(t *testing.T) {
 					t.Fatalf("%s: status %+v for %d elements", k.name, st, n)
 				}
 				before := (prev + c.Size() - 1) % c.Size()
-				for i, p := range k.places {
+				for i, p := range k.offsets {
 					want := int32(0)
 					if i < n {
 						want = int32(1000*before + p)
@@ -141,7 +141,7 @@ func TestLayoutsCarryTheirElements(t *testing.T) {
 			noError(t, err, "Pack")
 			out := make([]int32, 48)
 			noError(t, k.layout.Unpack(packed[:n], out), "Unpack")
-			for _, p := range k.places {
+			for _, p := range k.offsets {
 				if out[p] != grid[p] {
 					t.Fatalf("%s: place %d is %d after Pack and Unpack, want %d", k.name, p, out[p], grid[p])
 				}
@@ -213,7 +213,7 @@ func TestLayoutsThatDoNotFit(t *testing.T) {
 		"a window outside":        second(mpi.Subarray[int]([]int{4, 4}, []int{2, 2}, []int{3, 0})),
 		"no dimension":            second(mpi.Subarray[int](nil, nil, nil)),
 		"a nil part":              second(mpi.Struct([]int{0}, []*mpi.Layout[int]{nil})),
-		"parts without places":    second(mpi.Struct(nil, []*mpi.Layout[int]{made(mpi.Contiguous[int](1))})),
+		"parts without offsets":   second(mpi.Struct(nil, []*mpi.Layout[int]{made(mpi.Contiguous[int](1))})),
 		"a stride beyond 64 bits": second(mpi.Vector[int](1<<40, 1, 1<<40)),
 		"a negative repetition":   second(made(mpi.Contiguous[int](1)).Times(-1)),
 	} {

@@ -32,9 +32,9 @@ func newHost() *localHost { return &localHost{shm.NewHost(), nodecoll.NewHost()}
 
 // openDevices opens what this rank needs to reach all others: shared memory for
 // those on its host, the network if there are more, or if that is asked for. The
-// one that most messages will take comes first. crowded says that ranks of this
+// one that most messages will take comes first. oversubscribed says that ranks of this
 // host share cores.
-func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engine.LaneConfig, crowded bool, err error) {
+func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engine.LaneConfig, oversubscribed bool, err error) {
 	defer func() {
 		if err != nil {
 			for _, l := range lanes {
@@ -49,9 +49,9 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 			return lanes, false, fmt.Errorf("mpi: open shared memory for rank %d: %w", client.Rank(), err)
 		}
 		lanes = append(lanes, engine.LaneConfig{Device: dev, Local: true})
-		crowded = dev.Attr().Oversubscribed
+		oversubscribed = dev.Attr().Oversubscribed
 	} else {
-		crowded = client.LocalSize() > shm.OnlineCores() // also if this rank is bound to one of them
+		oversubscribed = client.LocalSize() > shm.OnlineCores() // also if this rank is bound to one of them
 	}
 	if apart || cfg.NoSharedMemory {
 		dev, err := openNetwork(cfg, client)
@@ -65,14 +65,14 @@ func openDevices(cfg *Config, client pmi.Client, host *localHost) (lanes []engin
 			lanes = append(lanes, far)
 		}
 	}
-	return lanes, crowded, nil
+	return lanes, oversubscribed, nil
 }
 
 func openShared(cfg *Config, client pmi.Client, host *localHost) (rdma.Device, error) {
 	c := shm.Config{
 		Index: client.LocalRank(), Peers: client.LocalSize(),
-		RingBytes: cfg.RingBytes, Rings: cfg.Rings,
-		NoProcessVM: cfg.NoProcessVM, NoMemfd: cfg.NoMemfd,
+		RingBytes: cfg.Advanced.RingBytes, Rings: cfg.Advanced.Rings,
+		NoProcessVM: cfg.Advanced.NoProcessVM, NoMemfd: cfg.Advanced.NoMemfd,
 	}
 	if host != nil {
 		c.Host = host.shm
@@ -134,7 +134,7 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 	if err != nil {
 		return fail(err)
 	}
-	network.tell(os.Stderr, client.Rank())
+	network.report(os.Stderr, client.Rank())
 	key, candidates := network.key, network.candidates
 	if cfg.Channel == channelUD {
 		dev, err := openUnreliable(cfg, client, key, candidates)
@@ -143,8 +143,8 @@ func openSoftware(cfg *Config, client pmi.Client, why string) (rdma.Device, erro
 		}
 		return dev, nil
 	}
-	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Encrypt: cfg.Encrypt, Channel: channels[cfg.Channel], MaxConnections: cfg.MaxConnections, Strict: cfg.Strict, PeerTimeout: cfg.peerTimeout()}
-	if cfg.Eager == eagerFew {
+	c := hybrid.Config{Name: uint32(client.Rank()), JobKey: key, Encrypt: cfg.Encrypt, Channel: channels[cfg.Channel], MaxConnections: cfg.Advanced.MaxConnections, Strict: cfg.Advanced.Strict, PeerTimeout: cfg.peerTimeout()}
+	if cfg.Advanced.Eager == eagerFew {
 		c.ConnectionBuffers = fewBuffers
 	}
 	if network.several {
@@ -227,37 +227,23 @@ func checkNetwork(s string) error {
 	return fmt.Errorf("mpi: Config.Network (MUSTER_NETWORK) is %q; want iwarp, ofi, ofi:PROVIDER such as ofi:net, or none", s)
 }
 
-// BareDevice opens another device of the kind that carries most messages of c,
-// for benchmarks that compare the messaging layer with what lies under it. All
-// ranks of the world call it.
-func BareDevice(c *Comm) (rdma.Device, error) {
-	if !c.w.cfg.NoSharedMemory {
-		return openShared(&c.w.cfg, c.w.client, nil)
+// openAnotherDevice opens another device of the kind that carries most messages,
+// for benchmarks that compare this package with the device below it. All ranks call it.
+func (w *World) openAnotherDevice() (rdma.Device, error) {
+	if !w.cfg.NoSharedMemory {
+		return openShared(&w.cfg, w.client, nil)
 	}
-	return openNetwork(&c.w.cfg, published{c.w.client})
+	return openNetwork(&w.cfg, published{w.client})
 }
 
-// published is a client of a job whose first device has published the key already.
+// published is the client of a job whose first device has published the key already.
 type published struct{ pmi.Client }
 
 func (published) Put(string, []byte) error { return nil }
 
-// DeviceName is the name of the device that carries messages to a rank of c.
-func DeviceName(c *Comm, rank int) string { return c.e.Attr(c.world(rank)).Name }
-
-// CardsFetched is how many ranks this one has asked the launcher for the address
-// of. It asks when it first sends to a rank.
-func CardsFetched(c *Comm) int { return c.e.CardsFetched() }
-
-// Offer is a way to communicate between hosts that this host has.
-type Offer = ofi.Offer
-
-// ErrNoLibfabric is what NetworkOffers says of a program, or a host, without it.
-var ErrNoLibfabric = ofi.ErrMissing
-
-// NetworkOffers lists the ways to communicate between hosts, which of them a
-// configuration takes, and why. version is that of libfabric.
-func NetworkOffers(cfg *Config) (offers []Offer, version string, err error) {
+// networkOffers lists the endpoints that libfabric offers, which of them cfg selects,
+// and why. version is that of libfabric.
+func networkOffers(cfg *Config) (offers []ofi.Offer, version string, err error) {
 	if err := checkNetwork(cfg.Network); err != nil {
 		return nil, "", err
 	}

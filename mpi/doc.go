@@ -1,10 +1,9 @@
-// Package mpi is message passing for Go, with the semantics of MPI and the
-// manners of Go.
+// Package mpi implements the Message Passing Interface (MPI-4.1) for Go.
 //
-// A job consists of ranks, numbered from 0. They run the same program, each in
-// a process of its own (started by "muster run", Hydra or another launcher) or,
-// in tests, as goroutines of one process (package mpitest). They work together
-// by sending slices to each other and by collective calls:
+// A job consists of ranks, numbered from 0. All ranks run the same program, each
+// in its own process (started by "muster run", Hydra or another launcher) or, in
+// tests, as goroutines of one process (package mpitest). They communicate by
+// sending slices to each other and by collective calls:
 //
 //	func main() {
 //		mpi.Main(func(world *mpi.Comm) error {
@@ -19,33 +18,51 @@
 //		})
 //	}
 //
-// Elements may be of any type that holds no pointers: numbers, arrays and
-// structs of them. Anything else that can be encoded goes by [SendValue] and
-// [RecvValue]. Functions rather than methods carry the element type, since
-// methods cannot be generic.
+// # Data
 //
-// Collective calls come in three forms: [Allreduce] waits; [Iallreduce] returns a
-// [Request] like [Isend]; [AllreduceInit] prepares a call that is started again and
-// again. All ranks of a communicator make them in the same order, and use the same
-// form. Where MPI has MPI_IN_PLACE, nil stands for the slice that is not there, or
-// the same slice is given twice. The forms with blocks of any length take counts
-// and places in elements; places that are nil put one block after the other.
+// The elements of a message may have any type without pointers: numbers, and
+// arrays and structs of them. [SendValue] and [RecvValue] transfer values of all
+// other types that encoding/gob can encode. Calls that carry data are functions
+// rather than methods, because methods cannot have type parameters.
 //
-// Ranks can be given neighbors: on a grid ([Comm.CartCreate]) or in a graph
-// ([Comm.GraphCreate], [Comm.DistGraphCreate]). Neighbors exchange in one call,
-// such as [NeighborAlltoall], and [Near] puts them onto the same node. Two groups
-// that work on different things are joined by [Comm.IntercommCreate].
+// # Collective calls
 //
-// For those who know MPI: MPI_Comm is [Comm]; MPI_Isend and the like return a
-// [Request], a value that is waited for with [Request.Wait], [WaitAll] and so
-// on; MPI_ANY_SOURCE, MPI_ANY_TAG and MPI_PROC_NULL are [AnySource], [AnyTag]
-// and [ProcNull]; errors are returned, never fatal by themselves, and
-// errors.Is(err, mpi.ErrTruncate) asks for the error class; MPI_THREAD_MULTIPLE
-// is the only level there is: every call may be made from any goroutine.
+// Each collective has three forms: [Allreduce] blocks; [Iallreduce] returns a
+// [Request], like [Isend]; [AllreduceInit] prepares a call that can be started
+// many times. All ranks of a communicator make the same collective calls in the
+// same order and in the same form. Instead of MPI_IN_PLACE, pass nil for the
+// other slice, or the same slice twice. The variants with blocks of different
+// lengths take counts and displacements in elements; nil displacements place the
+// blocks one after the other.
 //
-// For those who know Go: a send may return before the message is received, and
-// must not be relied on to wait for it (use [Ssend] for that); a buffer given to
-// a call that starts with I belongs to the library until the request has been
-// waited for; messages between two ranks with the same communicator arrive in
-// the order in which they were sent.
+// # Topologies
+//
+// Ranks can have neighbors on a grid ([Comm.CartCreate]) or in a graph
+// ([Comm.GraphCreate], [Comm.DistGraphCreate]). A rank exchanges data with all its
+// neighbors in one call, such as [NeighborAlltoall], and [Near] assigns neighbors
+// to the same node where possible. [Comm.IntercommCreate] connects two groups that
+// work on different tasks.
+//
+// # Coming from MPI
+//
+// MPI_Comm is [Comm]. MPI_Isend and similar calls return a [Request], to be
+// completed with [Request.Wait], [WaitAll] and so on. MPI_ANY_SOURCE, MPI_ANY_TAG
+// and MPI_PROC_NULL are [AnySource], [AnyTag] and [ProcNull]. Calls return errors
+// and never end the program; errors.Is(err, mpi.ErrTruncate) tests for an error
+// class. The thread level is always MPI_THREAD_MULTIPLE: any goroutine may make
+// any call.
+//
+// # Coming from Go
+//
+// A send may return before the message is received, so it does not synchronize
+// two ranks; [Ssend] does. The library owns the buffer of a call that starts with
+// I until the request is complete. Messages between two ranks of a communicator
+// arrive in the order in which they were sent.
+//
+// Every blocking point-to-point, probe and wait call has a form that takes a
+// context, such as [RecvContext]. Collective calls have none, because a rank that
+// leaves a collective early would stop the others: use the form that returns a
+// request, and [Request.WaitContext].
+//
+// Package mpi/inspect reports which protocols, algorithms and devices a job uses.
 package mpi

@@ -20,7 +20,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 			what  string
 			class mpi.Class
 			err   error
-			says  string
+			want  string
 		}{
 			{"Send", mpi.ErrRank, mpi.Send(c, buf, n, 1), fmt.Sprintf("no rank %d", n)},
 			{"Send", mpi.ErrRank, mpi.Send(c, buf, -7, 1), "no rank -7"},
@@ -44,7 +44,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 			if e.Op != k.what || e.Rank != c.Rank() || e.Comm != "world" {
 				t.Errorf("%s: error is of %s by rank %d on %q", k.what, e.Op, e.Rank, e.Comm)
 			}
-			for _, s := range []string{"mpi: " + k.what, "world", k.says} {
+			for _, s := range []string{"mpi: " + k.what, "world", k.want} {
 				if !strings.Contains(k.err.Error(), s) {
 					t.Errorf("%s: error %q does not say %q", k.what, k.err, s)
 				}
@@ -94,10 +94,10 @@ func TestConfigFromEnvironment(t *testing.T) {
 	cfg, err := mpi.ConfigFromEnv([]string{"PATH=/bin", "MUSTER_EAGER_LIMIT=1000", "MUSTER_RENDEZVOUS=put",
 		"MUSTER_SPECULATE=always", "MUSTER_NO_PROCESS_VM=1", "MUSTER_START_TIMEOUT=90s", "MUSTER_BOARD_FD=3"})
 	noError(t, err, "ConfigFromEnv")
-	if cfg.EagerLimit != 1000 || cfg.Rendezvous != "put" || cfg.Speculate != "always" || !cfg.NoProcessVM || cfg.StartTimeout.Seconds() != 90 {
+	if cfg.EagerLimit != 1000 || cfg.Advanced.Rendezvous != "put" || cfg.Advanced.Speculate != "always" || !cfg.Advanced.NoProcessVM || cfg.StartTimeout.Seconds() != 90 {
 		t.Errorf("got %+v", *cfg)
 	}
-	for env, says := range map[string]string{
+	for env, want := range map[string]string{
 		"MUSTER_EAGER_LIMT=1":     "did you mean MUSTER_EAGER_LIMIT",
 		"MUSTER_EAGER_LIMIT=many": "whole number",
 		"MUSTER_RENDEZVOUS=post":  "get, put or coop",
@@ -107,8 +107,8 @@ func TestConfigFromEnvironment(t *testing.T) {
 		"MUSTER_SPIN=-3":          "negative",
 		"MUSTER_X=1":              "mpi.Config",
 	} {
-		if _, err := mpi.ConfigFromEnv([]string{env}); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s gives %v; want an error that says %q", env, err, says)
+		if _, err := mpi.ConfigFromEnv([]string{env}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s gives %v; want an error that says %q", env, err, want)
 		}
 	}
 	if _, err := mpi.Local(0, nil); !errors.Is(err, mpi.ErrArg) {

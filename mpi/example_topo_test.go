@@ -110,9 +110,9 @@ func ExampleNeighborAlltoall() {
 // Crossing counts the edges between nodes.
 func ExampleReorder() {
 	reverse := func(a *mpi.Arrangement) []int {
-		order := make([]int, a.Places)
-		for place := range order {
-			order[place] = len(a.Nodes) - 1 - place
+		order := make([]int, a.Positions)
+		for i := range order {
+			order[i] = len(a.Nodes) - 1 - i
 		}
 		fmt.Println("edges:", len(a.Edges), "between nodes:", a.Crossing(order))
 		return order

@@ -1,7 +1,7 @@
 package mpi
 
-// What tests outside of the package need of its inside: to have a collective made
-// in a certain way on one communicator, and to see that it was.
+// Access for external tests to internals of the package: they can force the algorithm
+// of a collective on a communicator and check which one was used.
 
 import (
 	"io"
@@ -11,18 +11,31 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// ForceAlgorithm has the calls of its kind on c made by an algorithm, where it can,
-// as Config.Collective does from the beginning of a job; also with parameters that
-// Config.Collective would refuse as not worth trying. It holds for the whole rank
-// until Unforce. Plans made before are forgotten.
+// Eventually polls a condition until it holds. It returns false after the timeout. It
+// uses real time: ranks wait in the kernel and in shared memory.
+func Eventually(timeout time.Duration, condition func() bool) bool {
+	for end := time.Now().Add(timeout); ; time.Sleep(100 * time.Microsecond) {
+		if condition() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// ForceAlgorithm makes calls on c use an algorithm where it is applicable, as
+// Config.Collective does from the start of a job. It also accepts parameters that
+// Config.Collective rejects as not worth trying. It applies to the whole rank until
+// Unforce, and discards existing plans.
 func ForceAlgorithm(c *Comm, a *coll.Algorithm, params []int) {
 	forceCollective(c, a.Kind, -1, &coll.Tuning{About: "a test", Rules: []coll.Rule{{Kind: a.Kind, Algorithm: a, Params: params}}})
 }
 
-// ForceSegment has the calls of a kind on c made in shared memory, where they can.
+// ForceSegment makes calls of a kind on c use shared memory where possible.
 func ForceSegment(c *Comm, kind coll.Kind) { forceCollective(c, kind, math.MaxInt, nil) }
 
-// Unforce takes back what the two have set for a kind.
+// Unforce undoes ForceAlgorithm and ForceSegment for a kind.
 func Unforce(c *Comm, kind coll.Kind) {
 	tuning, _ := readTuning(&c.w.cfg) // it could be read when the rank joined
 	forceCollective(c, kind, nodeLimits[kind], tuning)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 	"github.com/muster-mpi/muster/prof"
 )
@@ -25,10 +26,10 @@ func inRegisteringJob(t *testing.T, fn func(t *testing.T, c *mpi.Comm, frequent 
 		frequent = "auto"
 	}
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
-		rows, _, err := mpi.FrequentUse(c, 1-c.Rank())
+		rows, _, err := inspect.FrequentBuffers(c, 1-c.Rank())
 		noError(t, err, "FrequentUse")
 		if len(rows) == 0 && frequent != "never" {
-			t.Logf("over %s no copy is made that registering would save", mpi.DeviceName(c, 1-c.Rank()))
+			t.Logf("over %s no copy is made that registering would save", inspect.DeviceName(c, 1-c.Rank()))
 			return
 		}
 		fn(t, c, frequent)
@@ -56,12 +57,12 @@ func TestMessagesOfAJobArriveFromWhateverBuffer(t *testing.T) {
 // sendCalls are the calls whose buffers are counted, with the uses that pay.
 var sendCalls = []struct {
 	name string
-	pays func(r mpi.Frequently) uint32
+	pays func(r inspect.BufferCost) uint32
 	send func(c *mpi.Comm, buf []byte, peer int) error
 }{
-	{"Send", func(r mpi.Frequently) uint32 { return r.Send },
+	{"Send", func(r inspect.BufferCost) uint32 { return r.Send },
 		func(c *mpi.Comm, buf []byte, peer int) error { return mpi.Send(c, buf, peer, 1) }},
-	{"Isend", func(r mpi.Frequently) uint32 { return r.Isend },
+	{"Isend", func(r inspect.BufferCost) uint32 { return r.Isend },
 		func(c *mpi.Comm, buf []byte, peer int) error {
 			_, err := mpi.Isend(c, buf, peer, 1).Wait()
 			return err
@@ -74,7 +75,7 @@ var sendCalls = []struct {
 // how often both send.
 func TestAJobSendsOftenUsedBuffersFromWhereTheyAre(t *testing.T) {
 	inRegisteringJob(t, func(t *testing.T, c *mpi.Comm, frequent string) {
-		rows, _, err := mpi.FrequentUse(c, 1-c.Rank())
+		rows, _, err := inspect.FrequentBuffers(c, 1-c.Rank())
 		noError(t, err, "FrequentUse")
 		for _, call := range sendCalls {
 			for _, size := range []int{1 << 10, 4 << 10, 8 << 10, 12_000} { // what goes in several packets is copied
@@ -98,7 +99,7 @@ func TestAJobSendsOftenUsedBuffersFromWhereTheyAre(t *testing.T) {
 // pays is the number of uses from which it pays, 0 for never.
 func onceAndOften(t *testing.T, c *mpi.Comm, what string, size, pays int, swap func([]byte)) {
 	t.Helper()
-	const seldom, after, patience = 40, 10, 4000
+	const seldom, after, limit = 40, 10, 4000
 	most := []int{pays}
 	noError(t, mpi.Allreduce(c, most, most, mpi.Max[int]()), "Allreduce")
 	start := decided(t, c)
@@ -114,7 +115,7 @@ func onceAndOften(t *testing.T, c *mpi.Comm, what string, size, pays int, swap f
 	case pays >= 8 && (copied != seldom || early > 0): // it registers at a quarter
 		t.Errorf("%s: of %d messages from buffers of their own %d were copied and %d sent from there", what, seldom, copied, early)
 	}
-	if most[0] > patience {
+	if most[0] > limit {
 		t.Logf("%s: a copy costs little more than a look at the table, so that %d uses pay, which nobody waits for", what, most[0])
 		return
 	}
@@ -135,9 +136,9 @@ func onceAndOften(t *testing.T, c *mpi.Comm, what string, size, pays int, swap f
 	t.Logf("rank %d, %s: %d uses pay; %d used once: %d copied; one used often: %d from where it is", c.Rank(), what, pays, seldom, copied, now.Direct-start.Direct-early)
 }
 
-func decided(t *testing.T, c *mpi.Comm) mpi.FrequentBuffers {
+func decided(t *testing.T, c *mpi.Comm) inspect.BufferStats {
 	t.Helper()
-	_, did, err := mpi.FrequentUse(c, 1-c.Rank())
+	_, did, err := inspect.FrequentBuffers(c, 1-c.Rank())
 	noError(t, err, "FrequentUse")
 	return did
 }

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 	"github.com/muster-mpi/muster/prof"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
 func strict(channel, frequent, eager string) *mpi.Config {
-	return &mpi.Config{Network: "iwarp", NoSharedMemory: true, Strict: true, Channel: channel, Frequent: frequent, Eager: eager}
+	return &mpi.Config{Network: "iwarp", NoSharedMemory: true, Advanced: mpi.Advanced{Strict: true, Frequent: frequent, Eager: eager}, Channel: channel}
 }
 
 // Every message arrives as it was when it was sent, from whatever buffer, of whatever
@@ -28,7 +29,7 @@ func TestMessagesFromFrequentlyUsedBuffersArrive(t *testing.T) {
 				for _, size := range []int{1, 127, 128, 1000, 4096, 8192, 16000, 20000, 100_000} {
 					swapOften(t, c, size, 30)
 				}
-				_, did, err := mpi.FrequentUse(c, 1-c.Rank())
+				_, did, err := inspect.FrequentBuffers(c, 1-c.Rank())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -81,7 +82,7 @@ func TestOnlyBuffersThatAreUsedOftenAreRegistered(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	mpitest.RunConfig(t, 2, strict("rc", "auto", ""), func(t *testing.T, c *mpi.Comm) {
 		const size = 16000
-		rows, _, err := mpi.FrequentUse(c, 1-c.Rank())
+		rows, _, err := inspect.FrequentBuffers(c, 1-c.Rank())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +104,7 @@ func TestOnlyBuffersThatAreUsedOftenAreRegistered(t *testing.T) {
 			for range 200 {
 				pingBoth(t, c, make([]byte, size))
 			}
-			if _, did, _ := mpi.FrequentUse(c, 1-c.Rank()); uses == 0 && did.Direct > 0 {
+			if _, did, _ := inspect.FrequentBuffers(c, 1-c.Rank()); uses == 0 && did.Direct > 0 {
 				t.Errorf("the rule keeps off %d bytes, and %d messages were sent from where they are", size, did.Direct)
 			}
 			t.Logf("a copy of %d bytes costs less than twice a look-up", size)
@@ -113,13 +114,13 @@ func TestOnlyBuffersThatAreUsedOftenAreRegistered(t *testing.T) {
 		for i := range 40 {
 			pingBoth(t, c, once[i*size:][:size])
 		}
-		if _, did, _ := mpi.FrequentUse(c, 1-c.Rank()); did.Direct > 0 && uses/4 > 1 {
+		if _, did, _ := inspect.FrequentBuffers(c, 1-c.Rank()); did.Direct > 0 && uses/4 > 1 {
 			t.Errorf("%d of 40 messages from buffers of their own were sent from there", did.Direct)
 		}
 		for range most[0] + 10 {
 			pingBoth(t, c, once[:size])
 		}
-		_, did, err := mpi.FrequentUse(c, 1-c.Rank())
+		_, did, err := inspect.FrequentBuffers(c, 1-c.Rank())
 		if err != nil || did.Direct < 10 {
 			t.Errorf("after %d uses of a buffer, of which %d pay, %d messages were sent from there (%v)", most[0]+11, uses, did.Direct, err)
 		}
@@ -148,13 +149,13 @@ func TestWhereNothingIsToBeSavedNobodyCounts(t *testing.T) {
 			for range 20 {
 				pingBoth(t, c, make([]byte, 8000))
 			}
-			if name := mpi.DeviceName(c, 1-c.Rank()); strings.HasPrefix(name, "ofi:verbs") {
+			if name := inspect.DeviceName(c, 1-c.Rank()); strings.HasPrefix(name, "ofi:verbs") {
 				t.Logf("%s registers memory, so there is something to be saved", name)
 				return
 			}
-			rows, did, err := mpi.FrequentUse(c, 1-c.Rank())
-			if err != nil || len(rows) > 0 || did != (mpi.FrequentBuffers{}) {
-				t.Errorf("over %s: %v, %+v, %v", mpi.DeviceName(c, 1-c.Rank()), rows, did, err)
+			rows, did, err := inspect.FrequentBuffers(c, 1-c.Rank())
+			if err != nil || len(rows) > 0 || did != (inspect.BufferStats{}) {
+				t.Errorf("over %s: %v, %+v, %v", inspect.DeviceName(c, 1-c.Rank()), rows, did, err)
 			}
 		})
 	}

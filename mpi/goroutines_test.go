@@ -15,10 +15,10 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// Eight goroutines wait; one drives for all. The messages come in any order,
-// some after a while, when the driver sleeps: the turn to drive passes on, and
-// everybody gets the message.
-func TestTurnToDrivePassesOn(t *testing.T) {
+// TestProgressIsHandedOver lets eight goroutines wait while one drives progress for
+// all. Messages arrive in any order, some only after the driving goroutine sleeps:
+// progress must be handed over, and each goroutine must get its message.
+func TestProgressIsHandedOver(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		const waiters, rounds = 8, 30
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -27,7 +27,7 @@ func TestTurnToDrivePassesOn(t *testing.T) {
 			pause := []time.Duration{0, 0, 50 * time.Microsecond, 3 * time.Millisecond}[round%4]
 			if c.Rank() == 0 {
 				for _, w := range order {
-					time.Sleep(pause)
+					time.Sleep(pause) // long enough for the receiver to sleep in the kernel
 					noError(t, mpi.Send(c, []int{w, round}, 1, w), "Send")
 				}
 				barrier(t, c)
@@ -61,16 +61,16 @@ func TestTurnToDrivePassesOn(t *testing.T) {
 	})
 }
 
-// A rank that waits must not burn its core: two ranks sleep for a while, one in
-// Recv, one in Probe beside a Recv.
-func TestWaitingIsCheap(t *testing.T) {
+// TestWaitingUsesLittleCPU checks that a waiting rank sleeps, in Recv and in Probe
+// beside a Recv.
+func TestWaitingUsesLittleCPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a second")
 	}
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		if c.Rank() == 0 {
 			before, ok := cputime.Used()
-			time.Sleep(500 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond) // the interval that is measured
 			after, _ := cputime.Used()
 			if used := after - before; ok && used > 200*time.Millisecond {
 				t.Errorf("waiting for 500 ms in Recv and Probe took %v of CPU time", used)
@@ -181,21 +181,21 @@ func TestTraffic(t *testing.T) {
 // the kernel, and with limits so tight that every queue runs full.
 func TestTrafficInEveryWay(t *testing.T) {
 	for name, cfg := range map[string]mpi.Config{
-		"get":                     {Rendezvous: "get"},
-		"put":                     {Rendezvous: "put"},
-		"coop":                    {Rendezvous: "coop"},
-		"without the kernel":      {NoProcessVM: true},
-		"get without the kernel":  {NoProcessVM: true, Rendezvous: "get"},
-		"put without the kernel":  {NoProcessVM: true, Rendezvous: "put"},
-		"coop without the kernel": {NoProcessVM: true, Rendezvous: "coop"},
-		"all by get":              {EagerLimit: 1, Rendezvous: "get"},
-		"all by put":              {EagerLimit: 1, Rendezvous: "put"},
-		"all by coop":             {EagerLimit: 1, Rendezvous: "coop"},
+		"get":                     {Advanced: mpi.Advanced{Rendezvous: "get"}},
+		"put":                     {Advanced: mpi.Advanced{Rendezvous: "put"}},
+		"coop":                    {Advanced: mpi.Advanced{Rendezvous: "coop"}},
+		"without the kernel":      {Advanced: mpi.Advanced{NoProcessVM: true}},
+		"get without the kernel":  {Advanced: mpi.Advanced{NoProcessVM: true, Rendezvous: "get"}},
+		"put without the kernel":  {Advanced: mpi.Advanced{NoProcessVM: true, Rendezvous: "put"}},
+		"coop without the kernel": {Advanced: mpi.Advanced{NoProcessVM: true, Rendezvous: "coop"}},
+		"all by get":              {EagerLimit: 1, Advanced: mpi.Advanced{Rendezvous: "get"}},
+		"all by put":              {EagerLimit: 1, Advanced: mpi.Advanced{Rendezvous: "put"}},
+		"all by coop":             {EagerLimit: 1, Advanced: mpi.Advanced{Rendezvous: "coop"}},
 		"all eager":               {EagerLimit: 1 << 20},
-		"little credit":           {Credit: 2000},
-		"small rings":             {RingBytes: 4096, Rings: 1},
-		"posted buffers":          {Eager: "posted"},
-		"sleep at once":           {Spin: 1, Yield: 1},
+		"little credit":           {Advanced: mpi.Advanced{Credit: 2000}},
+		"small rings":             {Advanced: mpi.Advanced{RingBytes: 4096, Rings: 1}},
+		"posted buffers":          {Advanced: mpi.Advanced{Eager: "posted"}},
+		"sleep at once":           {Advanced: mpi.Advanced{Spin: 1, Yield: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mpitest.RunConfig(t, 3, &cfg, func(t *testing.T, c *mpi.Comm) {

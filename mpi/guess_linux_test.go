@@ -29,25 +29,25 @@ func TestARankThatGuessesAtMemoryIsNamed(t *testing.T) {
 				defer close(guesser)
 				guessAtMemory(t, worlds[1].Comm())
 			}()
-			told := make(chan error, 1)
+			errs := make(chan error, 1)
 			go func() {
 				c := worlds[0].Comm()
 				if _, err := CreateWin(c, make([]byte, 64)); err != nil {
 					t.Error(err)
 				}
 				_, err := Recv(c, make([]byte, 1), 1, 0)
-				told <- err
+				errs <- err
 			}()
 			select {
-			case err := <-told:
+			case err := <-errs:
 				var e *Error
 				if !errors.As(err, &e) || !strings.Contains(err.Error(), "rank 1") || !strings.Contains(err.Error(), "memory") {
-					t.Errorf("the victim is told: %v", err)
+					t.Errorf("the victim is errs: %v", err)
 				}
 			case <-time.After(30 * time.Second):
 				t.Error("the victim waits for a rank that guesses at its memory")
 			}
-			LeaveLocal(worlds, 0, "it has given up rank 1")
+			failLocal(worlds, 0, "it has given up rank 1")
 			<-guesser
 			for _, w := range worlds {
 				if err := w.e.Close(); err != nil {

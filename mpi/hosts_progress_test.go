@@ -69,10 +69,8 @@ func crossUnwatched(c *Comm, value byte, senderFirst bool, seen chan struct{}) e
 	if sends {
 		<-seen
 	} else {
-		for end := time.Now().Add(10 * time.Second); late == nil && holdsNot(buf, value); time.Sleep(50 * time.Microsecond) {
-			if time.Now().After(end) {
-				late = errors.New("the data did not come while nobody called")
-			}
+		if !Eventually(10*time.Second, func() bool { return !holdsNot(buf, value) }) {
+			late = errors.New("the data did not arrive while neither rank was in a call")
 		}
 		seen <- struct{}{}
 	}

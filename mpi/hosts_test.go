@@ -34,7 +34,7 @@ type wire struct {
 	host  *shm.Host
 	mu    sync.Mutex
 	cqs   map[rdma.PeerID]*wireCQ
-	pins  bool // registering is dear
+	pins  bool // registration is expensive
 	taken int  // registrations so far
 	// transfer, if not 0, is the longest Read or Write that is taken.
 	transfer int
@@ -83,7 +83,7 @@ func (d *wireDevice) NewCQ(depth int) (rdma.CQ, error) {
 	if err != nil || !d.armed {
 		return cq, err
 	}
-	q := &wireCQ{CQ: cq, news: make(chan struct{}, 1)}
+	q := &wireCQ{CQ: cq, notify: make(chan struct{}, 1)}
 	d.wire.mu.Lock()
 	d.wire.cqs[rdma.PeerID(d.index)] = q
 	d.wire.mu.Unlock()
@@ -116,7 +116,7 @@ func (q *wireQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	for i := range wrs[:n] {
 		q.wire.mu.Lock()
 		if to := q.wire.cqs[wrs[i].Peer]; to != nil {
-			to.tell()
+			to.wake()
 		}
 		q.wire.mu.Unlock()
 	}
@@ -129,27 +129,27 @@ type plainCQ struct{ rdma.CQ }
 // then or is announced still.
 type wireCQ struct {
 	rdma.CQ
-	news chan struct{}
+	notify chan struct{}
 }
 
 func (q *wireCQ) Arm() bool { return true }
 
 func (q *wireCQ) WaitArmed(timeout time.Duration) error {
 	select {
-	case <-q.news:
+	case <-q.notify:
 	case <-time.After(timeout):
 	}
 	return nil
 }
 
 func (q *wireCQ) Wake() {
-	q.tell()
+	q.wake()
 	q.CQ.Wake()
 }
 
-func (q *wireCQ) tell() {
+func (q *wireCQ) wake() {
 	select {
-	case q.news <- struct{}{}:
+	case q.notify <- struct{}{}:
 	default:
 	}
 }
@@ -259,7 +259,7 @@ func exchangeWithAll(c *Comm, perHost int) error {
 			}
 		}
 	}
-	if got := CardsFetched(c); got != c.Size() {
+	if got := c.e.CardsFetched(); got != c.Size() {
 		return fmt.Errorf("%d cards fetched after talking to %d ranks", got, c.Size())
 	}
 	for r := range c.Size() {
@@ -289,7 +289,7 @@ func takeFromAnybody(c *Comm) error {
 		}
 		return Barrier(c)
 	}
-	time.Sleep(time.Duration(c.Rank()) * 60 * time.Millisecond)
+	time.Sleep(time.Duration(c.Rank()) * 60 * time.Millisecond) // each message finds rank 0 asleep
 	if err := Send(c, []int64{int64(c.Rank())}, 0, 7); err != nil {
 		return err
 	}

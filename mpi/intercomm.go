@@ -77,7 +77,7 @@ func (c *Comm) IntercommCreate(leader int, bridge *Comm, remoteLeader, tag int) 
 	if c.rank == leader {
 		theirs, refused = meetOverBridge(c, op, mine, bridge, remoteLeader, tag)
 	}
-	theirs, err := c.toldBy(op, theirs, refused, leader)
+	theirs, err := c.shareList(op, theirs, refused, leader)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +129,8 @@ func meetOverBridge(c *Comm, op string, mine []int64, bridge *Comm, remote, tag 
 	return theirs, err
 }
 
-// toldBy gives all ranks the list that one of them has, or an error if it has one.
-func (c *Comm) toldBy(op string, list []int64, refused error, from int) ([]int64, error) {
+// shareList gives all ranks the list that one of them has, or an error if it has one.
+func (c *Comm) shareList(op string, list []int64, refused error, from int) ([]int64, error) {
 	n := []int64{int64(len(list))}
 	if refused != nil {
 		n[0] = -1
@@ -265,9 +265,9 @@ func (c *Comm) dupInter(op string) (*Comm, error) {
 }
 
 // splitInter is Split (MPI-4.1 section 7.4.2): the ranks of each group that give the
-// same colour are joined. A rank whose colour nobody in the other group gives gets
+// same color are joined. A rank whose color nobody in the other group gives gets
 // nil.
-func (c *Comm) splitInter(op string, colour, key int) (*Comm, error) {
+func (c *Comm) splitInter(op string, color, key int) (*Comm, error) {
 	g := c.inter
 	if err := c.usable(op); err != nil {
 		return nil, err
@@ -281,10 +281,10 @@ func (c *Comm) splitInter(op string, colour, key int) (*Comm, error) {
 		}
 	}
 	all := make([][2]int64, g.both.size)
-	if err := allgather(g.both, op, [][2]int64{{int64(colour), int64(key)}}, all); err != nil {
+	if err := allgather(g.both, op, [][2]int64{{int64(color), int64(key)}}, all); err != nil {
 		return nil, err
 	}
-	if colour == Undefined {
+	if color == Undefined {
 		return nil, nil
 	}
 	part := interGroups{second: g.second}
@@ -292,7 +292,7 @@ func (c *Comm) splitInter(op string, colour, key int) (*Comm, error) {
 	for i, second := range [...]bool{false, true} {
 		var some []int
 		for r := g.start(second); r < g.start(second)+g.size(second); r++ {
-			if all[r][0] == int64(colour) {
+			if all[r][0] == int64(color) {
 				some = append(some, r)
 			}
 		}
@@ -303,7 +303,7 @@ func (c *Comm) splitInter(op string, colour, key int) (*Comm, error) {
 		part.sizes[i] = len(some)
 		members = append(members, some...)
 	}
-	name := fmt.Sprintf("%s.split(%d)", c.name, colour)
+	name := fmt.Sprintf("%s.split(%d)", c.name, color)
 	part.both = g.both.sub(ids[0], members, name+".both")
 	return part.comm(ids[1], name), nil
 }

@@ -61,18 +61,18 @@ func dieProgram(world *mpi.Comm) error {
 		return err
 	}
 	if world.Rank() == 1 {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // until the others wait in Recv
 		os.Exit(3)
 	}
 	_, err := mpi.Recv(world, make([]int, 1), mpi.AnySource, 0)
-	fmt.Printf("rank %d was told: %v\n", world.Rank(), err)
+	fmt.Printf("rank %d reports: %v\n", world.Rank(), err)
 	return err
 }
 
 // dieComputingProgram: rank 1 dies while rank 0 computes, with large operations open.
 func dieComputingProgram(world *mpi.Comm) error {
 	if world.Rank() == 1 {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // until rank 0 computes
 		os.Exit(3)
 	}
 	r := mpi.Irecv(world, make([]byte, 1<<20), 1, 1)
@@ -81,7 +81,7 @@ func dieComputingProgram(world *mpi.Comm) error {
 	}
 	_, err := r.Wait()
 	_, serr := s.Wait()
-	fmt.Printf("rank 0 was told: %v\nrank 0 was told: %v\n", err, serr)
+	fmt.Printf("rank 0 reports: %v\nrank 0 reports: %v\n", err, serr)
 	return errors.Join(err, serr)
 }
 
@@ -107,7 +107,7 @@ func stayAway(world *mpi.Comm, what string) error {
 			return err
 		}
 	}
-	time.Sleep(time.Until(end))
+	time.Sleep(time.Until(end)) // the state that the launcher must report
 	return nil
 }
 
@@ -122,12 +122,12 @@ func orphanProgram(world *mpi.Comm) error {
 	switch end := time.Now().Add(time.Minute); world.Rank() {
 	case 0:
 		_, err := mpi.Recv(world, make([]int, 1), 1, 0)
-		return os.WriteFile(file("told"), []byte(fmt.Sprint(err)), 0o600)
+		return os.WriteFile(file("error"), []byte(fmt.Sprint(err)), 0o600)
 	case 1:
 		for time.Now().Before(end) {
 		}
 	default:
-		time.Sleep(time.Until(end))
+		time.Sleep(time.Until(end)) // ended by the test
 	}
 	return nil
 }

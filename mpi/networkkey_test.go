@@ -23,7 +23,7 @@ type keyedClient struct {
 func (c keyedClient) Secret() []byte { return c.secret }
 
 // Ranks of which some encrypt end the job, and say who.
-func TestRanksWithOtherEncryptionAreTold(t *testing.T) {
+func TestDifferentEncryptionIsReported(t *testing.T) {
 	for _, on := range [][]bool{{true, false, true}, {false, true, false}} {
 		began := time.Now()
 		clients := pmi.NewLocal(len(on))
@@ -46,7 +46,7 @@ func TestRanksWithOtherEncryptionAreTold(t *testing.T) {
 		for rank, err := range errs {
 			for _, want := range []string{"rank 1 on " + clients[1].Host() + " has MUSTER_ENCRYPT=" + ours.encryptText(), "rank 0 on " + clients[0].Host() + " has MUSTER_ENCRYPT=" + theirs.encryptText()} {
 				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("rank %d must be told %q: %v", rank, want, err)
+					t.Errorf("rank %d must report %q: %v", rank, want, err)
 				}
 			}
 		}
@@ -66,7 +66,7 @@ func TestLibfabricRefusesToEncrypt(t *testing.T) {
 		}
 	}
 	if err := clients[1].Fence(t.Context()); err == nil || !strings.Contains(err.Error(), "MUSTER_NETWORK=iwarp") {
-		t.Errorf("the other rank must be told: %v", err)
+		t.Errorf("the other rank must report it: %v", err)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestTheNetworkKeyIsDerived(t *testing.T) {
 }
 
 // Ranks that do not have the same MUSTER_KEY end the job, and say who.
-func TestRanksWithOtherKeysAreTold(t *testing.T) {
+func TestDifferentKeysAreReported(t *testing.T) {
 	const one, two = "a key for these tests", "another key for these tests"
 	for name, c := range map[string]struct {
 		secrets []string
@@ -142,7 +142,7 @@ func TestRanksWithOtherKeysAreTold(t *testing.T) {
 			for rank, err := range errs {
 				for _, want := range c.want {
 					if err == nil || !strings.Contains(err.Error(), want) {
-						t.Errorf("rank %d must be told %q: %v", rank, want, err)
+						t.Errorf("rank %d must report %q: %v", rank, want, err)
 					}
 				}
 				if err != nil && (strings.Contains(err.Error(), one) || strings.Contains(err.Error(), two)) {

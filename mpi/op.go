@@ -40,12 +40,22 @@ func (o Op[T]) Apply(inout, in []T) {
 	o.Combine(inout, in)
 }
 
-// The types that the predefined operations work on.
-type (
-	Number  = dtype.Number
-	Real    = dtype.Real
-	Integer = dtype.Integer
-)
+// Number is the constraint of operations that add and multiply: all numeric
+// types.
+type Number interface {
+	Real | ~complex64 | ~complex128
+}
+
+// Real is the constraint of operations that compare: all numeric types that are
+// ordered.
+type Real interface {
+	Integer | ~float32 | ~float64
+}
+
+// Integer is the constraint of logical and bitwise operations: all integer types.
+type Integer interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr
+}
 
 // Sum adds.
 func Sum[T Number]() Op[T] { return Op[T]{Name: "Sum", predefined: sum[T]{}} }
@@ -77,8 +87,19 @@ func BitOr[T Integer]() Op[T] { return Op[T]{Name: "BitOr", predefined: bitOr[T]
 // BitXor combines bits.
 func BitXor[T Integer]() Op[T] { return Op[T]{Name: "BitXor", predefined: bitXor[T]{}} }
 
-// Loc is a value and where it was found, for MinLoc and MaxLoc.
-type Loc[V Real] = dtype.Pair[V, int64]
+// Loc is an element of [MinLoc] and [MaxLoc]: a value and its location.
+type Loc[V Real] struct {
+	Value V
+	// Index identifies the value, such as the rank that contributed it or its
+	// position in a global array.
+	Index int64
+}
+
+// pairs returns the same memory as elements of package dtype, which have the
+// layout of Loc.
+func pairs[V Real](s []Loc[V]) []dtype.Pair[V, int64] {
+	return elements[dtype.Pair[V, int64]](rawBytes(s))
+}
 
 // MinLoc takes the smaller value with its place; of equal values the lower place.
 func MinLoc[V Real]() Op[Loc[V]] { return Op[Loc[V]]{Name: "MinLoc", predefined: minLoc[V]{}} }
@@ -112,8 +133,8 @@ func (logicalXor[T]) combine(inout, in []T)  { dtype.LogicalXor(inout, in) }
 func (bitAnd[T]) combine(inout, in []T)      { dtype.BitAnd(inout, in) }
 func (bitOr[T]) combine(inout, in []T)       { dtype.BitOr(inout, in) }
 func (bitXor[T]) combine(inout, in []T)      { dtype.BitXor(inout, in) }
-func (minLoc[V]) combine(inout, in []Loc[V]) { dtype.MinLoc(inout, in) }
-func (maxLoc[V]) combine(inout, in []Loc[V]) { dtype.MaxLoc(inout, in) }
+func (minLoc[V]) combine(inout, in []Loc[V]) { dtype.MinLoc(pairs(inout), pairs(in)) }
+func (maxLoc[V]) combine(inout, in []Loc[V]) { dtype.MaxLoc(pairs(inout), pairs(in)) }
 
 func (sum[T]) code() rma.Op        { return rma.Op(dtype.OpSum) }
 func (prod[T]) code() rma.Op       { return rma.Op(dtype.OpProd) }

@@ -1,7 +1,7 @@
 package mpi_test
 
-// The launcher is killed. The kernel ends what the launcher has started itself, but here
-// that is a shell, and the ranks are its children.
+// The launcher is killed. The kernel ends the launcher's own child processes, but here
+// those are shells, and the ranks are children of the shells.
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/muster-mpi/muster/mpi"
 )
 
 func TestRanksBelowAShellEndWithTheLauncher(t *testing.T) {
@@ -38,28 +40,25 @@ func TestRanksBelowAShellEndWithTheLauncher(t *testing.T) {
 				pids[rank], err = strconv.Atoi(text)
 				noError(t, err, "read a process number")
 			}
-			time.Sleep(200 * time.Millisecond) // rank 0 is in Recv by now, or will be
+			time.Sleep(200 * time.Millisecond) // until rank 0 waits in Recv; either order is correct
 			killed := time.Now()
 			cmd.Process.Kill()
 			_ = cmd.Wait() // it was killed
 			for rank, pid := range pids {
-				for running(pid) {
-					if time.Since(killed) > 10*time.Second {
-						for _, p := range pids {
-							syscall.Kill(p, syscall.SIGKILL)
-						}
-						t.Fatalf("rank %d (pid %d) still runs %v after its launcher was killed", rank, pid, time.Since(killed))
+				if !mpi.Eventually(10*time.Second, func() bool { return !running(pid) }) {
+					for _, p := range pids {
+						syscall.Kill(p, syscall.SIGKILL)
 					}
-					time.Sleep(5 * time.Millisecond)
+					t.Fatalf("rank %d (pid %d) still runs %v after its launcher was killed", rank, pid, time.Since(killed))
 				}
 			}
 			t.Logf("all had ended %v after the launcher was killed", time.Since(killed))
 			if name != "local" {
-				return // the agents have asked the ranks to end
+				return // the agents have stopped the ranks
 			}
-			told, _ := os.ReadFile(filepath.Join(dir, "told.0"))
-			if !strings.Contains(string(told), "the launcher of this job is gone") {
-				t.Errorf("Recv of rank 0 must fail and say that the launcher is gone: %q", told)
+			output, _ := os.ReadFile(filepath.Join(dir, "error.0"))
+			if !strings.Contains(string(output), "the launcher of this job is gone") {
+				t.Errorf("Recv of rank 0 must fail and say that the launcher is gone: %q", output)
 			}
 			for rank := 1; rank < 3; rank++ {
 				words, _ := os.ReadFile(filepath.Join(dir, fmt.Sprintf("stderr.%d", rank)))
@@ -71,16 +70,14 @@ func TestRanksBelowAShellEndWithTheLauncher(t *testing.T) {
 	}
 }
 
+// awaitFile returns the contents of a file once it has any.
 func awaitFile(t *testing.T, path string) string {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
-			return string(text)
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s did not come", path)
-		}
+	var text []byte
+	if !mpi.Eventually(20*time.Second, func() bool { text, _ = os.ReadFile(path); return len(text) > 0 }) {
+		t.Fatalf("%s was not written", path)
 	}
+	return string(text)
 }
 
 // running reports whether a process exists and is more than an entry in the table.

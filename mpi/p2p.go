@@ -9,11 +9,21 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Status says what was received.
-type Status = engine.Status
+// Status describes a received or probed message.
+type Status struct {
+	// Source is the sender's rank in the communicator.
+	Source int
+	// Tag is the tag of the message.
+	Tag int
+	// Bytes is the length of the message. [Count] converts it to elements.
+	Bytes int
+	// Cancelled reports whether [Request.Cancel] has cancelled the receive; the
+	// other fields are meaningless then.
+	Cancelled bool
+}
 
-// Count is the length of a received message in elements of T, and whether it is
-// a whole number of them.
+// Count returns the length of a received message in elements of T, and whether it
+// is a whole number of them.
 func Count[T Elem](s Status) (n int, whole bool) {
 	size := sizeOf[T]()
 	if size == 0 {
@@ -24,8 +34,8 @@ func Count[T Elem](s Status) (n int, whole bool) {
 
 var noStatus = Status{Source: ProcNull, Tag: AnyTag}
 
-// Send sends buf to rank dst. It returns when buf may be changed again, which
-// may be before the message has been received.
+// Send sends buf to rank dst. It returns when buf may be changed again, possibly
+// before the message is received.
 func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
 	if !mayTravel[T](&c.w.types) {
 		if err := admit[T](&c.w.types); err != nil {
@@ -41,25 +51,30 @@ func Send[T Elem](c *Comm, buf []T, dst, tag int) error {
 	return nil
 }
 
-// SendContext is Send that gives up when ctx ends. The message may still be
-// under way then, and buf must not be changed.
+// SendContext is [Send] with a context. If ctx ends first, the message may still
+// be under way, and buf must not be changed any more.
 func SendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
 	return sendContext(ctx, c, "Send", buf, dst, tag, p2p.Standard)
 }
 
-// Ssend sends buf and returns only when the receiver has begun to receive it.
+// Ssend sends buf in synchronous mode: it returns when the receive has started.
 func Ssend[T Elem](c *Comm, buf []T, dst, tag int) error {
 	return send(c, "Ssend", buf, dst, tag, p2p.Synchronous)
 }
 
-// SsendContext is Ssend that gives up when ctx ends; see [SendContext].
+// SsendContext is [Ssend] with a context: see [SendContext].
 func SsendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
 	return sendContext(ctx, c, "Ssend", buf, dst, tag, p2p.Synchronous)
 }
 
-// Rsend is Send by a caller who knows that the receive has been posted.
+// Rsend sends buf in ready mode: the matching receive must have been posted.
 func Rsend[T Elem](c *Comm, buf []T, dst, tag int) error {
 	return send(c, "Rsend", buf, dst, tag, p2p.Ready)
+}
+
+// RsendContext is [Rsend] with a context: see [SendContext].
+func RsendContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, tag int) error {
+	return sendContext(ctx, c, "Rsend", buf, dst, tag, p2p.Ready)
 }
 
 func send[T Elem](c *Comm, op string, buf []T, dst, tag int, mode p2p.Mode) error {
@@ -97,8 +112,8 @@ func sendContext[T Elem](ctx context.Context, c *Comm, op string, buf []T, dst, 
 }
 
 // Recv receives a message from rank src, or AnySource, with the given tag, or
-// AnyTag. The message may be shorter than buf; Status tells its length. A longer
-// one is an error of class ErrTruncate, and buf holds its first part.
+// AnyTag. The message may be shorter than buf; the Status holds its length. A longer
+// message is an error of class ErrTruncate, and buf holds its first part.
 func Recv[T Elem](c *Comm, buf []T, src, tag int) (Status, error) {
 	if !mayTravel[T](&c.w.types) {
 		if err := admit[T](&c.w.types); err != nil {
@@ -110,9 +125,9 @@ func Recv[T Elem](c *Comm, buf []T, src, tag int) (Status, error) {
 	}
 	st, err := c.e.Recv(&c.pt, "Recv", c.world(src), int32(src), int32(tag), rawBytes(buf))
 	if err != nil {
-		return st, c.failure(err, "Recv", src, tag, st.Bytes)
+		return Status(st), c.failure(err, "Recv", src, tag, st.Bytes)
 	}
-	return st, nil
+	return Status(st), nil
 }
 
 func (c *Comm) recv(op string, b []byte, src, tag int) (Status, error) {
@@ -122,12 +137,13 @@ func (c *Comm) recv(op string, b []byte, src, tag int) (Status, error) {
 	}
 	st, err := c.e.Recv(&c.pt, op, from, int32(src), int32(tag), b)
 	if err != nil {
-		return st, c.failure(err, op, src, tag, st.Bytes)
+		return Status(st), c.failure(err, op, src, tag, st.Bytes)
 	}
-	return st, nil
+	return Status(st), nil
 }
 
-// RecvContext is Recv that gives up when ctx ends. No message is lost by that.
+// RecvContext is [Recv] with a context. If ctx ends first, the receive is cancelled
+// and no message is lost.
 func RecvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (Status, error) {
 	b, err := bytesOf(&c.w.types, buf)
 	if err != nil {
@@ -139,13 +155,13 @@ func RecvContext[T Elem](ctx context.Context, c *Comm, buf []T, src, tag int) (S
 	}
 	st, err := c.e.RecvContext(ctx, &c.pt, "Recv", from, int32(src), int32(tag), b)
 	if err != nil {
-		return st, c.failure(err, "Recv", src, tag, st.Bytes)
+		return Status(st), c.failure(err, "Recv", src, tag, st.Bytes)
 	}
-	return st, nil
+	return Status(st), nil
 }
 
-// source checks the source and tag of a receive and gives the source's rank in
-// the world.
+// source checks the source and tag of a receive and returns the world rank of the
+// source.
 func (c *Comm) source(op string, src, tag int) (int, error) {
 	if uint(src) < uint(c.size) && uint(tag) <= MaxTag {
 		return c.world(src), nil
@@ -165,7 +181,7 @@ func (c *Comm) source(op string, src, tag int) (int, error) {
 	return c.world(src), nil
 }
 
-// checkPeer says what is wrong with a rank or tag.
+// checkPeer returns an error if the rank or tag is invalid.
 func (c *Comm) checkPeer(op string, peer, tag int) error {
 	if err := c.usable(op); err != nil {
 		return err
@@ -179,11 +195,11 @@ func (c *Comm) checkPeer(op string, peer, tag int) error {
 	return nil
 }
 
-// Sendrecv sends one message and receives another, without the danger that two
-// ranks that do so wait for each other.
+// Sendrecv sends one message and receives another. Ranks that exchange messages
+// with it do not deadlock.
 func Sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
 	r := Irecv(c, rbuf, src, rtag)
-	if err := r.refusal(); err != nil { // nothing is sent by a call that is refused
+	if err := r.refusal(); err != nil { // send nothing if the receive is refused
 		return Status{}, err
 	}
 	if err := send(c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
@@ -194,8 +210,31 @@ func Sendrecv[T, U Elem](c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag i
 	return r.Wait()
 }
 
-// SendrecvReplace is Sendrecv with one buffer for both.
+// SendrecvContext is [Sendrecv] with a context. If ctx ends first, the receive
+// is cancelled and no message is lost. If the send is still under way then, sbuf
+// must not be changed any more: see [SendContext].
+func SendrecvContext[T, U Elem](ctx context.Context, c *Comm, sbuf []T, dst, stag int, rbuf []U, src, rtag int) (Status, error) {
+	r := Irecv(c, rbuf, src, rtag)
+	if err := r.refusal(); err != nil {
+		return Status{}, err
+	}
+	if err := sendContext(ctx, c, "Sendrecv", sbuf, dst, stag, p2p.Standard); err != nil {
+		r.Cancel()
+		r.Wait()
+		return Status{}, err
+	}
+	return r.waitOrCancel(ctx)
+}
+
+// SendrecvReplace is [Sendrecv] with one buffer for both messages.
 func SendrecvReplace[T Elem](c *Comm, buf []T, dst, stag, src, rtag int) (Status, error) {
 	out := append([]T(nil), buf...)
 	return Sendrecv(c, out, dst, stag, buf, src, rtag)
+}
+
+// SendrecvReplaceContext is [SendrecvReplace] with a context: see
+// [SendrecvContext]. buf may be changed in any case, since a copy of it is sent.
+func SendrecvReplaceContext[T Elem](ctx context.Context, c *Comm, buf []T, dst, stag, src, rtag int) (Status, error) {
+	out := append([]T(nil), buf...)
+	return SendrecvContext(ctx, c, out, dst, stag, buf, src, rtag)
 }

@@ -66,6 +66,13 @@ func Improbe(c *Comm, src, tag int) (*Message, Status, bool, error) {
 // Mrecv receives a message that was set aside. It can be done once.
 func Mrecv[T Elem](m *Message, buf []T) (Status, error) { return Imrecv(m, buf).Wait() }
 
+// MrecvContext is [Mrecv] with a context. If ctx ends first, the message is
+// still received into buf, which must not be used any more. To wait for it again,
+// use [Imrecv] and [Request.WaitContext].
+func MrecvContext[T Elem](ctx context.Context, m *Message, buf []T) (Status, error) {
+	return Imrecv(m, buf).WaitContext(ctx)
+}
+
 // Imrecv starts to receive a message that was set aside.
 func Imrecv[T Elem](m *Message, buf []T) Request {
 	c := m.c
@@ -113,5 +120,5 @@ func (c *Comm) look(op string, src, tag int, take bool) (Status, *p2p.Msg, bool,
 	if err != nil {
 		return Status{}, nil, false, c.failure(err, op, src, tag, 0)
 	}
-	return st, g, ok, nil
+	return Status(st), g, ok, nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // What Probe tells is what Recv gets, for every protocol and kind of wildcard.
-func TestProbeTellsWhatRecvGets(t *testing.T) {
+func TestProbeMatchesRecv(t *testing.T) {
 	mpitest.Sizes(t, oneToFive, func(t *testing.T, c *mpi.Comm) {
 		next, prev := neighbors(c)
 		for round, size := range thresholds {
@@ -172,6 +172,7 @@ func TestProbeBesideReceive(t *testing.T) {
 	mpitest.Run(t, 2, func(t *testing.T, c *mpi.Comm) {
 		for round := range 20 {
 			if c.Rank() == 0 {
+				// Real time, so that the waiting rank polls in some rounds and sleeps in others.
 				time.Sleep(time.Duration(round%3) * 10 * time.Millisecond)
 				noError(t, mpi.Send(c, []byte{1}, 1, 1+round%2), "first message")
 				time.Sleep(time.Duration(round%4) * 5 * time.Millisecond)

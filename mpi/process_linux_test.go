@@ -86,7 +86,7 @@ func TestProcessesInDifferentCollectives(t *testing.T) {
 	for _, ranks := range []int{2, 5} {
 		out, status, took := job(t, muster, ranks, []string{programVar + "=different collectives"})
 		for r := range ranks {
-			for _, what := range []string{"was told", "then"} {
+			for _, what := range []string{"reports", "then"} {
 				if !strings.Contains(out, fmt.Sprintf("rank %d %s: mpi: ", r, what)) {
 					t.Errorf("rank %d of %d: no error (%s)", r, ranks, what)
 				}
@@ -104,8 +104,8 @@ func TestProcessesInDifferentCollectives(t *testing.T) {
 func processDies(t *testing.T, muster, program, call string) {
 	out, status, took := job(t, muster, 3, []string{programVar + "=" + program})
 	for _, rank := range []string{"0", "2"} {
-		if !strings.Contains(out, "rank "+rank+" was told: mpi: "+call) {
-			t.Errorf("rank %s was not told, or not in time", rank)
+		if !strings.Contains(out, "rank "+rank+" reports: mpi: "+call) {
+			t.Errorf("rank %s reported no error, or not in time", rank)
 		}
 	}
 	if strings.Count(out, "rank 1 on ") < 2 || status != 3 {
@@ -124,7 +124,7 @@ func processDies(t *testing.T, muster, program, call string) {
 func TestProcessDiesInBackground(t *testing.T) {
 	muster := launcher(t)
 	out, status, took := job(t, muster, 2, []string{programVar + "=die computing", "MUSTER_PROGRESS=async"})
-	if strings.Count(out, "rank 0 was told: mpi: ") != 2 || strings.Count(out, "rank 1 on ") < 2 || status != 3 {
+	if strings.Count(out, "rank 0 reports: mpi: ") != 2 || strings.Count(out, "rank 1 on ") < 2 || status != 3 {
 		t.Errorf("the job ended with status %d, want 3, and both errors of rank 0 should name rank 1:\n%s", status, out)
 	}
 	if took > 5*time.Second {

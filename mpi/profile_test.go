@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/prof"
 )
 
@@ -95,7 +96,7 @@ func TestProfileCountsToTheMessage(t *testing.T) {
 			prof.MessagesSent: 1, prof.MessagesReceived: short + 1 + long, prof.BytesReceived: short*100 + long<<20,
 		}, "eager 4-7: 1 of 5 bytes")
 	}
-	profiled(t, 2, &mpi.Config{Rendezvous: "get", Speculate: "never"}, nil, program)
+	profiled(t, 2, &mpi.Config{Advanced: mpi.Advanced{Rendezvous: "get", Speculate: "never"}}, nil, program)
 }
 
 // counted says what differs from what should have been counted.
@@ -165,7 +166,7 @@ func TestNoProfileOfADeadJob(t *testing.T) {
 	}
 	var out bytes.Buffer
 	mpi.ProfileTo(worlds[0], &out)
-	mpi.LeaveLocal(worlds, 1, "it was tired")
+	inspect.FailLocal(worlds, 1, "it was tired")
 	if err := worlds[0].Finalize(); err == nil || !strings.Contains(err.Error(), "rank 1") {
 		t.Errorf("Finalize must name the rank that died: %v", err)
 	}

@@ -6,6 +6,7 @@ package mpi_test
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/muster-mpi/muster/internal/cputime"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
@@ -35,19 +37,17 @@ func inBackground(t *testing.T, n int, cfg mpi.Config, fn func(t *testing.T, c *
 // sawAll waits, without a call of the library, until every page of a buffer holds a
 // byte that it had not before.
 func sawAll(buf []byte, old byte) bool {
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+	return mpi.Eventually(10*time.Second, func() bool {
 		if last := len(buf) - 1; peek(buf, last) == old {
-			continue
+			return false
 		}
-		missing := false
 		for i := 0; i < len(buf); i += 4096 {
-			missing = missing || peek(buf, i) == old
+			if peek(buf, i) == old {
+				return false
+			}
 		}
-		if !missing {
-			return true
-		}
-	}
-	return false
+		return true
+	})
 }
 
 // peek looks at a byte that the library may be writing, which is what the test is
@@ -62,7 +62,7 @@ func peek(buf []byte, i int) byte { return buf[i] }
 func TestLargeMessagesMoveWhileRanksCompute(t *testing.T) {
 	for _, proto := range []string{"", "get", "put", "coop"} {
 		for _, noVM := range []bool{false, true} {
-			cfg := mpi.Config{Rendezvous: proto, NoProcessVM: noVM}
+			cfg := mpi.Config{Advanced: mpi.Advanced{Rendezvous: proto, NoProcessVM: noVM}}
 			t.Run(fmt.Sprintf("rendezvous=%s,messages=%v", proto, noVM), func(t *testing.T) {
 				seen := make(chan struct{}, 1) // not a call of the library
 				inBackground(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
@@ -125,7 +125,7 @@ func moveUnwatched(t *testing.T, c *mpi.Comm, i, size int, senderFirst bool, see
 func TestShortMessagesNeedNoBackground(t *testing.T) {
 	inBackground(t, 2, mpi.Config{}, func(t *testing.T, c *mpi.Comm) {
 		meet(t, c)
-		before, on := mpi.BackgroundProgress(c)
+		before, on := inspect.Progress(c)
 		if !on {
 			t.Error("BackgroundProgress says that it is off")
 		}
@@ -143,14 +143,14 @@ func TestShortMessagesNeedNoBackground(t *testing.T) {
 			}
 		}
 		barrier(t, c)
-		if after, _ := mpi.BackgroundProgress(c); after != before {
+		if after, _ := inspect.Progress(c); after != before {
 			t.Errorf("rank %d: the thread was used: %+v, before %+v", c.Rank(), after, before)
 		}
 	})
 }
 
 // A rank that leaves a large receive open and does nothing uses no CPU.
-func TestIdleBackgroundIsCheap(t *testing.T) {
+func TestIdleBackgroundUsesLittleCPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a third of a second")
 	}
@@ -159,7 +159,7 @@ func TestIdleBackgroundIsCheap(t *testing.T) {
 		r := mpi.Irecv(c, make([]byte, large), 1-c.Rank(), 1)
 		barrier(t, c)
 		before, ok := cputime.Used()
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // the interval that is measured
 		after, _ := cputime.Used()
 		if used := after - before; ok && used > 100*time.Millisecond {
 			t.Errorf("two idle ranks with a receive each took %v of CPU time in 300 ms", used)
@@ -216,7 +216,7 @@ func TestTrafficInBackground(t *testing.T) {
 	})
 }
 
-// A receive from a rank that is gone ends, with the thread on duty for it.
+// A receive from a rank that is gone ends, although the progress thread drives it.
 func TestBackgroundOfADeadPeer(t *testing.T) {
 	if mpitest.Launched() {
 		t.Skip("TestProcessDiesInBackground does it with processes")
@@ -225,14 +225,14 @@ func TestBackgroundOfADeadPeer(t *testing.T) {
 	noError(t, err, "Local")
 	r := mpi.Irecv(worlds[0].Comm(), make([]byte, large), 1, 1)
 	s := mpi.Isend(worlds[0].Comm(), make([]byte, large), 1, 2)
-	mpi.LeaveLocal(worlds, 1, "the test says so")
+	inspect.FailLocal(worlds, 1, "the test says so")
 	wantClass(t, waitErr(r), mpi.ErrProcAborted, "a receive from a dead rank")
 	wantClass(t, waitErr(s), mpi.ErrProcAborted, "a send to a dead rank")
-	mpi.LeaveLocal(worlds, 0, "the test says so")
+	inspect.FailLocal(worlds, 0, "the test says so")
 	for _, w := range worlds {
 		_ = w.Finalize() // it fails, and yet ends the threads
 	}
-	if n := deputies(); n != 0 {
+	if n := progressThreads(); n != 0 {
 		t.Errorf("%d threads are left after Finalize", n)
 	}
 }
@@ -244,24 +244,27 @@ func TestFinalizeEndsTheBackground(t *testing.T) {
 	}
 	worlds, err := mpi.Local(2, &mpi.Config{Progress: "async"})
 	noError(t, err, "Local")
-	for end := time.Now().Add(5 * time.Second); deputies() < 2; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d threads for two ranks", deputies())
-		}
+	if !mpi.Eventually(5*time.Second, func() bool { return progressThreads() >= 2 }) {
+		t.Fatalf("%d threads for two ranks", progressThreads())
 	}
 	var wg sync.WaitGroup
 	for _, w := range worlds {
 		wg.Go(func() { noTestError(t, w.Finalize(), "Finalize") })
 	}
 	wg.Wait()
-	if n := deputies(); n != 0 {
+	if n := progressThreads(); n != 0 {
 		t.Errorf("%d threads are left after Finalize", n)
 	}
 }
 
-func deputies() int {
+// progressThreadStack matches the end of the stack of a goroutine that the engine
+// started as a progress thread.
+var progressThreadStack = regexp.MustCompile(`created by [^\n]*\n\t[^\n]*engine/progress_thread\.go:`)
+
+// progressThreads counts the progress threads of all ranks of the process.
+func progressThreads() int {
 	b := make([]byte, 1<<20)
-	return strings.Count(string(b[:runtime.Stack(b, true)]), "engine.(*Engine).deputise(")
+	return len(progressThreadStack.FindAll(b[:runtime.Stack(b, true)], -1))
 }
 
 // What the thread does allocates nothing either.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/internal/pmi"
+	"github.com/muster-mpi/muster/mpi/internal/hook"
 	"github.com/muster-mpi/muster/rdma"
 	"github.com/muster-mpi/muster/rdma/dgram"
 	"github.com/muster-mpi/muster/rdma/rail"
@@ -72,9 +73,9 @@ func proves(cfg *Config, apart bool) bool { return apart && cfg.Channel != "rc" 
 
 // What ranks tell each other about their interfaces, beside the key of the job.
 const (
-	cardName    = "muster-rails-card"
-	reportName  = "muster-rails-report"
-	verdictName = "muster-rails-verdict-" // and the number of the node
+	cardName     = "muster-rails-card"
+	reportName   = "muster-rails-report"
+	decisionName = "muster-rails-decision-" // and the number of the node
 	// dialTimeout is how long a host that does not answer at all is dialled.
 	dialTimeout = 15 * time.Second
 )
@@ -137,7 +138,7 @@ func (p *railProof) provenRails(ctx context.Context, key []byte) (several, surpr
 
 // apply marks what rank 0 has decided.
 func (p *railProof) apply(ctx context.Context) (several, surprising bool, err error) {
-	text, err := p.client.Get(ctx, 0, fmt.Sprint(verdictName, p.client.Node(p.client.Rank())))
+	text, err := p.client.Get(ctx, 0, fmt.Sprint(decisionName, p.client.Node(p.client.Rank())))
 	if err != nil {
 		return false, false, fmt.Errorf("fetch the choice of interfaces from rank 0: %w", err)
 	}
@@ -202,7 +203,7 @@ func (p *railProof) decide(ctx context.Context, leaders []int) error {
 	for i, r := range leaders {
 		text, err := json.Marshal(&list[i])
 		if err == nil {
-			err = p.client.Put(fmt.Sprint(verdictName, p.client.Node(r)), text)
+			err = p.client.Put(fmt.Sprint(decisionName, p.client.Node(r)), text)
 		}
 		if err != nil {
 			return fmt.Errorf("publish the choice of interfaces for rank %d: %w", r, err)
@@ -263,16 +264,16 @@ func agreeOnRails(cfg *Config, client pmi.Client) (a agreement, err error) {
 
 // tell prints in one line what carries the messages, from rank 0 and where that is not a
 // matter of course.
-func (a *agreement) tell(w io.Writer, rank int) {
+func (a *agreement) report(w io.Writer, rank int) {
 	if rank == 0 && (a.several || a.surprising) {
 		fmt.Fprintf(w, "muster: network: %s; muster explain network tells why\n", rail.Summary(a.candidates))
 	}
 }
 
-// railPatience is how long a rail at least goes on trying to reach a peer while others carry the
+// railTimeout is how long a rail at least goes on trying to reach a peer while others carry the
 // messages. Then it is given up on that rail for good. A peer that is silent on all rails is
 // given up after Config.PeerTimeout.
-const railPatience = 5 * time.Minute
+const railTimeout = 5 * time.Minute
 
 // openRails makes one device of several interfaces. What TCP has taken would be missed by
 // nobody when a cable is cut, so rails are made of datagrams. A cut cable may be
@@ -291,7 +292,7 @@ func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Can
 			continue
 		}
 		dev, err := dgram.Open(dgram.Config{
-			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: max(railPatience, 10*cfg.peerTimeout()),
+			Bind: netip.AddrPortFrom(r.Address.Addr(), 0), JobKey: key, Encrypt: cfg.Encrypt, Name: uint32(client.Rank()), PeerTimeout: max(railTimeout, 10*cfg.peerTimeout()),
 			NoCRC:    r.Loopback, // there is no cable to corrupt anything
 			NoThread: true,       // the rails have one
 		})
@@ -307,44 +308,37 @@ func openRails(cfg *Config, client pmi.Client, key []byte, candidates []rail.Can
 	return dev, nil
 }
 
-// SoftwareNetwork tells over which interfaces of this host software iWARP would carry
-// messages between hosts: a line that sums it up, and a table of all interfaces with
-// what is thought of each.
-func SoftwareNetwork(cfg *Config) (line, table string, err error) {
-	candidates, err := chooseRails(cfg, true)
-	if candidates == nil {
-		return "", "", err
-	}
-	line, table = railText(candidates)
-	return line, table, err
-}
-
-func railText(candidates []rail.Candidate) (line, table string) {
-	var b strings.Builder
-	_ = rail.Table(&b, candidates) // a Builder takes everything
-	return rail.Summary(candidates), b.String()
-}
-
-// ProvenNetwork is SoftwareNetwork in a job: hosts dial each other over all interfaces
-// that might do. All ranks call it, in place of Init. host is empty for all but the first rank
-// of each host. proved is false if the job has one host, so that nothing can be shown.
-func ProvenNetwork(ctx context.Context, cfg *Config) (host, line, table string, proved bool, err error) {
+// verifiedInterfaces reports which interfaces of this host software iWARP uses. In a job
+// on several hosts, the hosts first dial each other over all candidates. All ranks call
+// it, instead of Init.
+func verifiedInterfaces(ctx context.Context, cfg *Config) (hook.Interfaces, error) {
 	client, err := openClient(ctx, cfg.StartTimeout)
 	if err != nil {
-		return "", "", "", false, err
+		return hook.Interfaces{}, err
 	}
 	defer client.Close()
 	if apart := client.LocalSize() < client.Size(); !proves(cfg, apart) {
-		if client.Rank() == 0 {
-			host = client.Host()
+		var n hook.Interfaces
+		candidates, err := chooseRails(cfg, true)
+		if candidates != nil {
+			n = describeRails(candidates)
 		}
-		line, table, err = SoftwareNetwork(cfg)
-		return host, line, table, false, err
+		if client.Rank() == 0 {
+			n.Host = client.Host()
+		}
+		return n, err
 	}
 	a, err := agreeOnRails(cfg, client)
+	n := describeRails(a.candidates)
+	n.Verified = err == nil
 	if client.LocalRank() == 0 {
-		host = client.Host()
+		n.Host = client.Host()
 	}
-	line, table = railText(a.candidates)
-	return host, line, table, err == nil, err
+	return n, err
+}
+
+func describeRails(candidates []rail.Candidate) hook.Interfaces {
+	var b strings.Builder
+	_ = rail.Table(&b, candidates) // a Builder accepts everything
+	return hook.Interfaces{Summary: rail.Summary(candidates), Table: b.String()}
 }

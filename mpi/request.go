@@ -11,25 +11,24 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Request is a send, receive or collective under way. It is a small value that may be
-// copied; waiting for it twice is an error, not a danger. The zero Request
-// stands for none, like MPI_REQUEST_NULL: waiting for it returns at once. Calls
-// that wait for or ask about several requests set those that they complete to
-// Request{}.
+// Request is a send, receive or collective operation under way. It is a small value
+// that may be copied; completing it twice is an error. The zero Request is the null
+// request, like MPI_REQUEST_NULL: waiting for it returns at once. Calls on several
+// requests set those that they complete to Request{}.
 type Request struct {
 	c    *Comm
 	op   engine.Op
 	more *requestMore // rarely needed; four words are returned in registers
 }
 
-// requestMore is what few requests have.
+// requestMore holds the rarely needed fields of a request.
 type requestMore struct {
-	err     error    // why it could not be started
-	landing landing  // where what was received packed goes
+	err     error    // why the operation could not be started
+	landing landing  // unpacks the received data
 	record  *arrival // of a collective that is in the profile of arrivals
 }
 
-// refused is the request of a call that could not be made.
+// refused returns the request of a call that could not be started.
 func (c *Comm) refused(err error) Request {
 	if err == nil {
 		return Request{c: c}
@@ -37,7 +36,7 @@ func (c *Comm) refused(err error) Request {
 	return Request{c: c, more: &requestMore{err: err}}
 }
 
-// refusal is why the request could not be started, or nil.
+// refusal returns why the request could not be started, or nil.
 func (r Request) refusal() error {
 	if r.more == nil {
 		return nil
@@ -45,7 +44,7 @@ func (r Request) refusal() error {
 	return r.more.err
 }
 
-// over completes a request that has no operation, as it was refused or over at once.
+// over completes a request without an operation: it was refused, or complete at once.
 func (r Request) over() error {
 	if r.more == nil {
 		return nil
@@ -54,8 +53,8 @@ func (r Request) over() error {
 	return r.more.err
 }
 
-// Isend starts to send buf, which must not be changed until the request has been
-// waited for.
+// Isend starts to send buf, which must not be changed until the request is
+// complete.
 func Isend[T Elem](c *Comm, buf []T, dst, tag int) Request {
 	if mayTravel[T](&c.w.types) && uint(dst) < uint(c.size) && uint(tag) <= MaxTag {
 		return Request{c: c, op: c.e.Isend(&c.pt, c.world(dst), int32(tag), rawBytes(buf), p2p.Standard)}
@@ -63,13 +62,13 @@ func Isend[T Elem](c *Comm, buf []T, dst, tag int) Request {
 	return isend(c, "Isend", buf, dst, tag, p2p.Standard)
 }
 
-// Issend is Isend whose request ends only when the receiver has begun to
-// receive.
+// Issend is [Isend] in synchronous mode: the request is complete when the receive
+// has started.
 func Issend[T Elem](c *Comm, buf []T, dst, tag int) Request {
 	return isend(c, "Issend", buf, dst, tag, p2p.Synchronous)
 }
 
-// Irsend is Isend by a caller who knows that the receive has been posted.
+// Irsend is [Isend] in ready mode: the matching receive must have been posted.
 func Irsend[T Elem](c *Comm, buf []T, dst, tag int) Request {
 	return isend(c, "Irsend", buf, dst, tag, p2p.Ready)
 }
@@ -92,8 +91,8 @@ func (c *Comm) isend(op string, b []byte, dst, tag int, mode p2p.Mode) Request {
 	return Request{c: c, op: o}
 }
 
-// Irecv starts to receive into buf, which must not be used until the request has
-// been waited for.
+// Irecv starts to receive into buf, which must not be used until the request is
+// complete.
 func Irecv[T Elem](c *Comm, buf []T, src, tag int) Request {
 	if mayTravel[T](&c.w.types) && uint(src) < uint(c.size) && uint(tag) <= MaxTag {
 		return Request{c: c, op: c.e.Irecv(&c.pt, c.world(src), int32(src), int32(tag), rawBytes(buf))}
@@ -114,11 +113,11 @@ func (c *Comm) irecv(op string, b []byte, src, tag int) Request {
 	return Request{c: c, op: o}
 }
 
-// Wait waits until the operation has ended and says what came of it.
+// Wait waits until the operation is complete and returns its result.
 func (r Request) Wait() (Status, error) { return r.wait(engine.NoContext) }
 
-// WaitContext is Wait that gives up when ctx ends. The operation goes on, and
-// can be waited for again.
+// WaitContext is [Request.Wait] with a context. If ctx ends first, the operation
+// goes on and can be waited for again.
 func (r Request) WaitContext(ctx context.Context) (Status, error) { return r.wait(ctx) }
 
 func (r Request) wait(ctx context.Context) (Status, error) {
@@ -129,8 +128,21 @@ func (r Request) wait(ctx context.Context) (Status, error) {
 	return r.result(st, err)
 }
 
-// Test asks whether the operation has ended. If it has, the request is completed
-// as by Wait.
+// waitOrCancel is WaitContext that cancels the receive if ctx ends first.
+func (r Request) waitOrCancel(ctx context.Context) (Status, error) {
+	st, err := r.WaitContext(ctx)
+	if !errors.Is(err, engine.ErrGaveUp) {
+		return st, err
+	}
+	r.Cancel()
+	if st, ended := r.Wait(); !st.Cancelled {
+		return st, ended // the message was already being transferred
+	}
+	return Status{}, err
+}
+
+// Test reports whether the operation is complete. If it is, Test returns its result
+// and the request is completed, as by Wait.
 func (r Request) Test() (st Status, done bool, err error) {
 	if !r.op.Active() {
 		return noStatus, true, r.over()
@@ -151,13 +163,13 @@ func (r Request) result(st engine.Status, err error) (Status, error) {
 		if r.more != nil {
 			r.more.record.leave(nil)
 		}
-		return st, nil
+		return Status(st), nil
 	}
-	return st, r.c.requestFailure(err, "", st.Bytes)
+	return Status(st), r.c.requestFailure(err, "", st.Bytes)
 }
 
-// requestFailure adds to the error of a request what it was doing. op is the
-// call that it was part of, if that is not the one that started it.
+// requestFailure adds the operation to the error of a request. op is the call that
+// the operation was part of, if it did not start it itself.
 func (c *Comm) requestFailure(err error, op string, bytes int) error {
 	if errors.Is(err, engine.ErrStale) || errors.Is(err, engine.ErrShared) {
 		return c.refuse(ErrRequest, "Wait", "%w", err)
@@ -186,37 +198,36 @@ func (c *Comm) requestFailure(err error, op string, bytes int) error {
 	return c.failure(err, name, peer, tag, bytes)
 }
 
-// Done asks whether the operation has ended, and leaves the request as it is
+// Done reports whether the operation is complete, without completing the request
 // (MPI_Request_get_status).
 func (r Request) Done() bool {
 	if r.done() {
 		return true
 	}
-	r.c.e.Progress() // a caller that only asks must see it end some time
+	r.c.e.Progress() // a caller that only tests must see it complete eventually
 	return r.done()
 }
 
 func (r Request) done() bool { return !r.op.Active() || r.c.e.Done(r.op) }
 
-// Active reports whether the request stands for an operation, under way or ended,
-// and so is to be waited for.
+// Active reports whether the request has an operation that must be waited for,
+// complete or not.
 func (r Request) Active() bool { return r.c != nil }
 
-// Cancel tries to take back a receive that no message has met yet. It returns at
-// once. False means that it was too late. True means that the receive is taken
-// back, unless a large message is already being written into its buffer: the
-// sender of such messages must be asked, and answers when it next calls the
-// library. Either way the request must still be waited for; its Status says
-// Cancelled if it was. Sends are not taken back (MPI 4.0 deprecated it): for them
-// Cancel returns false and the send goes on.
+// Cancel tries to cancel a receive that has not matched a message. It returns at
+// once. False means that a message has matched. True means that the receive is
+// cancelled, unless a large message is already being written into its buffer: then
+// the sender decides, when it next calls the library. In both cases the request must
+// still be completed; its Status reports whether it was cancelled. Sends cannot be
+// cancelled (MPI-4.0 deprecates it): Cancel returns false and the send goes on.
 func (r Request) Cancel() bool { return r.op.Active() && r.c.e.Cancel(r.op) }
 
-// WaitAll waits for all requests. The statuses are in the order of the requests;
-// the error joins all errors.
+// WaitAll waits for all requests. The statuses are in the order of the requests; the
+// error joins all errors.
 func WaitAll(reqs []Request) ([]Status, error) { return waitAll(engine.NoContext, reqs) }
 
-// WaitAllContext is WaitAll that gives up when ctx ends. Then none of the
-// requests has been completed.
+// WaitAllContext is [WaitAll] with a context. If ctx ends first, none of the
+// requests is completed.
 func WaitAllContext(ctx context.Context, reqs []Request) ([]Status, error) { return waitAll(ctx, reqs) }
 
 func waitAll(ctx context.Context, reqs []Request) ([]Status, error) {
@@ -224,9 +235,14 @@ func waitAll(ctx context.Context, reqs []Request) ([]Status, error) {
 	return out, waitInto(ctx, reqs, out)
 }
 
-// WaitAllInto is WaitAll without an allocation: the statuses go to out, which
-// may be nil if nobody wants them.
+// WaitAllInto is [WaitAll] without allocation: it stores the statuses in out, unless
+// out is nil.
 func WaitAllInto(reqs []Request, out []Status) error { return waitInto(engine.NoContext, reqs, out) }
+
+// WaitAllIntoContext is [WaitAllInto] with a context: see [WaitAllContext].
+func WaitAllIntoContext(ctx context.Context, reqs []Request, out []Status) error {
+	return waitInto(ctx, reqs, out)
+}
 
 func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 	if ctx != nil {
@@ -237,7 +253,7 @@ func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 	var errs []error
 	for i := 0; i < len(reqs); {
 		r := reqs[i]
-		if !r.op.Active() && r.more == nil { // a short send, over at once
+		if !r.op.Active() && r.more == nil { // a short send, complete at once
 			if out != nil {
 				out[i] = noStatus
 			}
@@ -258,13 +274,13 @@ func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 			st, err := e.WaitHeld(&r.c.pt, "Wait", r.op)
 			if err != nil || r.more != nil {
 				e.Unlock()
-				st, err = r.result(st, err)
-				errs = finish(reqs, out, i, st, err, errs)
+				done, err := r.result(st, err)
+				errs = finish(reqs, out, i, done, err, errs)
 				e.Lock()
 				continue
 			}
 			if out != nil {
-				out[i] = st
+				out[i] = Status(st)
 			}
 			reqs[i] = Request{}
 		}
@@ -273,7 +289,7 @@ func waitInto(ctx context.Context, reqs []Request, out []Status) error {
 	return errors.Join(errs...)
 }
 
-// finish notes what came of one of several requests.
+// finish records the result of one of several requests.
 func finish(reqs []Request, out []Status, i int, st Status, err error, errs []error) []error {
 	reqs[i] = Request{}
 	if out != nil {
@@ -285,7 +301,7 @@ func finish(reqs []Request, out []Status, i int, st Status, err error, errs []er
 	return errs
 }
 
-// waitSome waits until need of the requests have ended and completes none.
+// waitSome waits until need of the requests are complete, and completes none.
 func waitSome(ctx context.Context, reqs []Request, need int) error {
 	var c *Comm
 	ops := make([]engine.Op, len(reqs))
@@ -304,11 +320,12 @@ func waitSome(ctx context.Context, reqs []Request, need int) error {
 	return nil
 }
 
-// WaitAny waits until one of the requests has ended, completes it, and returns
-// its index. If all are Request{}, the index is Undefined.
+// WaitAny waits until one of the requests is complete, completes it, and returns its
+// index. If all requests are null, the index is Undefined.
 func WaitAny(reqs []Request) (int, Status, error) { return waitAny(engine.NoContext, reqs) }
 
-// WaitAnyContext is WaitAny that gives up when ctx ends.
+// WaitAnyContext is [WaitAny] with a context. If ctx ends first, the index is
+// Undefined and no request is completed.
 func WaitAnyContext(ctx context.Context, reqs []Request) (int, Status, error) {
 	return waitAny(ctx, reqs)
 }
@@ -325,8 +342,8 @@ func waitAny(ctx context.Context, reqs []Request) (int, Status, error) {
 	}
 }
 
-// completeOne completes the first of the requests that has ended. over says that
-// it did, or that there is none to wait for: then the index is Undefined.
+// completeOne completes the first request whose operation is complete. over reports
+// that it did, or that all requests are null: then the index is Undefined.
 func completeOne(reqs []Request) (i int, st Status, over bool, err error) {
 	over = true
 	for i, r := range reqs {
@@ -353,18 +370,18 @@ func inactive(reqs []Request) int {
 	return n
 }
 
-// Completed is a completed request among several.
+// Completed is the result of one of several requests.
 type Completed struct {
 	Index  int
 	Status Status
 	Err    error
 }
 
-// WaitSome waits until at least one request has ended and completes all that
-// have.
+// WaitSome waits until at least one request is complete, and completes all that are.
 func WaitSome(reqs []Request) ([]Completed, error) { return waitSomeDone(engine.NoContext, reqs) }
 
-// WaitSomeContext is WaitSome that gives up when ctx ends.
+// WaitSomeContext is [WaitSome] with a context. If ctx ends first, no request is
+// completed.
 func WaitSomeContext(ctx context.Context, reqs []Request) ([]Completed, error) {
 	return waitSomeDone(ctx, reqs)
 }
@@ -386,7 +403,7 @@ func waitSomeDone(ctx context.Context, reqs []Request) ([]Completed, error) {
 	return out, err
 }
 
-// TestAll asks whether all requests have ended, and completes them if so.
+// TestAll reports whether all requests are complete, and completes them if so.
 func TestAll(reqs []Request) ([]Status, bool, error) {
 	progress(reqs)
 	for _, r := range reqs {
@@ -398,14 +415,14 @@ func TestAll(reqs []Request) ([]Status, bool, error) {
 	return st, true, err
 }
 
-// TestAny asks whether one of the requests has ended, and completes it if so.
-// With no active request it says yes, with index Undefined.
+// TestAny reports whether one of the requests is complete, and completes it if so.
+// If all requests are null, it returns true and the index Undefined.
 func TestAny(reqs []Request) (int, Status, bool, error) {
 	progress(reqs)
 	return completeOne(reqs)
 }
 
-// TestSome completes those of the requests that have ended.
+// TestSome completes the requests whose operations are complete.
 func TestSome(reqs []Request) ([]Completed, error) {
 	progress(reqs)
 	var out []Completed
@@ -421,7 +438,7 @@ func TestSome(reqs []Request) ([]Completed, error) {
 	return out, errs
 }
 
-// progress lets messages move for callers that only ask.
+// progress moves messages for callers that only test.
 func progress(reqs []Request) {
 	for _, r := range reqs {
 		if r.op.Active() {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/rdma"
 )
 
@@ -32,7 +33,7 @@ func BenchmarkSelfDevice(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	dev, err := mpi.BareDevice(worlds[0].Comm())
+	dev, err := inspect.OpenDevice(worlds[0].Comm())
 	if err != nil {
 		b.Fatal(err)
 	}

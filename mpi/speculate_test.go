@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 )
 
@@ -22,7 +23,7 @@ const large = 300_000
 func speculating(t *testing.T, fn func(t *testing.T, c *mpi.Comm)) {
 	t.Helper()
 	if !mpitest.Launched() {
-		mpitest.RunConfig(t, 2, &mpi.Config{Speculate: "auto"}, fn)
+		mpitest.RunConfig(t, 2, &mpi.Config{Advanced: mpi.Advanced{Speculate: "auto"}}, fn)
 		return
 	}
 	if s := os.Getenv("MUSTER_SPECULATE"); s != "auto" {
@@ -38,9 +39,9 @@ func meet(t *testing.T, c *mpi.Comm) {
 	noError(t, err, "first contact")
 }
 
-func counts(t *testing.T, c *mpi.Comm) mpi.Speculated {
+func counts(t *testing.T, c *mpi.Comm) inspect.SpeculationStats {
 	t.Helper()
-	s, err := mpi.Speculation(c, 1-c.Rank())
+	s, err := inspect.Speculation(c, 1-c.Rank())
 	noError(t, err, "Speculation")
 	return s
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/muster-mpi/muster/mpi"
 )
 
 func TestRankThatIsAwayIsReported(t *testing.T) {
@@ -49,10 +51,8 @@ func TestRankThatIsAwayIsReported(t *testing.T) {
 					_ = cmd.Wait() // it was killed
 				}()
 				wants := append(c.want, `rank 0 waits in Recv from 1 `, `rank 1 waits in Recv from 2 `)
-				for end := time.Now().Add(30 * time.Second); !out.matches(wants...); time.Sleep(20 * time.Millisecond) {
-					if time.Now().After(end) {
-						t.Fatalf("the report must match all of %q:\n%s", wants, out)
-					}
+				if !mpi.Eventually(30*time.Second, func() bool { return out.matches(wants...) }) {
+					t.Fatalf("the report must match all of %q:\n%s", wants, out)
 				}
 				if c.not != "" && out.matches(c.not) {
 					t.Errorf("the report must not say %q:\n%s", c.not, out)

@@ -2,8 +2,8 @@ package mpi
 
 // Topologies: communicators that know who talks to whom (MPI-4.1 chapter 8). A
 // topology is made in three steps that are the same for a grid, a graph and a
-// distributed graph: the places and the edges between them are checked; a Reorder
-// may choose which rank takes which place (topo_reorder.go); and the communicator
+// distributed graph: the positions and the edges between them are checked; a Reorder
+// may choose which rank takes which position (topo_reorder.go); and the communicator
 // of the ranks in that order is made. What differs is in topo_cart.go,
 // topo_graph.go and topo_dist.go.
 
@@ -37,7 +37,7 @@ func (n *neighborhood) lists() (sources, dests []int) {
 }
 
 // arrange makes the communicator of a topology: its rank p is the rank order[p]
-// of c. Those who have no place get nil.
+// of c. Those who have no position get nil.
 func (c *Comm) arrange(op string, order []int, name string) (*Comm, error) {
 	id, err := c.agree(op)
 	if err != nil {
@@ -49,12 +49,12 @@ func (c *Comm) arrange(op string, order []int, name string) (*Comm, error) {
 	return c.sub(id, order, c.name+name), nil
 }
 
-// order asks a Reorder who takes which place: a permutation, or a choice if there
-// are fewer places than ranks. Rank 0 asks and tells the others, so that a
+// order asks a Reorder who takes which position: a permutation, or a choice if there
+// are fewer positions than ranks. Rank 0 asks and tells the others, so that a
 // function which does not always answer the same does no harm. Only rank 0 calls
 // describe, which may cost much.
-func (c *Comm) order(op string, places int, reorder Reorder, describe func() *Arrangement) ([]int, error) {
-	order := make([]int, places)
+func (c *Comm) order(op string, positions int, reorder Reorder, describe func() *Arrangement) ([]int, error) {
+	order := make([]int, positions)
 	if reorder == nil {
 		for p := range order {
 			order[p] = p
@@ -64,10 +64,10 @@ func (c *Comm) order(op string, places int, reorder Reorder, describe func() *Ar
 	if err := c.usable(op); err != nil {
 		return nil, err
 	}
-	wire := make([]int64, places+1) // the first says whether the answer is usable
+	wire := make([]int64, positions+1) // the first says whether the answer is usable
 	if c.rank == 0 {
 		answer := reorder(describe())
-		if wrong, ok := distinct(answer, places, c.size); ok {
+		if wrong, ok := distinct(answer, positions, c.size); ok {
 			for p, r := range answer {
 				wire[p+1] = int64(r)
 			}
@@ -80,7 +80,7 @@ func (c *Comm) order(op string, places int, reorder Reorder, describe func() *Ar
 	}
 	if wire[0] != 0 {
 		return nil, c.refuse(ErrArg, op, "the Reorder does not answer with %d different ranks of 0 to %d: element %d is wrong or missing",
-			places, c.size-1, wire[0]-1)
+			positions, c.size-1, wire[0]-1)
 	}
 	for p := range order {
 		order[p] = int(wire[p+1])

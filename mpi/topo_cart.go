@@ -22,11 +22,11 @@ type Cart struct {
 	near    neighborhood
 }
 
-// CartCreate puts the ranks of c onto a grid of dims[0] × dims[1] × … places.
+// CartCreate puts the ranks of c onto a grid of dims[0] × dims[1] × … positions.
 // periods says which dimensions are closed to a ring; nil: none. The grid may
-// have fewer places than c has ranks; ranks without a place get nil.
+// have fewer positions than c has ranks; ranks without a position get nil.
 //
-// With a nil reorder, the ranks take the places in their order. [Near] puts
+// With a nil reorder, the ranks take the positions in their order. [Near] puts
 // neighbors onto the same node where it can. All ranks of c call it, with the
 // same arguments.
 func (c *Comm) CartCreate(dims []int, periods []bool, reorder Reorder) (*Cart, error) {
@@ -41,7 +41,7 @@ func (c *Comm) CartCreate(dims []int, periods []bool, reorder Reorder) (*Cart, e
 	return newCart(g, dims, periods), nil
 }
 
-// CartMap gives the place that [Comm.CartCreate] would give the calling rank, or
+// CartMap gives the position that [Comm.CartCreate] would give the calling rank, or
 // Undefined if it would have none. All ranks of c call it, with the same
 // arguments.
 func (c *Comm) CartMap(dims []int, periods []bool, reorder Reorder) (int, error) {
@@ -49,17 +49,17 @@ func (c *Comm) CartMap(dims []int, periods []bool, reorder Reorder) (int, error)
 	if err != nil {
 		return Undefined, err
 	}
-	return placeOf(order, c.rank), nil
+	return positionOf(order, c.rank), nil
 }
 
-func placeOf(order []int, rank int) int {
+func positionOf(order []int, rank int) int {
 	if p := slices.Index(order, rank); p >= 0 {
 		return p
 	}
 	return Undefined
 }
 
-// gridOrder checks the arguments and finds who takes which place.
+// gridOrder checks the arguments and finds who takes which position.
 func (c *Comm) gridOrder(op string, dims []int, periods []bool, reorder Reorder) ([]int, error) {
 	if err := c.intra(op); err != nil {
 		return nil, err
@@ -67,22 +67,22 @@ func (c *Comm) gridOrder(op string, dims []int, periods []bool, reorder Reorder)
 	if periods != nil && len(periods) != len(dims) {
 		return nil, c.refuse(ErrArg, op, "there are %d dimensions, but periods has %d elements", len(dims), len(periods))
 	}
-	places := 1
+	positions := 1
 	for i, d := range dims {
 		if d < 1 {
-			return nil, c.refuse(ErrDims, op, "dimension %d has %d places; it needs at least 1 (DimsCreate fills in zeros)", i, d)
+			return nil, c.refuse(ErrDims, op, "dimension %d has %d positions; it needs at least 1 (DimsCreate fills in zeros)", i, d)
 		}
-		if places > c.size/d {
-			return nil, c.refuse(ErrDims, op, "a grid of %v has more places than the %d ranks of %s", dims, c.size, c.name)
+		if positions > c.size/d {
+			return nil, c.refuse(ErrDims, op, "a grid of %v has more positions than the %d ranks of %s", dims, c.size, c.name)
 		}
-		places *= d
+		positions *= d
 	}
-	return c.order(op, places, reorder, func() *Arrangement {
+	return c.order(op, positions, reorder, func() *Arrangement {
 		return gridArrangement(dims, periods, c.nodes())
 	})
 }
 
-// newCart adds the grid to a communicator of as many ranks as it has places.
+// newCart adds the grid to a communicator of as many ranks as it has positions.
 func newCart(c *Comm, dims []int, periods []bool) *Cart {
 	g := &Cart{Comm: c, dims: slices.Clone(dims), periods: make([]bool, len(dims))}
 	copy(g.periods, periods)
@@ -102,20 +102,20 @@ func newCart(c *Comm, dims []int, periods []bool) *Cart {
 	return g
 }
 
-// gridCoords are the coordinates of a place.
-func gridCoords(dims []int, place int) []int {
+// gridCoords are the coordinates of a position.
+func gridCoords(dims []int, position int) []int {
 	out := make([]int, len(dims))
 	for i := len(dims) - 1; i >= 0; i-- {
-		out[i] = place % dims[i]
-		place /= dims[i]
+		out[i] = position % dims[i]
+		position /= dims[i]
 	}
 	return out
 }
 
-// gridPlace is the place with some coordinates, ProcNull if they are outside of
+// gridPosition is the position with some coordinates, ProcNull if they are outside of
 // the grid.
-func gridPlace(dims []int, periods []bool, coords []int) int {
-	place := 0
+func gridPosition(dims []int, periods []bool, coords []int) int {
+	position := 0
 	for i, x := range coords {
 		if x < 0 || x >= dims[i] {
 			if periods == nil || !periods[i] {
@@ -123,9 +123,9 @@ func gridPlace(dims []int, periods []bool, coords []int) int {
 			}
 			x = (x%dims[i] + dims[i]) % dims[i]
 		}
-		place = place*dims[i] + x
+		position = position*dims[i] + x
 	}
-	return place
+	return position
 }
 
 // beside is the rank some steps away in one dimension.
@@ -135,10 +135,10 @@ func (g *Cart) beside(dim, steps int) int {
 	if !g.periods[dim] {
 		at[dim] = g.coords[dim] + steps
 	}
-	return gridPlace(g.dims, g.periods, at)
+	return gridPosition(g.dims, g.periods, at)
 }
 
-// Dims are the numbers of places in each dimension.
+// Dims are the numbers of positions in each dimension.
 func (g *Cart) Dims() []int { return slices.Clone(g.dims) }
 
 // Periods reports which dimensions are closed to a ring.
@@ -164,7 +164,7 @@ func (g *Cart) RankOf(coords ...int) (int, error) {
 	if len(coords) != len(g.dims) {
 		return ProcNull, g.refuse(ErrArg, "RankOf", "the grid has %d dimensions, not %d", len(g.dims), len(coords))
 	}
-	rank := gridPlace(g.dims, g.periods, coords)
+	rank := gridPosition(g.dims, g.periods, coords)
 	if rank == ProcNull {
 		return ProcNull, g.refuse(ErrArg, "RankOf", "coordinates %v are outside of the grid %v, periodic %v", coords, g.dims, g.periods)
 	}
@@ -191,20 +191,20 @@ func (g *Cart) Sub(keep []bool) (*Cart, error) {
 	}
 	var dims []int
 	var periods []bool
-	colour, key := 0, 0
+	color, key := 0, 0
 	for i, k := range keep {
 		if !k {
-			colour = colour*g.dims[i] + g.coords[i]
+			color = color*g.dims[i] + g.coords[i]
 			continue
 		}
 		key = key*g.dims[i] + g.coords[i]
 		dims, periods = append(dims, g.dims[i]), append(periods, g.periods[i])
 	}
-	c, err := g.Split(colour, key)
+	c, err := g.Split(color, key)
 	if err != nil {
 		return nil, err
 	}
-	c.SetName(fmt.Sprintf("%s.sub(%d)", g.name, colour))
+	c.SetName(fmt.Sprintf("%s.sub(%d)", g.name, color))
 	return newCart(c, dims, periods), nil
 }
 

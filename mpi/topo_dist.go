@@ -3,7 +3,7 @@ package mpi
 // Distributed graph topologies (MPI-4.1 section 8.5.4): each rank knows its own
 // neighbors only. DistGraphCreateAdjacent is told them; DistGraphCreate first
 // takes every edge to its two ends. If the ranks are reordered, each rank then
-// hands the neighbors of its old place to the rank that has taken it.
+// hands the neighbors of its old position to the rank that has taken it.
 
 import "slices"
 
@@ -26,10 +26,10 @@ type DistGraph struct {
 // edges.
 //
 // With a nil reorder, ranks keep their numbers. Else the edges are those between
-// places, the caller gives those of the place with the number of its rank, and
-// reorder says which rank takes which place: [Near] puts neighbors onto the same
+// positions, the caller gives those of the position with the number of its rank, and
+// reorder says which rank takes which position: [Near] puts neighbors onto the same
 // node where it can. [DistGraph.Sources] and [DistGraph.Dests] then tell the
-// neighbors of the place that the rank was given.
+// neighbors of the position that the rank was given.
 func (c *Comm) DistGraphCreateAdjacent(sources, dests []Neighbor, reorder Reorder) (*DistGraph, error) {
 	const op = "DistGraphCreateAdjacent"
 	err := c.checkNeighbors(op, "source", sources)
@@ -71,15 +71,15 @@ func (c *Comm) DistGraphCreate(edges []Edge, reorder Reorder) (*DistGraph, error
 	if err := c.together(op, err); err != nil {
 		return nil, err
 	}
-	sources, dests, err := c.takeEdgesHome(op, edges)
+	sources, dests, err := c.distributeEdges(op, edges)
 	if err != nil {
 		return nil, err
 	}
 	return c.distGraph(op, sources, dests, reorder)
 }
 
-// takeEdgesHome tells both ends of every edge of it.
-func (c *Comm) takeEdgesHome(op string, edges []Edge) (sources, dests []Neighbor, err error) {
+// distributeEdges tells both ends of every edge of it.
+func (c *Comm) distributeEdges(op string, edges []Edge) (sources, dests []Neighbor, err error) {
 	lists := make(map[int]*[2][]Neighbor) // by rank: its sources and its destinations
 	home := func(rank int) *[2][]Neighbor {
 		if lists[rank] == nil {
@@ -99,11 +99,11 @@ func (c *Comm) takeEdgesHome(op string, edges []Edge) (sources, dests []Neighbor
 		return nil, nil, err
 	}
 	// How many ranks have something to tell me?
-	tell := make([]int64, c.size)
+	incoming := make([]int64, c.size)
 	for r := range lists {
-		tell[r] = 1
+		incoming[r] = 1
 	}
-	if err := allreduce(c, op, tell, tell, Sum[int64]()); err != nil {
+	if err := allreduce(c, op, incoming, incoming, Sum[int64]()); err != nil {
 		return nil, nil, err
 	}
 	var sends []Request
@@ -112,22 +112,22 @@ func (c *Comm) takeEdgesHome(op string, edges []Edge) (sources, dests []Neighbor
 			sends = append(sends, Isend(x, packNeighbors(l[0], l[1]), r, 0))
 		}
 	}
-	type told struct {
+	type edgeList struct {
 		by   int
 		list []int64
 	}
-	var all []told
-	for range tell[c.rank] {
+	var all []edgeList
+	for range incoming[c.rank] {
 		list, by, err := receiveList(x, AnySource, 0)
 		if err != nil {
 			return nil, nil, err
 		}
-		all = append(all, told{by, list})
+		all = append(all, edgeList{by, list})
 	}
 	if err := WaitAllInto(sends, nil); err != nil {
 		return nil, nil, err
 	}
-	slices.SortFunc(all, func(a, b told) int { return a.by - b.by })
+	slices.SortFunc(all, func(a, b edgeList) int { return a.by - b.by })
 	for _, t := range all {
 		in, out := unpackNeighbors(t.list)
 		sources, dests = append(sources, in...), append(dests, out...)
@@ -146,7 +146,7 @@ func (c *Comm) distGraph(op string, sources, dests []Neighbor, reorder Reorder) 
 		}
 	}
 	order, err := c.order(op, c.size, reorder, func() *Arrangement {
-		return &Arrangement{Places: c.size, Nodes: c.nodes(), Edges: edges}
+		return &Arrangement{Positions: c.size, Nodes: c.nodes(), Edges: edges}
 	})
 	if err != nil {
 		return nil, err
@@ -156,11 +156,11 @@ func (c *Comm) distGraph(op string, sources, dests []Neighbor, reorder Reorder) 
 		return nil, err
 	}
 	if reorder != nil {
-		// The caller knows the edges of place c.rank; another has taken that place,
-		// and the caller's place was described by the rank of its number. Nobody can
+		// The caller knows the edges of position c.rank; another has taken that position,
+		// and the caller's position was described by the rank of its number. Nobody can
 		// have sent anything else from there on the new communicator.
 		send := Isend(g, packNeighbors(sources, dests), c.rank, 0)
-		list, _, err := receiveList(g, placeOf(order, g.rank), 0)
+		list, _, err := receiveList(g, positionOf(order, g.rank), 0)
 		if err != nil {
 			return nil, err
 		}

@@ -16,11 +16,11 @@ type Graph struct {
 	near  neighborhood
 }
 
-// GraphCreate makes a graph: edges[p] are the neighbors of place p. A place may
+// GraphCreate makes a graph: edges[p] are the neighbors of position p. A position may
 // be its own neighbor, and the neighbor of another several times. There may be
-// fewer places than c has ranks; ranks without a place get nil.
+// fewer positions than c has ranks; ranks without a position get nil.
 //
-// With a nil reorder, the ranks take the places in their order. [Near] puts
+// With a nil reorder, the ranks take the positions in their order. [Near] puts
 // neighbors onto the same node where it can. All ranks of c call it, with the
 // same arguments.
 func (c *Comm) GraphCreate(edges [][]int, reorder Reorder) (*Graph, error) {
@@ -35,7 +35,7 @@ func (c *Comm) GraphCreate(edges [][]int, reorder Reorder) (*Graph, error) {
 	return newGraph(g, edges), nil
 }
 
-// GraphMap gives the place that [Comm.GraphCreate] would give the calling rank, or
+// GraphMap gives the position that [Comm.GraphCreate] would give the calling rank, or
 // Undefined if it would have none. All ranks of c call it, with the same
 // arguments.
 func (c *Comm) GraphMap(edges [][]int, reorder Reorder) (int, error) {
@@ -43,7 +43,7 @@ func (c *Comm) GraphMap(edges [][]int, reorder Reorder) (int, error) {
 	if err != nil {
 		return Undefined, err
 	}
-	return placeOf(order, c.rank), nil
+	return positionOf(order, c.rank), nil
 }
 
 func (c *Comm) graphOrder(op string, edges [][]int, reorder Reorder) ([]int, error) {
@@ -51,17 +51,17 @@ func (c *Comm) graphOrder(op string, edges [][]int, reorder Reorder) ([]int, err
 		return nil, err
 	}
 	if len(edges) > c.size {
-		return nil, c.refuse(ErrArg, op, "the graph has %d places, more than the %d ranks of %s", len(edges), c.size, c.name)
+		return nil, c.refuse(ErrArg, op, "the graph has %d positions, more than the %d ranks of %s", len(edges), c.size, c.name)
 	}
 	for p, to := range edges {
 		for _, q := range to {
 			if q < 0 || q >= len(edges) {
-				return nil, c.refuse(ErrRank, op, "place %d has the neighbor %d; there are places 0 to %d", p, q, len(edges)-1)
+				return nil, c.refuse(ErrRank, op, "position %d has the neighbor %d; there are positions 0 to %d", p, q, len(edges)-1)
 			}
 		}
 	}
 	return c.order(op, len(edges), reorder, func() *Arrangement {
-		a := &Arrangement{Places: len(edges), Nodes: c.nodes()}
+		a := &Arrangement{Positions: len(edges), Nodes: c.nodes()}
 		for p, to := range edges {
 			for _, q := range to {
 				a.Edges = append(a.Edges, Edge{From: p, To: q, Weight: 1})
@@ -71,7 +71,7 @@ func (c *Comm) graphOrder(op string, edges [][]int, reorder Reorder) ([]int, err
 	})
 }
 
-// newGraph adds the edges to a communicator of as many ranks as there are places.
+// newGraph adds the edges to a communicator of as many ranks as there are positions.
 func newGraph(c *Comm, edges [][]int) *Graph {
 	g := &Graph{Comm: c, edges: make([][]int, len(edges))}
 	for p, to := range edges {
@@ -88,7 +88,7 @@ func newGraph(c *Comm, edges [][]int) *Graph {
 	return g
 }
 
-// oneWay finds two places with more edges one way than the other, or -1.
+// oneWay finds two positions with more edges one way than the other, or -1.
 func oneWay(edges [][]int) (p, q int) {
 	type pair struct{ p, q int }
 	count := map[pair]int{}

@@ -14,7 +14,7 @@ import (
 // reversed gives the last rank the first place; with it every rank changes its
 // number.
 func reversed(a *mpi.Arrangement) []int {
-	out := make([]int, a.Places)
+	out := make([]int, a.Positions)
 	for p := range out {
 		out[p] = len(a.Nodes) - 1 - p
 	}
@@ -28,16 +28,16 @@ func TestReorderedCart(t *testing.T) {
 			seen = len(a.Edges)
 			return reversed(a)
 		}
-		places := c.Size() - c.Size()%2
-		g, err := c.CartCreate([]int{2, places / 2}, nil, look)
+		size := c.Size() - c.Size()%2
+		g, err := c.CartCreate([]int{2, size / 2}, nil, look)
 		noError(t, err, "CartCreate")
 		if (seen >= 0) != (c.Rank() == 0) {
 			t.Errorf("the Reorder was called on rank %d", c.Rank())
 		}
-		if want := 2 * (2*(places/2-1) + places/2); c.Rank() == 0 && seen != want {
+		if want := 2 * (2*(size/2-1) + size/2); c.Rank() == 0 && seen != want {
 			t.Errorf("the Reorder was told of %d edges, want %d", seen, want)
 		}
-		if c.Rank() < c.Size()-places {
+		if c.Rank() < c.Size()-size {
 			if g != nil {
 				t.Error("a rank that the Reorder left out has a place")
 			}
@@ -50,7 +50,7 @@ func TestReorderedCart(t *testing.T) {
 		noError(t, mpi.Allgather(g.Comm, []int{c.Rank()}, all), "Allgather")
 		for p, r := range all {
 			if r != c.Size()-1-p {
-				t.Fatalf("the places are taken by %v", all)
+				t.Fatalf("the size are taken by %v", all)
 			}
 		}
 	})
@@ -62,7 +62,7 @@ func TestGraph(t *testing.T) {
 		g, err := c.GraphCreate(edges, nil)
 		noError(t, err, "GraphCreate")
 		if (g != nil) != (c.Rank() < 4) {
-			t.Fatalf("rank %d got %v; the graph has four places", c.Rank(), g)
+			t.Fatalf("rank %d got %v; the graph has four size", c.Rank(), g)
 		}
 		if g != nil {
 			for r := range edges {
@@ -84,19 +84,19 @@ func TestGraph(t *testing.T) {
 			_, err = g.NeighborsOf(4)
 			wantClass(t, err, mpi.ErrRank, "NeighborsOf a rank that is not there")
 		}
-		place, err := c.GraphMap(edges, reversed)
+		rank, err := c.GraphMap(edges, reversed)
 		noError(t, err, "GraphMap")
 		want := c.Size() - 1 - c.Rank()
 		if want >= 4 {
 			want = mpi.Undefined
 		}
-		if place != want {
-			t.Errorf("GraphMap gives rank %d place %d, want %d", c.Rank(), place, want)
+		if rank != want {
+			t.Errorf("GraphMap gives rank %d the new rank %d, want %d", c.Rank(), rank, want)
 		}
 		_, err = c.GraphCreate([][]int{{1}, {2}}, nil)
 		wantClass(t, err, mpi.ErrRank, "a neighbor that is no place")
 		_, err = c.GraphCreate(make([][]int, c.Size()+1), nil)
-		wantClass(t, err, mpi.ErrArg, "more places than ranks")
+		wantClass(t, err, mpi.ErrArg, "more size than ranks")
 	})
 }
 

@@ -1,10 +1,10 @@
 package mpi
 
-// Reordering: which rank takes which place of a topology. Near first divides the
-// places into parts, one for each node, and then gives each part to the ranks of
-// its node. It tries several divisions, betters each by exchanging places
+// Reordering: which rank takes which position of a topology. Near first divides the
+// positions into parts, one for each node, and then gives each part to the ranks of
+// its node. It tries several divisions, betters each by exchanging positions
 // (topo_reorder_graph.go), and takes the one with the fewest edges between nodes:
-// the places as they are; blocks, if the places form a grid
+// the positions as they are; blocks, if the positions form a grid
 // (topo_reorder_grid.go); and parts that grow along the edges.
 
 import (
@@ -18,22 +18,22 @@ type Edge struct{ From, To, Weight int }
 
 func (e *Edge) weight() int { return max(1, e.Weight) }
 
-// Arrangement is what a [Reorder] may look at: places, who of them talk to each
+// Arrangement is what a [Reorder] may look at: positions, who of them talk to each
 // other, and where ranks are.
 type Arrangement struct {
-	Places  int    // how many places are to be filled, numbered from 0
-	Edges   []Edge // between places
-	Nodes   []int  // the node of each rank; at least Places ranks
-	Dims    []int  // if the places form a grid: its dimensions, the last runs fastest
-	Periods []bool // and which of them are rings
+	Positions int    // how many positions are to be filled, numbered from 0
+	Edges     []Edge // between positions
+	Nodes     []int  // the node of each rank; at least Positions ranks
+	Dims      []int  // if the positions form a grid: its dimensions, the last runs fastest
+	Periods   []bool // and which of them are rings
 }
 
-// Reorder chooses which rank takes which place: element p of its result is the
-// rank at place p. No rank may occur twice. It is called on one rank only.
+// Reorder chooses which rank takes which position: element p of its result is the
+// rank at position p. No rank may occur twice. It is called on one rank only.
 type Reorder func(*Arrangement) []int
 
 // Crossing is the weight of all edges between ranks on different nodes, if
-// place p is taken by rank order[p]; with a nil order, by rank p.
+// position p is taken by rank order[p]; with a nil order, by rank p.
 func (a *Arrangement) Crossing(order []int) int {
 	node := func(p int) int {
 		if order != nil {
@@ -50,7 +50,7 @@ func (a *Arrangement) Crossing(order []int) int {
 	return sum
 }
 
-// Near is a [Reorder] that puts places which talk to each other onto one node: a
+// Near is a [Reorder] that puts positions which talk to each other onto one node: a
 // message between nodes costs many times one inside a node. On a grid it looks for
 // blocks that fit the nodes, else for parts that hang together. It never gives
 // more edges between nodes than the ranks in their order have, and keeps that
@@ -58,7 +58,7 @@ func (a *Arrangement) Crossing(order []int) int {
 func Near(a *Arrangement) []int {
 	parts := nodeParts(a)
 	if len(parts) == 1 {
-		return takePlaces(a, parts, make([]int, a.Places))
+		return fillPositions(a, parts, make([]int, a.Positions))
 	}
 	adj := adjacency(a)
 	var best []int
@@ -76,16 +76,16 @@ func Near(a *Arrangement) []int {
 		}
 	}
 	consider(adj.grow(parts))
-	return takePlaces(a, parts, best)
+	return fillPositions(a, parts, best)
 }
 
-// part is the ranks of one node that take places.
+// part is the ranks of one node that take positions.
 type part struct {
 	node  int
 	ranks []int // rising
 }
 
-// nodeParts says how many places go to which node: to those with the most ranks
+// nodeParts says how many positions go to which node: to those with the most ranks
 // first, so that as few nodes as possible take part.
 func nodeParts(a *Arrangement) []part {
 	index := map[int]int{}
@@ -99,10 +99,10 @@ func nodeParts(a *Arrangement) []part {
 		}
 		parts[i].ranks = append(parts[i].ranks, r)
 	}
-	if len(a.Nodes) > a.Places {
+	if len(a.Nodes) > a.Positions {
 		slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(len(b.ranks), len(a.ranks)) })
 	}
-	left := a.Places
+	left := a.Positions
 	for i := range parts {
 		parts[i].ranks = parts[i].ranks[:min(left, len(parts[i].ranks))]
 		left -= len(parts[i].ranks)
@@ -113,17 +113,17 @@ func nodeParts(a *Arrangement) []part {
 	return parts
 }
 
-// asTheyAre gives rank p place p as far as that rank takes part; the others fill
+// asTheyAre gives rank p position p as far as that rank takes part; the others fill
 // the gaps.
 func asTheyAre(a *Arrangement, parts []part) []int {
-	division := make([]int, a.Places)
+	division := make([]int, a.Positions)
 	for p := range division {
 		division[p] = -1
 	}
 	var later []int
 	for i, t := range parts {
 		for _, r := range t.ranks {
-			if r < a.Places {
+			if r < a.Positions {
 				division[r] = i
 			} else {
 				later = append(later, i)
@@ -138,10 +138,10 @@ func asTheyAre(a *Arrangement, parts []part) []int {
 	return division
 }
 
-// takePlaces lets the ranks of each part take its places: the one with its own
+// fillPositions lets the ranks of each part take its positions: the one with its own
 // number if that is there, the others in order.
-func takePlaces(a *Arrangement, parts []part, division []int) []int {
-	order := make([]int, a.Places)
+func fillPositions(a *Arrangement, parts []part, division []int) []int {
+	order := make([]int, a.Positions)
 	keeps := make([]bool, len(a.Nodes))
 	for p, i := range division {
 		order[p] = -1

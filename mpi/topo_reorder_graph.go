@@ -1,32 +1,32 @@
 package mpi
 
-// Dividing the places of a graph among nodes: parts that grow along the edges, and
-// the exchange of places between parts as long as that takes edges out of the cut.
+// Dividing the positions of a graph among nodes: parts that grow along the edges, and
+// the exchange of positions between parts as long as that takes edges out of the cut.
 
 import "container/heap"
 
-// links are the edges of an arrangement as seen from each place, in both
+// links are the edges of an arrangement as seen from each position, in both
 // directions.
 type links struct {
-	first  []int32 // those of place p are first[p] to first[p+1]
+	first  []int32 // those of position p are first[p] to first[p+1]
 	to     []int32
 	weight []int
 }
 
 func adjacency(a *Arrangement) *links {
-	l := &links{first: make([]int32, a.Places+1)}
+	l := &links{first: make([]int32, a.Positions+1)}
 	for i := range a.Edges {
 		if e := &a.Edges[i]; e.From != e.To {
 			l.first[e.From+1]++
 			l.first[e.To+1]++
 		}
 	}
-	for p := range a.Places {
+	for p := range a.Positions {
 		l.first[p+1] += l.first[p]
 	}
-	n := l.first[a.Places]
+	n := l.first[a.Positions]
 	l.to, l.weight = make([]int32, n), make([]int, n)
-	at := append([]int32(nil), l.first[:a.Places]...)
+	at := append([]int32(nil), l.first[:a.Positions]...)
 	put := func(p, q, w int) {
 		l.to[at[p]], l.weight[at[p]] = int32(q), w
 		at[p]++
@@ -40,7 +40,7 @@ func adjacency(a *Arrangement) *links {
 	return l
 }
 
-// each calls f for the links of a place.
+// each calls f for the links of a position.
 func (l *links) each(p int, f func(q, weight int)) {
 	for k := l.first[p]; k < l.first[p+1]; k++ {
 		f(int(l.to[k]), l.weight[k])
@@ -60,12 +60,12 @@ func (l *links) crossing(division []int) int {
 	return sum / 2
 }
 
-// grow fills one part after the other: from a place at the rim of what is left,
-// always the place next that adds least to the cut.
+// grow fills one part after the other: from a position at the rim of what is left,
+// always the position next that adds least to the cut.
 func (l *links) grow(parts []part) []int {
 	division := make([]int, len(l.first)-1)
 	// score[p]: weight of the links into the growing part less that of the links to
-	// places that are still free.
+	// positions that are still free.
 	score := make([]int, len(division))
 	for p := range division {
 		division[p] = -1
@@ -73,7 +73,7 @@ func (l *links) grow(parts []part) []int {
 	}
 	for i := range parts {
 		left := len(parts[i].ranks)
-		var rim placeHeap
+		var rim positionHeap
 		take := func(p int) {
 			division[p] = i
 			left--
@@ -105,7 +105,7 @@ func (l *links) grow(parts []part) []int {
 	return division
 }
 
-// loneliest is the free place with the least links to other free ones.
+// loneliest is the free position with the least links to other free ones.
 func loneliest(division, score []int) int {
 	best := -1
 	for p, d := range division {
@@ -116,31 +116,31 @@ func loneliest(division, score []int) int {
 	return best
 }
 
-// scored is a place with the score it had when it was put into the heap.
-type scored struct{ place, score int }
+// scored is a position with the score it had when it was put into the heap.
+type scored struct{ position, score int }
 
-type placeHeap []scored
+type positionHeap []scored
 
-func (h placeHeap) Len() int { return len(h) }
-func (h placeHeap) Less(i, j int) bool {
-	return h[i].score > h[j].score || h[i].score == h[j].score && h[i].place < h[j].place
+func (h positionHeap) Len() int { return len(h) }
+func (h positionHeap) Less(i, j int) bool {
+	return h[i].score > h[j].score || h[i].score == h[j].score && h[i].position < h[j].position
 }
-func (h placeHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *placeHeap) Push(x any)   { *h = append(*h, x.(scored)) }
-func (h *placeHeap) Pop() any {
+func (h positionHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *positionHeap) Push(x any)   { *h = append(*h, x.(scored)) }
+func (h *positionHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
 	return last
 }
 
-// next takes out the free place with the highest score. Scores only rise while a
-// part grows, so the newest entry of a place comes first and older ones are
+// next takes out the free position with the highest score. Scores only rise while a
+// part grows, so the newest entry of a position comes first and older ones are
 // passed over.
-func (h *placeHeap) next(division, score []int) (int, bool) {
+func (h *positionHeap) next(division, score []int) (int, bool) {
 	for h.Len() > 0 {
 		s := heap.Pop(h).(scored)
-		if division[s.place] < 0 && score[s.place] == s.score {
-			return s.place, true
+		if division[s.position] < 0 && score[s.position] == s.score {
+			return s.position, true
 		}
 	}
 	return 0, false
@@ -150,7 +150,7 @@ func (h *placeHeap) next(division, score []int) (int, bool) {
 // second. A job so large that it does not suffice keeps what it has.
 const improveEffort = 20_000_000
 
-// improve exchanges places of different parts as long as the cut gets smaller
+// improve exchanges positions of different parts as long as the cut gets smaller
 // (the step of Kernighan and Lin, without its look-ahead).
 func (l *links) improve(division []int, parts int) {
 	members := make([][]int, parts)
@@ -169,7 +169,7 @@ func (l *links) improve(division []int, parts int) {
 		})
 		return sum
 	}
-	// swap finds and makes the best exchange of p with a place of another part.
+	// swap finds and makes the best exchange of p with a position of another part.
 	swap := func(p, part int) bool {
 		mine := division[p]
 		gain, best := 0, -1

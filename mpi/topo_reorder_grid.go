@@ -1,8 +1,8 @@
 package mpi
 
 // Dividing a grid among nodes: the grid is cut into blocks of one shape that hold
-// as many places as a node has ranks, the blocks are walked through back and forth
-// so that each touches the one before, and nodes take places as the walk comes by.
+// as many positions as a node has ranks, the blocks are walked through back and forth
+// so that each touches the one before, and nodes take positions as the walk comes by.
 // If the shape divides the grid evenly, every node has a block; if not, pieces of
 // neighboring blocks.
 
@@ -11,19 +11,19 @@ import (
 	"slices"
 )
 
-// gridArrangement describes a grid, where every place sends to all its neighbors.
+// gridArrangement describes a grid, where every position sends to all its neighbors.
 func gridArrangement(dims []int, periods []bool, nodes []int) *Arrangement {
-	a := &Arrangement{Places: 1, Nodes: nodes, Dims: slices.Clone(dims), Periods: make([]bool, len(dims))}
+	a := &Arrangement{Positions: 1, Nodes: nodes, Dims: slices.Clone(dims), Periods: make([]bool, len(dims))}
 	copy(a.Periods, periods)
 	for _, d := range dims {
-		a.Places *= d
+		a.Positions *= d
 	}
-	for p := range a.Places {
+	for p := range a.Positions {
 		at := gridCoords(dims, p)
 		for i := range at {
 			for _, step := range [...]int{-1, 1} {
 				at[i] += step
-				if q := gridPlace(dims, periods, at); q != ProcNull {
+				if q := gridPosition(dims, periods, at); q != ProcNull {
 					a.Edges = append(a.Edges, Edge{From: p, To: q, Weight: 1})
 				}
 				at[i] -= step
@@ -51,7 +51,7 @@ func gridDivisions(a *Arrangement, parts []part) [][]int {
 	return out
 }
 
-// blockShapes gives all blocks of n places that fit into the grid.
+// blockShapes gives all blocks of n positions that fit into the grid.
 func blockShapes(dims []int, n int, shape []int, found func([]int)) {
 	i := len(shape)
 	if i == len(dims) {
@@ -67,7 +67,7 @@ func blockShapes(dims []int, n int, shape []int, found func([]int)) {
 	}
 }
 
-// blockCut counts the edges between blocks of a shape, each pair of places once.
+// blockCut counts the edges between blocks of a shape, each pair of positions once.
 func blockCut(a *Arrangement, shape []int) int {
 	sum := 0
 	for i, d := range a.Dims {
@@ -75,19 +75,19 @@ func blockCut(a *Arrangement, shape []int) int {
 		if walls > 0 && a.Periods[i] {
 			walls++
 		}
-		sum += walls * (a.Places / d)
+		sum += walls * (a.Positions / d)
 	}
 	return sum
 }
 
 // divideByBlocks walks through the grid block by block.
 func divideByBlocks(dims, shape []int, parts []part) []int {
-	blocks, places := make([]int, len(dims)), 1
+	blocks, positions := make([]int, len(dims)), 1
 	for i, d := range dims {
 		blocks[i] = (d + shape[i] - 1) / shape[i]
-		places *= d
+		positions *= d
 	}
-	division := make([]int, places)
+	division := make([]int, positions)
 	now, left := 0, len(parts[0].ranks)
 	size, at := make([]int, len(dims)), make([]int, len(dims))
 	backAndForth(blocks, func(block []int) {
@@ -102,7 +102,7 @@ func divideByBlocks(dims, shape []int, parts []part) []int {
 				now++
 				left = len(parts[now].ranks)
 			}
-			division[gridPlace(dims, nil, at)] = now
+			division[gridPosition(dims, nil, at)] = now
 			left--
 		})
 	})

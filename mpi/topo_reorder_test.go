@@ -54,7 +54,7 @@ func TestNearOnGrids(t *testing.T) {
 			if before != k.before || after > k.after {
 				t.Errorf("%d edges between nodes before, %d after; want %d, and at most %d", before, after, k.before, k.after)
 			}
-			if before == after && len(a.Nodes) == a.Places && !slices.IsSorted(order) {
+			if before == after && len(a.Nodes) == a.Positions && !slices.IsSorted(order) {
 				t.Errorf("ranks change places without a gain: %v", order)
 			}
 		})
@@ -63,10 +63,10 @@ func TestNearOnGrids(t *testing.T) {
 
 func wantOrder(t *testing.T, a *Arrangement, order []int) {
 	t.Helper()
-	if wrong, ok := distinct(order, a.Places, len(a.Nodes)); !ok {
-		t.Fatalf("order %v for %d places and %d ranks: element %d is wrong", order, a.Places, len(a.Nodes), wrong)
+	if wrong, ok := distinct(order, a.Positions, len(a.Nodes)); !ok {
+		t.Fatalf("order %v for %d places and %d ranks: element %d is wrong", order, a.Positions, len(a.Nodes), wrong)
 	}
-	if after, before := a.Crossing(order), a.Crossing(nil); after > before && len(a.Nodes) == a.Places {
+	if after, before := a.Crossing(order), a.Crossing(nil); after > before && len(a.Nodes) == a.Positions {
 		t.Fatalf("%d edges between nodes have become %d", before, after)
 	}
 }
@@ -75,8 +75,8 @@ func wantOrder(t *testing.T, a *Arrangement, order []int) {
 func TestNearOnGraphs(t *testing.T) {
 	const nodes, each = 8, 12
 	rng := rand.New(rand.NewPCG(1, 2))
-	a := &Arrangement{Places: nodes * each, Nodes: dealt(nodes, each, false)}
-	where := rng.Perm(a.Places) // member i of the communities sits at place where[i]
+	a := &Arrangement{Positions: nodes * each, Nodes: dealt(nodes, each, false)}
+	where := rng.Perm(a.Positions) // member i of the communities sits at place where[i]
 	for c := range nodes {
 		for i := range each {
 			for j := range each {
@@ -100,12 +100,12 @@ func TestNearOnGraphs(t *testing.T) {
 func TestNearIsNeverWorse(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
-		a := &Arrangement{Places: 1 + rng.IntN(24)}
-		for range a.Places + rng.IntN(3) {
+		a := &Arrangement{Positions: 1 + rng.IntN(24)}
+		for range a.Positions + rng.IntN(3) {
 			a.Nodes = append(a.Nodes, rng.IntN(1+rng.IntN(6))*7)
 		}
 		for range rng.IntN(60) {
-			a.Edges = append(a.Edges, Edge{rng.IntN(a.Places), rng.IntN(a.Places), rng.IntN(4)})
+			a.Edges = append(a.Edges, Edge{rng.IntN(a.Positions), rng.IntN(a.Positions), rng.IntN(4)})
 		}
 		order := Near(a)
 		wantOrder(t, a, order)

@@ -98,7 +98,7 @@ var gridCases = []gridCase{
 	{[]int{5}, nil},
 }
 
-func (g gridCase) places() int {
+func (g gridCase) size() int {
 	n := 1
 	for _, d := range g.dims {
 		n *= d
@@ -128,7 +128,7 @@ func (g gridCase) beside(rank, dim, steps int) int {
 		}
 		at[dim] %= g.dims[dim]
 	}
-	for r := range g.places() {
+	for r := range g.size() {
 		if slices.Equal(g.coords(r), at) {
 			return r
 		}
@@ -139,23 +139,23 @@ func (g gridCase) beside(rank, dim, steps int) int {
 func TestCart(t *testing.T) {
 	mpitest.Sizes(t, []int{1, 2, 3, 4, 6}, func(t *testing.T, c *mpi.Comm) {
 		for _, k := range gridCases {
-			if k.places() > c.Size() {
+			if k.size() > c.Size() {
 				_, err := c.CartCreate(k.dims, k.periods, nil)
 				wantClass(t, err, mpi.ErrDims, "a grid larger than the communicator")
 				continue
 			}
 			g, err := c.CartCreate(k.dims, k.periods, nil)
 			noError(t, err, "CartCreate")
-			place, err := c.CartMap(k.dims, k.periods, nil)
+			newRank, err := c.CartMap(k.dims, k.periods, nil)
 			noError(t, err, "CartMap")
-			if c.Rank() >= k.places() {
-				if g != nil || place != mpi.Undefined {
-					t.Fatalf("rank %d has no place on %v but got %v, place %d", c.Rank(), k.dims, g, place)
+			if c.Rank() >= k.size() {
+				if g != nil || newRank != mpi.Undefined {
+					t.Fatalf("rank %d has no place on %v but got %v, place %d", c.Rank(), k.dims, g, newRank)
 				}
 				continue
 			}
-			if g.Rank() != c.Rank() || g.Size() != k.places() || place != c.Rank() {
-				t.Fatalf("grid %v: rank %d of %d (CartMap: %d), want %d of %d", k.dims, g.Rank(), g.Size(), place, c.Rank(), k.places())
+			if g.Rank() != c.Rank() || g.Size() != k.size() || newRank != c.Rank() {
+				t.Fatalf("grid %v: rank %d of %d (CartMap: %d), want %d of %d", k.dims, g.Rank(), g.Size(), newRank, c.Rank(), k.size())
 			}
 			checkGrid(t, g, k)
 			d, err := g.Dup()

@@ -20,6 +20,17 @@ import (
 // It costs an encoding and two allocations; slices of numbers go faster with
 // [Send].
 func SendValue[T any](c *Comm, v T, dst, tag int) error {
+	return sendValue(engine.NoContext, c, v, dst, tag)
+}
+
+// SendValueContext is [SendValue] with a context. If ctx ends first, the message
+// may still be received. The value may be changed in any case, since its encoded
+// form is sent.
+func SendValueContext[T any](ctx context.Context, c *Comm, v T, dst, tag int) error {
+	return sendValue(ctx, c, v, dst, tag)
+}
+
+func sendValue[T any](ctx context.Context, c *Comm, v T, dst, tag int) error {
 	if dst == ProcNull {
 		return c.checkPeer("SendValue", dst, tag)
 	}
@@ -27,7 +38,10 @@ func SendValue[T any](c *Comm, v T, dst, tag int) error {
 	if err != nil {
 		return err
 	}
-	return send(c, "SendValue", b, dst, tag, p2p.Standard)
+	if ctx == nil {
+		return send(c, "SendValue", b, dst, tag, p2p.Standard)
+	}
+	return sendContext(ctx, c, "SendValue", b, dst, tag, p2p.Standard)
 }
 
 // RecvValue receives a value that [SendValue] sent. T must be the type that was

@@ -127,13 +127,13 @@ func (w *Win[T]) Attach(mem []T) (int, error) {
 }
 
 // Detach ends what Attach began, by the place that it gave.
-func (w *Win[T]) Detach(place int) error {
+func (w *Win[T]) Detach(disp int) error {
 	const op = "Detach"
 	if err := w.check(op, w.c.rank); err != nil {
 		return err
 	}
-	if w.flavour != dynamic || place&regionMask != 0 || !w.far.Detach(uint64(place)>>regionBits) {
-		return w.refuse(ErrRMAAttach, op, "no memory is attached at place %d: give the place that Attach gave, once", place)
+	if w.flavour != dynamic || disp&regionMask != 0 || !w.far.Detach(uint64(disp)>>regionBits) {
+		return w.refuse(ErrRMAAttach, op, "no memory is attached at displacement %d: use the one that Attach returned, once", disp)
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (w *window) check(op string, rank int) error {
 
 // place checks a call that reaches n elements at disp of a rank, and gives the region
 // and the offset in bytes. It is the slow road: the fast one checks the same.
-func (w *window) place(op string, n, rank, disp int) (region, offset uint64, err error) {
+func (w *window) locate(op string, n, rank, disp int) (region, offset uint64, err error) {
 	if err := w.check(op, rank); err != nil {
 		return 0, 0, err
 	}

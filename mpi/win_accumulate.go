@@ -64,7 +64,7 @@ func (w *Win[T]) CompareAndSwap(expected, value T, result *T, target, disp int) 
 			}
 		}
 	}
-	region, offset, err := w.place(call, 1, target, disp)
+	region, offset, err := w.locate(call, 1, target, disp)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (w *Win[T]) accumulate(call string, buf, result []T, target, disp int, op O
 		return w.refuse(ErrOp, call, "operation %q is not defined for the elements of the window", op.Name)
 	}
 	n := max(len(buf), len(result))
-	region, offset, err := w.place(call, n, target, disp)
+	region, offset, err := w.locate(call, n, target, disp)
 	if err != nil {
 		return err
 	}

@@ -194,7 +194,7 @@ func (w *Win[T]) mapTogether(op string) error {
 	var m *nodecoll.Memory
 	var failed error
 	if here[0] == c.rank {
-		if m, failed = nodecoll.ShareMemory(total, c.w.cfg.NoMemfd); failed == nil {
+		if m, failed = nodecoll.ShareMemory(total, c.w.cfg.Advanced.NoMemfd); failed == nil {
 			copy(mine, m.Address)
 			w.release = append(w.release, m.Close)
 		}
@@ -256,17 +256,17 @@ func (w *Win[T]) openFar(op string) error {
 		runtime.GOMAXPROCS(2) // a place for who serves requests while the program computes
 	}
 	b := rawBytes(w.mem)
-	far, place, err := c.e.OpenWindow(c.pt, c.ranks, c.size, rma.NewTarget(b, w.elements), b)
+	far, mine, err := c.e.OpenWindow(c.pt, c.ranks, c.size, rma.NewTarget(b, w.elements), b)
 	if err != nil {
 		return c.failure(err, op, ProcNull, noTag, 0)
 	}
 	w.far = far
 	w.release = append([]func() error{far.Close}, w.release...) // before the memory goes
-	places := make([]engine.WindowMemory, c.size)
-	if err := allgather(c, op, []engine.WindowMemory{place}, places); err != nil {
+	all := make([]engine.WindowMemory, c.size)
+	if err := allgather(c, op, []engine.WindowMemory{mine}, all); err != nil {
 		return err
 	}
-	for r, p := range places {
+	for r, p := range all {
 		far.SetMemory(r, p)
 	}
 	if w.flavour != dynamic {

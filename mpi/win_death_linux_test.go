@@ -17,13 +17,13 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-func wantTold(t *testing.T, name, output string, victim int) {
+func wantFailure(t *testing.T, name, output string, victim int) {
 	t.Helper()
-	told := fmt.Sprintf("rank %d was told: mpi: %s", 1-victim, name)
+	failure := fmt.Sprintf("rank %d reports: mpi: %s", 1-victim, name)
 	if name == "Lock" {
-		told = fmt.Sprintf("rank %d was told: mpi: ", 1-victim) // Lock or Unlock
+		failure = fmt.Sprintf("rank %d reports: mpi: ", 1-victim) // Lock or Unlock
 	}
-	if !strings.Contains(output, told) || !strings.Contains(output, fmt.Sprintf(": rank %d on ", victim)) {
+	if !strings.Contains(output, failure) || !strings.Contains(output, fmt.Sprintf(": rank %d on ", victim)) {
 		t.Errorf("%s on the memory of rank %d, which is dead, must fail and name it:\n%s", name, victim, output)
 	}
 }
@@ -34,7 +34,7 @@ func TestWindowOfADeadRankUnderALauncher(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out, _, _ := job(t, muster, 2, []string{programVar + "=" + windowProgram + name, "VICTIM=1"})
-			wantTold(t, name, out, 1)
+			wantFailure(t, name, out, 1)
 		})
 	}
 }
@@ -51,7 +51,7 @@ func TestWindowOfADeadRankWithoutALauncher(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, rank %d dies", name, victim), func(t *testing.T) {
 				t.Parallel()
 				out := byVariables(t, 2, programVar+"="+windowProgram+name, fmt.Sprintf("VICTIM=%d", victim))
-				wantTold(t, name, out, victim)
+				wantFailure(t, name, out, victim)
 			})
 		}
 	}

@@ -54,7 +54,7 @@ func workOnWindow(world *mpi.Comm, name string) error {
 		return err
 	}
 	if world.Rank() == victim {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // until the other rank uses the window
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	if name != "Lock" {
@@ -65,11 +65,11 @@ func workOnWindow(world *mpi.Comm, name string) error {
 	call := windowCalls[name]
 	for begin := time.Now(); time.Since(begin) < 5*time.Second; {
 		if err := call(w, victim); err != nil {
-			fmt.Printf("rank %d was told: %v\n", world.Rank(), err)
+			fmt.Printf("rank %d reports: %v\n", world.Rank(), err)
 			return err
 		}
 	}
-	fmt.Printf("rank %d was never told\n", world.Rank())
+	fmt.Printf("rank %d saw no error\n", world.Rank())
 	os.Exit(7)
 	return nil
 }

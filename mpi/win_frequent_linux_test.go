@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 	"github.com/muster-mpi/muster/mpitest"
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
@@ -28,12 +29,12 @@ func TestPutsAndGetsWhereMemoryMustBeRegistered(t *testing.T) {
 					moves += putAndGet(t, w, peer, size, 12, min(room/size, 100))
 				}
 				noError(t, w.UnlockAll(), "UnlockAll")
-				_, did, err := mpi.FrequentUse(c, peer)
+				_, did, err := inspect.FrequentBuffers(c, peer)
 				noError(t, err, "FrequentUse")
 				switch {
 				case did.Refused > 0:
 					t.Errorf("%d buffers could not be registered", did.Refused)
-				case v.frequent == "never" && did != (mpi.FrequentBuffers{}):
+				case v.frequent == "never" && did != (inspect.BufferStats{}):
 					t.Errorf("uses are counted that nobody asks for: %+v", did)
 				case v.frequent == "always" && did.Direct < moves:
 					t.Errorf("%d uses of %d puts and gets were of the buffer itself", did.Direct, moves)
@@ -92,7 +93,7 @@ func TestOnlyBuffersThatArePutOftenAreRegistered(t *testing.T) {
 }
 
 func putOften(t *testing.T, c *mpi.Comm, w *mpi.Win[byte], size int) {
-	rows, _, err := mpi.FrequentUse(c, 1)
+	rows, _, err := inspect.FrequentBuffers(c, 1)
 	noError(t, err, "FrequentUse")
 	uses := 0
 	for _, r := range rows {
@@ -112,7 +113,7 @@ func putOften(t *testing.T, c *mpi.Comm, w *mpi.Win[byte], size int) {
 		noError(t, w.Get(once[(2*i+1)*size:][:size], 1, 0), "Get")
 		noError(t, w.Flush(1), "Flush")
 	}
-	_, before, _ := mpi.FrequentUse(c, 1)
+	_, before, _ := inspect.FrequentBuffers(c, 1)
 	if before.Direct > 0 && uses/4 > 1 || before.Copied+before.Direct < 40 {
 		t.Errorf("of 40 puts and gets of buffers of their own %d were made from there, %d copied", before.Direct, before.Copied)
 	}
@@ -120,7 +121,7 @@ func putOften(t *testing.T, c *mpi.Comm, w *mpi.Win[byte], size int) {
 		noError(t, w.Put(once[:size], 1, 0), "Put")
 		noError(t, w.Flush(1), "Flush")
 	}
-	if _, did, _ := mpi.FrequentUse(c, 1); did.Direct < before.Direct+10 {
+	if _, did, _ := inspect.FrequentBuffers(c, 1); did.Direct < before.Direct+10 {
 		t.Errorf("after %d puts from a buffer, of which %d pay, %d were made from there", uses+11, uses, did.Direct)
 	}
 }
@@ -132,22 +133,22 @@ func TestPutsAndGetsWhereMemoryMustBeRegisteredAllocateNothing(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	for _, frequent := range []string{"always", "never"} {
 		cfg := strict("rc", frequent, "")
-		cfg.Yield = 1 << 20 // who parks writes down what it waits for, which allocates
+		cfg.Advanced.Yield = 1 << 20 // who parks writes down what it waits for, which allocates
 		mpitest.RunConfig(t, 2, cfg, func(t *testing.T, c *mpi.Comm) {
 			w, err := mpi.AllocateWin[byte](c, 8192)
 			noError(t, err, "AllocateWin")
 			noError(t, w.LockAll(), "LockAll")
 			if c.Rank() == 0 {
 				out, in := make([]byte, 8192), make([]byte, 8192)
-				turn := func() {
+				round := func() {
 					_ = w.Put(out, 1, 0)
 					_ = w.Get(in, 1, 0)
 					_ = w.Flush(1)
 				}
 				for range 100 {
-					turn()
+					round()
 				}
-				if n := testing.AllocsPerRun(500, turn); n != 0 {
+				if n := testing.AllocsPerRun(500, round); n != 0 {
 					t.Errorf("%s: a put, a get and a flush allocate %v times", frequent, n)
 				}
 			}

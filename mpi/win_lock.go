@@ -38,12 +38,12 @@ func (w *window) lock(op string, target int, exclusive bool) error {
 		return err
 	}
 	k := w.control[target]
-	turn := &k.readers
+	serving := &k.readers
 	if exclusive {
-		turn = &k.writers
+		serving = &k.writers
 	}
 	mine := k.next.Add(1) - 1
-	if err := w.attend(op, target, func() bool { return turn.Load() == mine }); err != nil {
+	if err := w.waitWord(op, target, func() bool { return serving.Load() == mine }); err != nil {
 		return err
 	}
 	if !exclusive {
@@ -173,7 +173,7 @@ func (w *window) flushAll(op string, local bool) error {
 // elements that the processor cannot change at once.
 func (w *window) alone(op string, target int, do func()) error {
 	k := w.control[target]
-	if err := w.attend(op, target, func() bool { return k.busy.CompareAndSwap(0, 1) }); err != nil {
+	if err := w.waitWord(op, target, func() bool { return k.busy.CompareAndSwap(0, 1) }); err != nil {
 		return err
 	}
 	do()
@@ -181,12 +181,12 @@ func (w *window) alone(op string, target int, do func()) error {
 	return nil
 }
 
-// longestNap is how long a rank sleeps that has waited for a word for long.
-const longestNap = time.Millisecond
+// maxSleep is how long a rank sleeps that has waited for a word for long.
+const maxSleep = time.Millisecond
 
 // attend waits for a word in memory, and lets this rank's messages move meanwhile.
-func (w *window) attend(op string, target int, over func() bool) error {
-	nap := 20 * time.Microsecond
+func (w *window) waitWord(op string, target int, over func() bool) error {
+	sleep := 20 * time.Microsecond
 	shown := false
 	defer func() {
 		if shown {
@@ -194,7 +194,7 @@ func (w *window) attend(op string, target int, over func() bool) error {
 		}
 	}()
 	for n := 0; !over(); n++ {
-		sleepy, err := w.c.e.Attend(n, w.c.ctx)
+		sleepy, err := w.c.e.PollOnce(n, w.c.ctx)
 		if err != nil {
 			return w.failure(err, op, target)
 		}
@@ -203,8 +203,8 @@ func (w *window) attend(op string, target int, over func() bool) error {
 				shown = true
 				w.c.e.ShowWaiting(&w.c.pt, op)
 			}
-			time.Sleep(nap)
-			nap = min(2*nap, longestNap)
+			time.Sleep(sleep)
+			sleep = min(2*sleep, maxSleep)
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func (w *Win[T]) Get(buf []T, target, disp int) error {
 }
 
 func (w *Win[T]) putFar(op string, buf []T, target, disp int, batch *engine.Batch) error {
-	region, offset, err := w.place(op, len(buf), target, disp)
+	region, offset, err := w.locate(op, len(buf), target, disp)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (w *Win[T]) putFar(op string, buf []T, target, disp int, batch *engine.Batc
 }
 
 func (w *Win[T]) getFar(op string, buf []T, target, disp int, batch *engine.Batch) error {
-	region, offset, err := w.place(op, len(buf), target, disp)
+	region, offset, err := w.locate(op, len(buf), target, disp)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func TestNoFetchAndAddIsLost(t *testing.T) {
 }
 
 // fetches is how many fetch-and-adds all ranks make together: a million where they are
-// instructions, fewer where each is a message, and few where ranks take turns for that.
+// instructions, fewer where each is a message, and few where ranks share a core for that.
 func fetches(t *testing.T, c *mpi.Comm, w *mpi.Win[int64]) int {
 	total := 1_000_000
 	if !w.Direct(0) {
@@ -180,7 +180,7 @@ func TestLockMadeOfCompareAndSwap(t *testing.T) {
 				if was == 0 {
 					break
 				}
-				time.Sleep(20 * time.Microsecond)
+				time.Sleep(20 * time.Microsecond) // back off
 			}
 			var v [1]int
 			noError(t, w.GetAccumulate(nil, v[:], 0, 1, mpi.NoOp[int]()), "GetAccumulate")

@@ -26,7 +26,7 @@ func windowsOn(t *testing.T, sizes []int, fn func(t *testing.T, c *mpi.Comm)) {
 	}
 }
 
-// pause lets other ranks be early or late.
+// pause delays a rank at random, so that others are early or late.
 func pause() {
 	if d := rand.IntN(300); d > 150 {
 		time.Sleep(time.Duration(d) * time.Microsecond)
@@ -274,35 +274,35 @@ func TestDynamicWindow(t *testing.T) {
 		w, err := mpi.CreateDynamicWin[int64](c)
 		noError(t, err, "CreateDynamicWin")
 		mem := make([]int64, 3000)
-		place, err := w.Attach(mem)
+		displ, err := w.Attach(mem)
 		noError(t, err, "Attach")
-		places := make([]int, c.Size())
-		noError(t, mpi.Allgather(c, []int{place}, places), "Allgather")
+		displs := make([]int, c.Size())
+		noError(t, mpi.Allgather(c, []int{displ}, displs), "Allgather")
 		next, prev := neighbors(c)
 		buf := make([]int64, 2500)
 		for i := range buf {
 			buf[i] = int64(c.Rank() + i)
 		}
 		noError(t, w.LockAll(), "LockAll")
-		noError(t, w.Put(buf, next, places[next]+400), "Put")
-		noError(t, w.Accumulate(buf[:1], next, places[next], mpi.Sum[int64]()), "Accumulate")
+		noError(t, w.Put(buf, next, displs[next]+400), "Put")
+		noError(t, w.Accumulate(buf[:1], next, displs[next], mpi.Sum[int64]()), "Accumulate")
 		noError(t, w.Flush(next), "Flush")
 		back := make([]int64, 2500)
-		noError(t, w.Get(back, next, places[next]+400), "Get")
+		noError(t, w.Get(back, next, displs[next]+400), "Get")
 		noError(t, w.Flush(next), "Flush")
 		if !slices.Equal(back, buf) {
 			t.Error("Get does not give what was put")
 		}
-		wantClass(t, w.Put(buf, next, 7), mpi.ErrDisp, "Put at a place that Attach has not given")
-		noError(t, w.Put(buf, next, places[next]+600), "Put beyond the end, which only the target can see")
+		wantClass(t, w.Put(buf, next, 7), mpi.ErrDisp, "Put at a displ that Attach has not given")
+		noError(t, w.Put(buf, next, displs[next]+600), "Put beyond the end, which only the target can see")
 		wantClass(t, w.Flush(next), mpi.ErrRMARange, "Flush after it")
 		noError(t, w.UnlockAll(), "UnlockAll")
 		noError(t, mpi.Barrier(c), "Barrier")
 		if mem[0] != int64(prev) || mem[400+2499] != int64(prev+2499) {
 			t.Errorf("rank %d has put %d and %d", prev, mem[0], mem[400+2499])
 		}
-		noError(t, w.Detach(place), "Detach")
-		wantClass(t, w.Detach(place), mpi.ErrRMAAttach, "second Detach")
+		noError(t, w.Detach(displ), "Detach")
+		wantClass(t, w.Detach(displ), mpi.ErrRMAAttach, "second Detach")
 		noError(t, w.Free(), "Free")
 	})
 }

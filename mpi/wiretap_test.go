@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 // Payloads of the program below. Each fills its buffer, so that every packet with a
@@ -61,7 +62,7 @@ func wiretapProgram(world *mpi.Comm) error {
 	}
 	key, err := mpi.NetworkKey(world)
 	if err == nil && rank == 0 {
-		fmt.Printf("device %s\nkey %x\n", mpi.DeviceName(world, 1), key)
+		fmt.Printf("device %s\nkey %x\n", inspect.DeviceName(world, 1), key)
 	}
 	return err
 }

@@ -132,9 +132,9 @@ func Local(n int, cfg *Config) ([]*World, error) {
 	return worlds, errors.Join(errs...)
 }
 
-// LeaveLocal says that one of the ranks that Local made has ended without
-// Finalize: the calls of the others return an error that names it.
-func LeaveLocal(worlds []*World, rank int, why string) {
+// failLocal marks a rank that Local has made as failed. The calls of the others
+// return an error that names it.
+func failLocal(worlds []*World, rank int, why string) {
 	// First where all see it: a rank that knows ends its operations, and those who
 	// exchanged data with it must find the cause.
 	dead := worlds[rank].client
@@ -154,11 +154,11 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 	if err != nil {
 		return nil, err
 	}
-	lanes, crowded, err := openDevices(&cfg, client, host)
+	lanes, oversubscribed, err := openDevices(&cfg, client, host)
 	if err != nil {
 		return nil, err
 	}
-	w, err := joinOver(ctx, cfg, client, lanes, crowded, host != nil)
+	w, err := joinOver(ctx, cfg, client, lanes, oversubscribed, host != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -175,25 +175,25 @@ func join(ctx context.Context, cfg Config, client pmi.Client, host *localHost) (
 }
 
 // joinOver is join with the devices at hand.
-func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine.LaneConfig, crowded, inProcess bool) (*World, error) {
+func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine.LaneConfig, oversubscribed, inProcess bool) (*World, error) {
 	tuning, err := readTuning(&cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := tellSite(client, lanes, crowded); err != nil {
+	if err := publishSite(client, lanes, oversubscribed); err != nil {
 		return nil, err
 	}
 	e, err := engine.New(ctx, engine.Config{
-		Client: client, Lanes: lanes, Oversubscribed: crowded, InProcess: inProcess, Async: cfg.Progress == progressAsync,
-		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Rendezvous, Credit: cfg.credit(), Senders: client.Size() - 1, Speculate: cfg.Speculate},
-		RegisterCache: cfg.RegisterCache, Frequent: cfg.Frequent, Rings: cfg.rings(), Posted: cfg.Eager == eagerPosted,
-		Spin: cfg.Spin, Yield: cfg.Yield, Timeout: cfg.StartTimeout, Orphaned: orphaned(client.Rank(), inProcess),
+		Client: client, Lanes: lanes, Oversubscribed: oversubscribed, InProcess: inProcess, Async: cfg.Progress == progressAsync,
+		P2P:           p2p.Config{EagerLimit: cfg.EagerLimit, Rendezvous: cfg.Advanced.Rendezvous, Credit: cfg.credit(), Senders: client.Size() - 1, Speculate: cfg.Advanced.Speculate},
+		RegisterCache: cfg.Advanced.RegisterCache, Frequent: cfg.Advanced.Frequent, Rings: cfg.rings(), Posted: cfg.Advanced.Eager == eagerPosted,
+		Spin: cfg.Advanced.Spin, Yield: cfg.Advanced.Yield, Timeout: cfg.StartTimeout, Orphaned: orphaned(client.Rank(), inProcess),
 	})
 	if err != nil {
 		return nil, err
 	}
 	w := &World{e: e, client: client, cfg: cfg, tuning: tuning}
-	if w.site, err = askSite(ctx, client); err != nil {
+	if w.site, err = fetchSite(ctx, client); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	w.ids.next = firstFreeContext
@@ -201,9 +201,9 @@ func joinOver(ctx context.Context, cfg Config, client pmi.Client, lanes []engine
 	return w, nil
 }
 
-// orphanPatience is how long a rank may go on whose launcher is gone, so that it can
+// orphanDelay is how long a rank may go on whose launcher is gone, so that it can
 // return the errors of its calls and save what it has.
-const orphanPatience = 500 * time.Millisecond
+const orphanDelay = 500 * time.Millisecond
 
 // orphaned ends the process of a rank whose launcher is gone. The kernel ends only
 // processes that the launcher has started itself; a rank that runs below a shell, or on
@@ -214,7 +214,7 @@ func orphaned(rank int, inProcess bool) func(error) {
 		return nil
 	}
 	return func(err error) {
-		time.Sleep(orphanPatience)
+		time.Sleep(orphanDelay)
 		fmt.Fprintf(os.Stderr, "muster: rank %d (pid %d): %v; this process ends now\n", rank, os.Getpid(), err)
 		os.Exit(1)
 	}
@@ -248,7 +248,7 @@ func (w *World) Finalize() error {
 	unwritten := w.report()
 	w.e.Leaving()
 	err := w.comm.barrier("Finalize")
-	w.e.Drain(drainPatience)
+	w.e.Drain(drainTimeout)
 	err = errors.Join(err, w.teams.leaveAll("the rank has left the job"))
 	if err != nil {
 		return err // the launcher must see a rank that ends without saying goodbye
@@ -268,8 +268,8 @@ func (w *World) Finalize() error {
 	return errors.Join(err, unwritten)
 }
 
-// drainPatience is how long Finalize waits for the last messages to leave.
-const drainPatience = 10 * time.Second
+// drainTimeout is how long Finalize waits for the last messages to leave.
+const drainTimeout = 10 * time.Second
 
 // leaveTogether waits until all ranks have passed the last barrier.
 func (w *World) leaveTogether() error {

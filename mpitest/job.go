@@ -161,7 +161,7 @@ func leave() int {
 
 // waitQuietly lets all wait for rank 0, after whatever the tests did to the
 // devices, and complains if that takes a core: a descriptor that stays readable
-// makes a rank that waits look for news again and again.
+// makes a rank that waits look for messages again and again.
 func waitQuietly(all *mpi.Comm) error {
 	const pause, most = time.Second, 100 * time.Millisecond
 	if err := mpi.Barrier(all); err != nil {

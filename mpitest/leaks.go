@@ -27,8 +27,8 @@ func countResources() resources {
 
 // check compares with the present state. Goroutines and unmappings may end a
 // little later than the call that ends them, so it looks again for some time.
-func (before resources) check(patience time.Duration) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+func (before resources) check(timeout time.Duration) error {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
 		now := countResources()
 		if now.goroutines <= before.goroutines && now.files <= before.files && now.mappings <= before.mappings {
 			return nil

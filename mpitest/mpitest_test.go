@@ -39,11 +39,11 @@ func TestRunGivesEveryRank(t *testing.T) {
 }
 
 // What a failing test says, and that it ends.
-func TestFailuresAreTold(t *testing.T) {
+func TestFailuresAreReported(t *testing.T) {
 	if mpitest.Launched() {
 		t.Skip("starts processes")
 	}
-	for scenario, says := range map[string][]string{
+	for scenario, want := range map[string][]string{
 		"fatal":   {"rank 1 has had enough", "rank 1 on", "ended early", "--- FAIL"},
 		"panic":   {"rank 1: panic: out of cheese", "rank 1 on", "--- FAIL"},
 		"refused": {"start 0 ranks", "--- FAIL"},
@@ -60,7 +60,7 @@ func TestFailuresAreTold(t *testing.T) {
 			if err == nil {
 				t.Errorf("the test passed:\n%s", out)
 			}
-			for _, s := range says {
+			for _, s := range want {
 				if !strings.Contains(string(out), s) {
 					t.Errorf("it does not say %q:\n%s", s, out)
 				}
@@ -69,7 +69,7 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// TestScenario is what TestFailuresAreTold starts.
+// TestScenario is what TestFailuresAreReported starts.
 func TestScenario(t *testing.T) {
 	wait := func(t *testing.T, world *mpi.Comm) {
 		if _, err := mpi.Recv(world, make([]int, 1), 1, 0); err != nil {
@@ -104,6 +104,6 @@ func TestScenario(t *testing.T) {
 			}
 		})
 	default:
-		t.Skip("runs as a part of TestFailuresAreTold")
+		t.Skip("runs as a part of TestFailuresAreReported")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 // Timeout is how long a test's ranks may take together before the test fails
@@ -66,7 +67,7 @@ func RunConfig(t *testing.T, n int, cfg *mpi.Config, fn func(t *testing.T, world
 					t.Errorf("rank %d: panic: %v\n%s", rank, p, debug.Stack())
 				}
 				if !ok { // t.FailNow or a panic: the others must not wait for this rank
-					mpi.LeaveLocal(worlds, rank, fmt.Sprintf("its test function ended early (%s)", t.Name()))
+					inspect.FailLocal(worlds, rank, fmt.Sprintf("its test function ended early (%s)", t.Name()))
 				}
 				g.end(rank)
 			}()
@@ -82,7 +83,7 @@ func RunConfig(t *testing.T, n int, cfg *mpi.Config, fn func(t *testing.T, world
 	case <-time.After(Timeout):
 		late, stacks := g.left(), strings.Join(libraryStacks(), "\n\n")
 		for _, rank := range late { // so that the calls of the others end
-			mpi.LeaveLocal(worlds, rank, fmt.Sprintf("it has not ended within %v (%s)", Timeout, t.Name()))
+			inspect.FailLocal(worlds, rank, fmt.Sprintf("it has not ended within %v (%s)", Timeout, t.Name()))
 		}
 		t.Errorf("after %v these ranks have not ended: %v\n%s", Timeout, late, stacks)
 		select { // a rank must not report to a test that is over

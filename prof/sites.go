@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// SiteArrivals is what the calls of one routine at one place of a program amount to.
+// SiteArrivals is what the calls of one routine at one callSite of a program amount to.
 // Times are ns, means over the calls.
 type SiteArrivals struct {
 	Routine, Site string
@@ -30,12 +30,12 @@ type SiteArrivals struct {
 
 // Sites are the figures of all call sites, those first in which ranks spend most time.
 func (a *Arrivals) Sites() []SiteArrivals {
-	type place struct{ routine, site string }
-	at := map[place]int{}
+	type callSite struct{ routine, site string }
+	at := map[callSite]int{}
 	var sites []SiteArrivals
 	for i := range a.Calls {
 		c := &a.Calls[i]
-		p := place{c.Routine, c.Site}
+		p := callSite{c.Routine, c.Site}
 		k, seen := at[p]
 		if !seen {
 			k = len(sites)

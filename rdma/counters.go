@@ -1,51 +1,50 @@
 package rdma
 
-// What devices count. Counting touches memory of the device alone and happens where
-// the thing counted happens; a counter that would cost more than an addition is worked
-// out when it is asked for. Package prof adds the counters of a rank's devices up, by
-// name, and shows those of all ranks.
+// Device counters. A device counts where the event happens and touches only its own
+// memory. A counter that would cost more than an addition is computed when Count is
+// called. Package prof sums the counters of a rank's devices by name and shows those of
+// all ranks.
 
-// CountingDevice is a Device that reports what it holds and what it has done.
+// CountingDevice is a Device that reports its memory use and activity.
 type CountingDevice interface {
 	Device
-	// Count calls add for its counters, as they are now. A name may come more than
-	// once; the values belong together then. It is serialised with the other calls, is
-	// not meant for the way of a message, and still answers after Close, with what
-	// is left.
+	// Count calls add with the current value of each counter. A name may occur more than
+	// once; its values are to be added. Count must be serialized with the other calls and
+	// is not meant for the critical path of a message. It still works after Close.
 	Count(add func(name Counter, value uint64))
 }
 
-// Counter is the name of a counter: what it is about, a dot, and which one it is. A
-// device may have names of its own beside these. What begins with "memory." is bytes
-// that the device takes for communication at the time of asking: what it has touched,
-// where the system gives memory only then.
+// Counter is the name of a counter: a group, a dot, and the name within the group. A
+// device may define names in addition to these. Counters in the group "memory" are bytes
+// that the device uses for communication at the time of the call; where the system
+// allocates memory on first access, only touched memory counts.
 type Counter string
 
 const (
-	MemoryReceive     Counter = "memory.receive"     // buffers that any peer's messages land in
+	MemoryReceive     Counter = "memory.receive"     // receive buffers shared by all peers
 	MemoryRings       Counter = "memory.rings"       // rings of single busy peers
-	MemorySend        Counter = "memory.send"        // buffers to send from, with what waits for its acknowledgement
+	MemorySend        Counter = "memory.send"        // send buffers, including unacknowledged data
 	MemoryPeers       Counter = "memory.peers"       // state of peers without a connection
 	MemoryConnections Counter = "memory.connections" // state and buffers of connections
-	MemoryTables      Counter = "memory.tables"      // registrations, and work under way
-	// MemoryKernel is what the kernel may hold for the device's sockets, by their
-	// limits. It is not the process's own memory.
+	MemoryTables      Counter = "memory.tables"      // registrations and outstanding work
+	// MemoryKernel is the limit of what the kernel may hold for the device's sockets.
+	// It is not the process's own memory.
 	MemoryKernel Counter = "memory.kernel"
 
 	ConnectionsRC     Counter = "connections.rc"     // open now
 	ConnectionsMade   Counter = "connections.made"   // since Open
-	ConnectionsClosed Counter = "connections.closed" // to make room for others
+	ConnectionsClosed Counter = "connections.closed" // closed to make room for others
 	Sockets           Counter = "connections.sockets"
-	PeersKnown        Counter = "peers.known" // resolved, or heard of
-	PeersRinged       Counter = "peers.rings" // that have a ring at this rank
+	PeersKnown        Counter = "peers.known" // resolved, or received from
+	PeersRinged       Counter = "peers.rings" // peers that have a ring at this rank
 
 	LowWater Counter = "receive.low-water" // times that few receive buffers were left
 
-	DatagramsSent          Counter = "datagrams.sent"          // all of them
-	DatagramsReceived      Counter = "datagrams.received"      // that were good
-	DatagramsRetransmitted Counter = "datagrams.retransmitted" // of those sent
-	DatagramsDuplicate     Counter = "datagrams.duplicate"     // of those received, came before
+	DatagramsSent          Counter = "datagrams.sent"          // including retransmissions
+	DatagramsReceived      Counter = "datagrams.received"      // valid ones
+	DatagramsRetransmitted Counter = "datagrams.retransmitted" // subset of those sent
+	DatagramsDuplicate     Counter = "datagrams.duplicate"     // subset of those received
 	DatagramsRefused       Counter = "datagrams.refused"       // damaged, forged, or of another job
 
-	SegmentsRetransmitted Counter = "segments.retransmitted" // by TCP, over the connections that are open
+	SegmentsRetransmitted Counter = "segments.retransmitted" // by TCP, on the open connections
 )

@@ -7,160 +7,161 @@ import (
 
 // Device is one opened rail: a protection domain with its queues.
 type Device interface {
-	// Attr says what the device can do and what it costs. It does not change
-	// while the device is open.
+	// Attr describes the device's capabilities and costs. It does not change while the
+	// device is open.
 	Attr() *Attr
-	// Register lets peers reach mem, with the given rights, and keeps mem alive
+	// Register makes mem accessible to peers with the given rights and keeps mem alive
 	// until Deregister.
 	Register(mem []byte, acc Access) (MR, error)
-	// Deregister ends a registration. Accesses that come later fail at their
-	// origin.
+	// Deregister ends a registration. Later accesses fail at their origin.
 	Deregister(mr MR) error
 	NewCQ(depth int) (CQ, error)
 	NewSRQ(SRQConfig) (SRQ, error)
 	NewQP(QPConfig) (QP, error)
-	// Resolve turns an address into the handle that work requests carry (RD and
-	// UD). It may map memory or open a socket, and so costs microseconds to
-	// milliseconds; the same address always gives the same handle.
+	// Resolve returns the handle for an address, for use in work requests (RD and UD).
+	// It may map memory or open a socket, which takes microseconds to milliseconds. The
+	// same address always returns the same handle.
 	Resolve(Addr) (PeerID, error)
 	Close() error
 }
 
-// NamedDevice is a Device that makes up its own handles for peers, and knows their
-// names: the numbers that they were opened with, which in a job are ranks. A peer may
-// be heard before it is resolved; its name then reports who it is.
+// NamedDevice is a Device that assigns its own handles to peers and knows their names:
+// the numbers with which the peers opened their devices, which are ranks in a job. A
+// message may arrive from a peer before it is resolved; NameOf then identifies the sender.
 type NamedDevice interface {
 	Device
-	// NameOf is the name of a peer that Resolve or a completion gave out.
+	// NameOf returns the name of a peer whose handle came from Resolve or a completion.
 	NameOf(PeerID) (name uint32, ok bool)
 }
 
 // QP is a queue pair.
 type QP interface {
-	// Addr is what peers Resolve or Connect to. It is opaque, printable and free
-	// of spaces, and is published through the launcher.
+	// Addr returns the address that peers Resolve or Connect to. It is opaque, printable
+	// and without spaces, and is published through the launcher.
 	Addr() Addr
-	// Connect binds an RC queue pair to a peer. RD and UD need none.
+	// Connect connects an RC queue pair to a peer. RD and UD need no connection.
 	Connect(ctx context.Context, peer Addr) error
-	// PostSend takes a prefix of wrs. It never blocks.
+	// PostSend accepts a prefix of wrs. It never blocks.
 	PostSend(wrs []SendWR) (n int, err error)
-	// PostRecv gives buffers to a queue pair that has no SRQ.
+	// PostRecv posts buffers to a queue pair that has no SRQ.
 	PostRecv(wrs []RecvWR) (n int, err error)
 	Close() error
 }
 
-// DrainQP is a QP that may still hold messages it has taken. One that lacks it has
-// passed on what it took.
+// DrainQP is a QP that may buffer accepted messages before it sends them. A QP without
+// this interface has sent every message it accepted.
 type DrainQP interface {
 	QP
-	// Pending is the number of messages that were taken and have not left this
-	// process yet. They leave while the CQ is polled.
+	// Pending returns the number of accepted messages that have not left this process
+	// yet. They leave while the CQ is polled.
 	Pending() int
 }
 
-// ExplainingDevice is a device that knows more about the end of a peer than a Status tells.
+// ExplainingDevice is a Device that can explain the failure of a peer in more detail than
+// a Status.
 type ExplainingDevice interface {
 	Device
-	// Explain says why a peer can no longer be reached, nil if nothing is known.
+	// Explain returns the reason why a peer is unreachable, nil if none is known.
 	Explain(PeerID) error
 }
 
-// KeepingQP is a QP that can let go of the memory of requests which it has taken and
-// which are not complete.
+// KeepingQP is a QP that can release the memory of accepted requests before they
+// complete.
 type KeepingQP interface {
 	QP
-	// Keep copies what is under way to a peer, so that the memory may be used again
-	// before the completions come. It is for who has sent the same by another way.
+	// Keep copies the outstanding requests to a peer, so that their memory may be reused
+	// before the completions come. It is for callers that have sent the same data by
+	// another path.
 	Keep(PeerID)
 }
 
 // SRQ is a shared receive queue: receive buffers for many peers.
 type SRQ interface {
-	// PostRecv gives buffers to the queue. It fails on a lending queue, which
-	// brings its own.
+	// PostRecv posts buffers to the queue. It fails on a lending queue, which has its
+	// own buffers.
 	PostRecv(wrs []RecvWR) (n int, err error)
 	Close() error
 }
 
 // CQ is a completion queue.
 type CQ interface {
-	// Poll makes progress and fills out with what has completed. It never
-	// blocks. It also ends the lending of whatever the last Poll lent.
+	// Poll makes progress and fills out with completions. It never blocks. It also takes
+	// back the buffers that the previous Poll lent.
 	Poll(out []Completion) int
-	// Wait parks until Poll may have something to do, until Wake, or until the
-	// timeout has passed; it may return early. It does not spin.
+	// Wait blocks until Poll may have something to do, until Wake, or until the timeout
+	// has passed. It may return early. It does not spin.
 	Wait(timeout time.Duration) error
-	// Wake ends a Wait that is under way, or else the next one. Any goroutine
-	// may call it at any time.
+	// Wake ends the current Wait, or the next one if there is none. Any goroutine may
+	// call it at any time.
 	Wake()
 	Close() error
 }
 
-// ArmedCQ is a CQ that can be waited for beside other CQs, by a goroutine that
-// does nothing else. A CQ that lacks it must be polled now and then.
+// ArmedCQ is a CQ on which a dedicated goroutine can wait, in parallel with other CQs. A
+// CQ without this interface must be polled periodically.
 type ArmedCQ interface {
 	CQ
-	// Arm gets ready to wait. It is false if Poll may have something to do: then
-	// there is nothing to wait for. It is serialised with the other calls.
+	// Arm prepares a wait. It returns false if Poll may have something to do; then there
+	// is nothing to wait for. It must be serialized with the other calls.
 	Arm() bool
-	// WaitArmed is Wait after Arm. Everything but Close may be called meanwhile,
-	// Poll included.
+	// WaitArmed is Wait after Arm. Everything except Close may be called meanwhile,
+	// including Poll.
 	WaitArmed(timeout time.Duration) error
 }
 
-// FileCQ is a CQ that can be waited for together with others by one who sleeps on
-// file descriptors. It is the one way to make one device of several.
+// FileCQ is a CQ that one thread can wait on together with other CQs through file
+// descriptors. A device that combines several devices requires it of them.
 type FileCQ interface {
 	CQ
-	// File is a descriptor that is readable when Poll may have something to do, or
+	// File returns a descriptor that is readable when Poll may have something to do, or
 	// when Wake was called. It stays the same until Close.
 	File() int
-	// Sleep gets ready for a sleep on File and reports how long it may last at most:
-	// not longer than limit, and 0 if Poll may have something to do at once. Timers of
-	// the device are in it: after the time is over Poll is called in any case.
+	// Sleep prepares a sleep on File and returns its maximum duration: at most limit, and
+	// 0 if Poll may have something to do at once. The duration accounts for the device's
+	// timers: when it has passed, the caller must call Poll in any case.
 	Sleep(limit time.Duration) time.Duration
-	// Awake ends the sleep and takes back what Wake has done to File.
+	// Awake ends the sleep and clears the effect of Wake on File.
 	Awake()
 }
 
-// BesideCQ is a CQ that a second goroutine can move while the first one is busy with what
-// its Poll has shown it.
+// BesideCQ is a CQ that a second goroutine can poll while the first one still processes
+// the messages that its Poll returned.
 type BesideCQ interface {
 	CQ
-	// PollBeside is Poll, but what the last Poll lent stays lent. What PollBeside itself
-	// lends ends with the next call of either.
+	// PollBeside is Poll, except that buffers lent by the last Poll stay lent. Buffers lent
+	// by PollBeside itself are taken back by the next call of either.
 	PollBeside(out []Completion) int
 }
 
-// SolicitedCQ is a CQ beside which a goroutine can wait for what must not wait
-// until somebody polls: messages sent as Solicited, and requests that only this
-// process can move on. Other messages do not wake it, so who sends them pays
-// nothing for it.
+// SolicitedCQ is a CQ on which a second goroutine can wait for events that must not be
+// delayed until the application polls: messages sent as Solicited, and requests that only
+// this process can progress. Other messages do not wake that goroutine, so sending them
+// costs nothing extra.
 type SolicitedCQ interface {
 	CQ
-	// ArmSolicited gets ready. It is false if Poll may have something to do that
-	// others wait for. It is serialised with the other calls. One wake-up ends it.
+	// ArmSolicited prepares a wait. It returns false if Poll may have something to do that
+	// peers wait for. It must be serialized with the other calls. One wake-up disarms it.
 	ArmSolicited() bool
-	// Disarm takes it back, for a rank that polls again itself.
+	// Disarm cancels ArmSolicited, for a rank that polls again itself.
 	Disarm()
-	// Beside says that the calls from now on are made by the one who waits, and that
-	// the rank computes: what peers are moving by themselves is left to them. It is
-	// serialised with the other calls.
+	// Beside(true) declares that the following calls come from the waiting goroutine while
+	// the rank computes: transfers that peers progress themselves are then left to them.
+	// It must be serialized with the other calls.
 	Beside(on bool)
-	// WaitSolicited parks until what was armed has happened, or Wake was called,
-	// since the last such wait, or the timeout has passed; it may return early.
-	// Everything but Close may be called meanwhile, Poll and Wait included. One
-	// goroutine at a time.
+	// WaitSolicited blocks until the armed event has happened, or Wake was called, since
+	// the last such wait, or until the timeout has passed. It may return early. Everything
+	// except Close may be called meanwhile, including Poll and Wait. Only one goroutine
+	// may wait at a time.
 	WaitSolicited(timeout time.Duration) error
 }
 
-// MovingCQ is a CQ whose Poll may move a part of a large request and return nothing,
-// because the request is not complete. Who polls it looks at Moved before it takes an
-// empty Poll for idleness.
+// MovingCQ is a CQ whose Poll may transfer part of a large request and return nothing,
+// because the request is not complete. Callers check Moved before they treat an empty Poll
+// as idle.
 type MovingCQ interface {
 	CQ
-	// Moved changes whenever Poll has moved such a part. It is serialised with the
-	// other calls.
+	// Moved returns a counter that changes whenever Poll has transferred such a part. It
+	// must be serialized with the other calls.
 	Moved() uint64
 }
 
@@ -176,31 +177,31 @@ type Transport uint8
 const (
 	RC Transport = 1 << iota // connected, reliable, ordered
 	RD                       // datagrams, reliable, ordered per peer
-	UD                       // datagrams, may be lost, doubled or reordered
+	UD                       // datagrams, may be lost, duplicated or reordered
 )
 
-// QPConfig says what to make.
+// QPConfig configures a queue pair.
 type QPConfig struct {
 	Type   Transport
 	SendCQ CQ
 	RecvCQ CQ
 	SRQ    SRQ // nil: the queue pair has its own receive queue
-	// Depth is how many work requests may be outstanding, but for OpPush
-	// (Attr.MaxPush); 0: the device's default.
+	// Depth is the maximum number of outstanding work requests, not counting OpPush
+	// (Attr.MaxPush). 0: the device's default.
 	Depth int
-	// Peer is what completions of an RC queue pair carry as their Peer, so that many
-	// of them can share a completion queue.
+	// Peer is the Peer of all completions of an RC queue pair, so that many queue pairs
+	// can share a completion queue.
 	Peer PeerID
 }
 
-// SRQConfig says what kind of shared receive queue to make.
+// SRQConfig configures a shared receive queue.
 type SRQConfig struct {
-	// Lend makes the device bring its own buffers: a receive completion shows
-	// the message where it is, valid until the next Poll of that CQ.
+	// Lend makes the device use its own buffers: a receive completion refers to the
+	// message in such a buffer, valid until the next Poll of that CQ.
 	Lend bool
-	// Depth is the number of buffers to post (or to bring). 0: the default.
+	// Depth is the number of buffers to be posted, or to be lent. 0: the default.
 	Depth int
-	// LowWater, when not 0, makes a completion of OpLowWater appear when fewer
-	// posted buffers than this are left.
+	// LowWater, when not 0, generates a completion of OpLowWater when fewer posted
+	// buffers than this are left.
 	LowWater int
 }

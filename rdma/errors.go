@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// ErrAgain says that a queue is full for the moment: poll, then offer the rest
-// again.
+// ErrAgain reports that a queue is full for the moment: poll, then post the rest again.
 var ErrAgain = errors.New("rdma: queue full, poll and try again")
 
-// ErrUnsupported says that the device has no such ability; Attr reports which it
-// has.
+// ErrUnsupported reports that the device lacks the requested feature; Attr lists those
+// it has.
 var ErrUnsupported = errors.New("rdma: not supported by this device")
 
-// ErrClosed says that the object was closed.
+// ErrClosed reports that the object was closed.
 var ErrClosed = errors.New("rdma: closed")
 
-// ErrNoResources says that a table of the device is full.
+// ErrNoResources reports that a table of the device is full.
 var ErrNoResources = errors.New("rdma: no resources left")
 
 type statusError Status
 
 func (e statusError) Error() string { return "rdma: " + Status(e).String() }
 
-// SilenceError says that nothing was heard from a peer for so long. Nobody can tell from a
-// distance why, so it blames nobody.
+// SilenceError reports that a peer sent nothing for the given time. The cause cannot be
+// determined from here, so the text lists the possible ones.
 type SilenceError struct{ For time.Duration }
 
 func (e *SilenceError) Error() string {

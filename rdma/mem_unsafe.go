@@ -2,27 +2,27 @@ package rdma
 
 import "unsafe"
 
-// Mem is a piece of memory in two words. It keeps Go memory alive and may just
-// as well point at mapped or foreign memory.
+// Mem is a memory range in two machine words. It keeps Go memory alive and may also
+// point to mapped or C memory.
 type Mem struct {
 	p *byte
 	n int
 }
 
-// MemOf makes a Mem of a slice.
+// MemOf returns the Mem of a slice.
 func MemOf(b []byte) Mem { return Mem{unsafe.SliceData(b), len(b)} }
 
-// Bytes is the memory as a slice.
+// Bytes returns the memory as a slice.
 func (m Mem) Bytes() []byte { return unsafe.Slice(m.p, m.n) }
 
-// Len is the number of bytes.
+// Len returns the number of bytes.
 func (m Mem) Len() int { return m.n }
 
-// Addr is the address, as a peer gives it in SendWR.Remote.
+// Addr returns the address, as a peer passes it in SendWR.Remote.
 func (m Mem) Addr() uint64 { return uint64(uintptr(unsafe.Pointer(m.p))) }
 
-// Ptr is the address as a pointer, for devices that hand it to the kernel.
+// Ptr returns the address as a pointer, for devices that pass it to the kernel.
 func (m Mem) Ptr() unsafe.Pointer { return unsafe.Pointer(m.p) }
 
-// Slice is the part [lo, hi).
+// Slice returns the range [lo, hi).
 func (m Mem) Slice(lo, hi int) Mem { return MemOf(m.Bytes()[lo:hi]) }

@@ -1,43 +1,43 @@
 package rdma
 
-// Op is what a work request does, and what a completion reports.
+// Op is the operation of a work request or completion.
 type Op uint8
 
 const (
-	OpSend  Op = iota // a message into the peer's receive queue
-	OpWrite           // Body into the peer's memory at Remote
-	OpRead            // the peer's memory at Remote into Body
-	// OpPull and OpPush are the two halves of a cooperative copy. The owner of
-	// a region registered as Cooperative posts OpPush with its RKey; the peer
-	// posts OpPull with the region's RKey and Remote and its own Body. Each side
-	// claims pieces from a cursor that both see, whenever it polls: two cores
-	// copy at once when both wait, one does it all when the other computes.
-	// Both complete when the last byte has arrived, with its count in Len. An OpPush
-	// waits until the peer pulls: it has room of its own, Attr.MaxPush.
+	OpSend  Op = iota // sends a message to the peer's receive queue
+	OpWrite           // writes Body to the peer's memory at Remote
+	OpRead            // reads the peer's memory at Remote into Body
+	// OpPull and OpPush are the two halves of a cooperative copy. The owner of a
+	// region registered as Cooperative posts OpPush with its RKey; the peer posts
+	// OpPull with the region's RKey and Remote and its own Body. Each side claims
+	// pieces from a shared cursor whenever it polls: two cores copy if both sides wait,
+	// one copies everything if the other computes. Both requests complete when the last
+	// byte has arrived, with the byte count in Len. An OpPush waits until the peer pulls
+	// and therefore has its own limit, Attr.MaxPush.
 	OpPull
 	OpPush
-	OpRecv     // completions only: a message has come
+	OpRecv     // completions only: a message has arrived
 	OpLowWater // completions only: an SRQ runs low
-	// OpWriteRecord, on UD, puts Body into the peer's memory at Remote, as far as
-	// nothing is lost on the way. It completes when it has been handed on. The peer
-	// learns by OpRecord what has come.
+	// OpWriteRecord, on UD, writes Body to the peer's memory at Remote, except for parts
+	// that are lost. It completes when it has been passed to the network. The peer's
+	// OpRecord completions report what has arrived.
 	OpWriteRecord
-	// OpRecord, completions only: a Write-Record of Len bytes was placed. Data is
-	// what has come of it, a range of the registered memory, and ID that of the
-	// work request at its origin. If parts were lost, every range that came makes a
-	// completion of its own, all with the same ID and Len, in ascending order. Nothing
-	// more is placed of it afterwards.
+	// OpRecord, completions only: a Write-Record of Len bytes was placed. Data is the
+	// range of registered memory that arrived, and ID is that of the work request at its
+	// origin. If parts were lost, each range that arrived generates its own completion,
+	// all with the same ID and Len, in ascending order. Nothing more of the record is
+	// placed afterwards.
 	OpRecord
-	// OpRefused, completions only: a peer could not use a UD message that had
-	// completed here before. ID is that of the work request; Status says why. It may
-	// get lost, as the message may.
+	// OpRefused, completions only: a peer could not accept a UD message that had already
+	// completed here. ID is that of the work request; Status is the reason. Like the
+	// message, this report may be lost.
 	OpRefused
-	// OpDisconnected, completions only: nothing more comes from Peer, though this side has not
-	// closed the connection, and Status says why. It comes once, in the receive queue, also to
-	// a side that has nothing posted. RC devices report every end of a connection; a device
-	// that goes on by other means reports only what it could not repair.
-	// StatusRemoteAccess: Peer has tried too often to reach memory that it may not, and the
-	// device takes nothing more from it.
+	// OpDisconnected, completions only: nothing more arrives from Peer, although this side
+	// has not closed the connection. Status is the reason. It appears once, in the receive
+	// queue, even if nothing is posted. RC devices report every end of a connection; a
+	// device that continues by other means reports only failures it could not repair.
+	// StatusRemoteAccess: Peer has attempted too many forbidden accesses, and the device
+	// accepts nothing more from it.
 	OpDisconnected
 	opCount
 )
@@ -54,7 +54,7 @@ func (o Op) String() string {
 // OpSet is a set of operations.
 type OpSet uint16
 
-// Ops makes a set.
+// Ops returns the set of the given operations.
 func Ops(ops ...Op) OpSet {
 	var s OpSet
 	for _, o := range ops {
@@ -66,42 +66,42 @@ func Ops(ops ...Op) OpSet {
 // Has reports whether o is in the set.
 func (s OpSet) Has(o Op) bool { return s>>o&1 != 0 }
 
-// HeadMax is the room for a message's Head in a work request.
+// HeadMax is the capacity of the Head of a work request.
 const HeadMax = 64
 
-// Flags of a work request.
+// Flags are the flags of a work request.
 type Flags uint8
 
 const (
-	// Inline: Body is copied when the request is taken, and only a failure makes
-	// a completion. Body is at most Attr.MaxInline.
+	// Inline: Body is copied when the request is accepted, and only a failure generates
+	// a completion. Body is at most Attr.MaxInline bytes long.
 	Inline Flags = 1 << iota
-	// Prompt, on an OpWrite: a device that moves the data with this processor
-	// should do it before PostSend returns, as far as that is bearable, because the
-	// caller will not come back soon. It changes nothing but time.
-	Prompt
-	// Solicited: the message is one that the peer should see even if it computes,
-	// because it waits for an answer (the solicited event of RFC 5040 section
-	// 5.3 and of InfiniBand). See SolicitedCQ; other queues take no notice.
+	// Synchronous, on an OpWrite: a device that copies with this processor should
+	// transfer the data before PostSend returns, within reason, because the caller will
+	// not poll soon. It affects only timing.
+	Synchronous
+	// Solicited: the peer should handle the message even while it computes, because the
+	// sender waits for an answer (the solicited event of RFC 5040 section 5.3 and of
+	// InfiniBand). See SolicitedCQ; other queues ignore the flag.
 	Solicited
-	// Patient: nobody waits for the end of this message. A device that hears of it from
-	// the peer may hear late, together with other things. Inline says so too.
-	Patient
+	// Lazy: no one waits for this completion. A device that needs the peer's
+	// acknowledgement may receive it late, combined with others. Inline implies Lazy.
+	Lazy
 )
 
 // SendWR is a work request. It holds no interface and no slice header, so that
-// filling one in costs a few stores.
+// initializing one takes only a few stores.
 type SendWR struct {
-	ID      uint64 // comes back in the completion
+	ID      uint64 // returned in the completion
 	Body    Mem
 	Remote  uint64 // OpWrite, OpRead, OpPull, OpWriteRecord: address at the peer
-	RKey    uint64 // the region's key there; OpPush: one's own
+	RKey    uint64 // the region's key at the peer; OpPush: the own key
 	Peer    PeerID // RD and UD
-	LKey    uint32 // of the region Body lies in, if Attr.LocalKeys
+	LKey    uint32 // of the region that contains Body, if Attr.LocalKeys
 	Op      Op
 	Flags   Flags
 	HeadLen uint16
-	Head    [HeadMax]byte // OpSend: goes before Body
+	Head    [HeadMax]byte // OpSend: precedes Body
 }
 
 // RecvWR is a buffer for one message.
@@ -111,12 +111,12 @@ type RecvWR struct {
 	LKey uint32
 }
 
-// Completion reports the end of a work request or the coming of a message.
+// Completion reports the end of a work request or the arrival of a message.
 type Completion struct {
 	ID     uint64 // of the work request; 0 for a lent message
-	Data   Mem    // OpRecv: the message, Head first; OpRecord: what was placed
-	Len    uint64 // bytes moved
-	Peer   PeerID // the other side
+	Data   Mem    // OpRecv: the message, Head first; OpRecord: the placed range
+	Len    uint64 // bytes transferred
+	Peer   PeerID // the remote side
 	Op     Op
 	Status Status
 }
@@ -126,11 +126,11 @@ type Status uint8
 
 const (
 	StatusOK           Status = iota
-	StatusRemoteAccess        // key, bounds or rights refused the access
+	StatusRemoteAccess        // the key, bounds or rights do not permit the access
 	StatusTooLong             // the message did not fit the posted buffer
 	StatusPeerGone            // the peer's process or link no longer exists
 	StatusFlushed             // the queue was closed first
-	StatusFault               // the transport failed; the device's log says how
+	StatusFault               // the transport failed; the device's log has details
 	statusCount
 )
 
@@ -146,7 +146,7 @@ func (s Status) String() string {
 	return "status?"
 }
 
-// Err is nil for StatusOK.
+// Err returns nil for StatusOK and an error for every other status.
 func (s Status) Err() error {
 	if s == StatusOK {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-func TestWorkRequestsStayTwoCacheLines(t *testing.T) {
+func TestWorkRequestSize(t *testing.T) {
 	if n := unsafe.Sizeof(SendWR{}); n > 128 {
 		t.Errorf("SendWR has %d bytes; more than 128 would cost every message a cache line", n)
 	}
@@ -15,14 +15,14 @@ func TestWorkRequestsStayTwoCacheLines(t *testing.T) {
 	}
 }
 
-func TestMemIsTheSliceItWasMadeOf(t *testing.T) {
+func TestMemSharesSlice(t *testing.T) {
 	b := []byte("0123456789")
 	m := MemOf(b)
 	if string(m.Bytes()) != string(b) || m.Len() != 10 || m.Addr() != uint64(uintptr(unsafe.Pointer(&b[0]))) {
-		t.Errorf("MemOf(%q) gives %q at %#x", b, m.Bytes(), m.Addr())
+		t.Errorf("MemOf(%q) is %q at %#x", b, m.Bytes(), m.Addr())
 	}
 	if s := m.Slice(3, 5); string(s.Bytes()) != "34" {
-		t.Errorf("Slice(3, 5) gives %q", s.Bytes())
+		t.Errorf("Slice(3, 5) is %q", s.Bytes())
 	}
 	m.Bytes()[0] = 'x'
 	if b[0] != 'x' {

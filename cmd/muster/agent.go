@@ -9,12 +9,12 @@ import (
 	"github.com/muster-mpi/muster/internal/launch"
 )
 
-// newAgentCommand is what run starts on other hosts. It is hidden: people have no
-// use for it.
+// newAgentCommand returns the command that run starts on other hosts. It is hidden
+// because users never start it by hand.
 func newAgentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "agent",
-		Short:  "Keep the ranks of a job on this host, for muster run on another",
+		Short:  "Run the ranks of a job on this host for a muster run on another host",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -1,7 +1,7 @@
 package main
 
-// muster bench NAME: started as a rank of a job it runs the benchmark; started
-// by hand it first starts itself as the ranks that the benchmark wants.
+// muster bench NAME: as a rank of a job it runs the benchmark; otherwise it starts
+// itself as the ranks that the benchmark needs.
 
 import (
 	"errors"
@@ -18,6 +18,7 @@ import (
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 type benchFlags struct {
@@ -25,7 +26,7 @@ type benchFlags struct {
 	sizes  []string
 	json   bool
 	ranks  int
-	// variants are what is compared: protocols, or algorithms of a collective.
+	// variants are compared with each other: protocols, algorithms or devices.
 	variants []string
 	rounds   int
 	plot     string
@@ -35,15 +36,15 @@ func newBenchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure latency, bandwidth, memory and more",
-		Long: `bench runs a benchmark between ranks on this machine and prints its result in
-the columns of the OSU Micro-Benchmarks, or as JSON, one object a line.
+		Long: `bench runs a benchmark between ranks on this machine and prints the results in
+the format of the OSU Micro-Benchmarks, or as JSON with one object per line.
 
-Figures of one run cannot be compared with those of another hour: compare
-ratios of runs that alternate (make bench-peers does that with Open MPI and
-MPICH). Benchmarks about long messages take several protocols and let them
-alternate themselves: --protocol get,spec; those of collectives take algorithms
-likewise: --algorithm ring,rabenseifner (muster sched lists them). verbs-* measure the
-devices below MPI, in turns with bare sockets: --device tcp,rc,rd.`,
+Absolute figures vary from one hour to the next; compare ratios of alternating runs
+(make bench-peers does so with Open MPI and MPICH). Benchmarks of long messages accept
+several protocols and alternate between them: --protocol get,spec. Benchmarks of
+collectives do the same with algorithms: --algorithm ring,rabenseifner (muster sched
+lists them). The verbs-* benchmarks measure the devices below MPI and alternate with
+plain sockets: --device tcp,rc,rd.`,
 		Example: `  muster bench latency
   muster bench bw --sizes 8K,64K,1M
   muster bench rate --json
@@ -85,43 +86,43 @@ func newBenchmark(b bench.Benchmark) *cobra.Command {
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVar(&f.json, "json", false, "one JSON object a line: bench, ranks, device, size, metric, unit, value, min, p50, p99")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object per line: bench, ranks, device, size, metric, unit, value, min, p50, p99")
 	fl.IntVarP(&f.ranks, "ranks", "n", b.Ranks, "number of ranks to start")
 	fl.IntVarP(&f.params.Iterations, "iterations", "i", 0, "iterations for each size (default: by size)")
 	if b.Sizes != nil {
 		fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "message sizes in bytes, with K or M (default: powers of two)")
-		fl.IntVarP(&f.params.Warmup, "warmup", "x", 0, "iterations before the clock runs (default: a tenth)")
+		fl.IntVarP(&f.params.Warmup, "warmup", "x", 0, "iterations before the measurement (default: a tenth)")
 		fl.IntVarP(&f.params.Window, "window", "W", 0, "messages in flight (default 64)")
 		fl.BoolVarP(&f.params.Touch, "touch", "t", false, "write new data into the buffer before each send")
 	}
 	if b.Protocols {
-		fl.StringSliceVar(&f.variants, "protocol", nil, "how long messages travel: "+protocolNames()+"; several are run in turns and compared with the first (default: as configured)")
+		fl.StringSliceVar(&f.variants, "protocol", nil, "protocol of long messages: "+protocolNames()+"; several alternate and are compared with the first (default: as configured)")
 	}
 	if b.Collective != "" {
-		fl.StringSliceVar(&f.variants, "algorithm", nil, "how "+b.Collective+" is done: "+algorithmNames(b.Collective)+", with parameters as in bruck:ports=2; several are run in turns and compared with the first (default: chosen, muster explain "+b.Collective+" tells)")
+		fl.StringSliceVar(&f.variants, "algorithm", nil, "algorithm of "+b.Collective+": "+algorithmNames(b.Collective)+", with parameters as in bruck:ports=2; several alternate and are compared with the first (default: see muster explain "+b.Collective+")")
 	}
 	if b.Devices {
-		fl.StringSliceVar(&f.variants, "device", nil, "what carries messages: "+deviceNames()+"; several are run in turns and compared with the first (default: as configured)")
+		fl.StringSliceVar(&f.variants, "device", nil, "device that carries messages: "+deviceNames()+"; several alternate and are compared with the first (default: as configured)")
 	}
 	if b.Calls {
-		fl.StringSliceVar(&f.params.Calls, "op", nil, "what is measured: "+strings.Join(bench.ReuseCalls, ", ")+" (default "+bench.ReuseCalls[0]+")")
+		fl.StringSliceVar(&f.params.Calls, "op", nil, "operations to measure: "+strings.Join(bench.ReuseCalls, ", ")+" (default "+bench.ReuseCalls[0]+")")
 	}
 	if b.Protocols || b.Collective != "" || b.Devices {
-		fl.IntVar(&f.rounds, "rounds", 5, "how often each of several is run")
-		fl.StringVar(&f.plot, "plot", "", "draw the result into this file, as SVG")
+		fl.IntVar(&f.rounds, "rounds", 5, "number of runs of each variant")
+		fl.StringVar(&f.plot, "plot", "", "draw the result into this SVG file")
 	}
 	switch b.Name {
 	case "progress":
-		fl.Float64Var(&f.params.Delay, "delay", 0, "length of the delay, in times of the transfer without one (default 5)")
+		fl.Float64Var(&f.params.Delay, "delay", 0, "length of the delay, as a multiple of the transfer time without delay (default 5)")
 	case "exchange":
-		fl.Float64SliceVar(&f.params.Ratios, "ratios", nil, "communication to computation (default: from 0.1 to 4)")
-		fl.DurationVar(&f.params.Communication, "communication", 0, "what to take for the time of an iteration without computation (default: it is measured)")
+		fl.Float64SliceVar(&f.params.Ratios, "ratios", nil, "ratios of communication to computation (default: from 0.1 to 4)")
+		fl.DurationVar(&f.params.Communication, "communication", 0, "assumed time of an iteration without computation (default: measured)")
 	case "mt-latency":
-		fl.IntVar(&f.params.Threads, "threads", 0, "goroutines at rank 1 (default 2)")
+		fl.IntVar(&f.params.Threads, "threads", 0, "number of goroutines at rank 1 (default 2)")
 	case "first-message":
-		fl.Float64Var(&f.params.Since, "since", 0, "when the launcher was started, as date +%s.%N tells (default: when the ranks have joined, or now if this starts them)")
+		fl.Float64Var(&f.params.Since, "since", 0, "start time of the launcher, as printed by date +%s.%N (default: when the ranks have joined, or now if this command starts them)")
 	case "idle":
-		fl.IntVar(&f.params.Seconds, "seconds", 0, "how long to wait (default 10)")
+		fl.IntVar(&f.params.Seconds, "seconds", 0, "how long to wait, in seconds (default 10)")
 	}
 	return cmd
 }
@@ -149,10 +150,10 @@ func startBenchmark(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 	return startSelf(cmd, f.ranks)
 }
 
-// check refuses what no run could make sense of, before anything is started.
+// check rejects invalid flags before anything is started.
 func (f *benchFlags) check(b bench.Benchmark) error {
 	if (b.Protocols || b.Collective != "" || b.Devices) && f.rounds < 1 {
-		return fmt.Errorf("--rounds %d: each is run at least once", f.rounds)
+		return fmt.Errorf("--rounds %d: each variant must run at least once", f.rounds)
 	}
 	for i, v := range f.variants {
 		if slices.Contains(f.variants[:i], v) {
@@ -163,15 +164,15 @@ func (f *benchFlags) check(b bench.Benchmark) error {
 		}
 	}
 	if f.params.Delay != 0 && !(f.params.Delay > 1) {
-		return fmt.Errorf("--delay %g: a delay must be longer than the transfer: more than 1", f.params.Delay)
+		return fmt.Errorf("--delay %g: the delay must be longer than the transfer; use more than 1", f.params.Delay)
 	}
 	for _, r := range f.params.Ratios {
 		if !(r > 0) || math.IsInf(r, 0) {
-			return fmt.Errorf("--ratios %g: communication to computation is a number above 0", r)
+			return fmt.Errorf("--ratios %g: the ratio of communication to computation must be above 0", r)
 		}
 	}
 	if f.params.Communication < 0 {
-		return fmt.Errorf("--communication %v: give a time such as 30us", f.params.Communication)
+		return fmt.Errorf("--communication %v: use a time such as 30us", f.params.Communication)
 	}
 	if err := bench.CheckCalls(f.params.Calls); err != nil {
 		return fmt.Errorf("--op %w", err)
@@ -180,7 +181,7 @@ func (f *benchFlags) check(b bench.Benchmark) error {
 	return err
 }
 
-// runBenchmark is one rank.
+// runBenchmark runs the benchmark as one rank.
 func runBenchmark(b bench.Benchmark, f benchFlags) error {
 	f.params.Sizes = b.Sizes
 	if len(f.sizes) > 0 {
@@ -190,7 +191,7 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 		}
 	}
 	if b.Alternating == nil && len(f.variants) > 1 {
-		return fmt.Errorf("bench %s: --%s %s: a job that is running has one %s; start this without muster run, and it starts a job for each",
+		return fmt.Errorf("bench %s: --%s %s: a running job has one %s; start the benchmark without muster run, so that it starts a job for each",
 			b.Name, variantFlag(b), strings.Join(f.variants, ","), variantFlag(b))
 	}
 	if len(f.variants) == 1 {
@@ -203,7 +204,7 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			return err
 		}
 		if len(f.variants) == 1 {
-			on, err := placeOf(c, b)
+			on, err := layoutOf(c, b)
 			if err != nil {
 				return err
 			}
@@ -212,7 +213,7 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 				return err
 			}
 			if left := len(f.params.Sizes) - len(kept); left > 0 && c.Rank() == 0 {
-				fmt.Fprintf(os.Stderr, "bench %s: %s cannot do %d of %d sizes among %v; they are left out\n", b.Name, f.variants[0], left, len(f.params.Sizes), on)
+				fmt.Fprintf(os.Stderr, "bench %s: skipping sizes that %s does not support: %d of %d among %v\n", b.Name, f.variants[0], left, len(f.params.Sizes), on)
 			}
 			f.params.Sizes = kept
 		}
@@ -222,7 +223,7 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 			if c.Rank() != 0 {
 				return
 			}
-			r.Bench, r.Ranks, r.Device = b.Name, c.Size(), mpi.DeviceName(c, c.Size()-1)
+			r.Bench, r.Ranks, r.Device = b.Name, c.Size(), inspect.DeviceName(c, c.Size()-1)
 			if r.Metric == "" {
 				r.Metric, r.Unit = b.Metric, b.Unit
 			} else if r.Unit == "" {
@@ -247,7 +248,7 @@ func runBenchmark(b bench.Benchmark, f benchFlags) error {
 	return nil
 }
 
-// runOver runs the benchmark in this world, or in one for each of several protocols.
+// runOver runs the benchmark in this world, or in one world per protocol.
 func runOver(c *mpi.Comm, b bench.Benchmark, f *benchFlags, emit func(int, bench.Result)) error {
 	if len(f.variants) < 2 && b.Worlds == nil {
 		return b.Run(c, &f.params, func(r bench.Result) { emit(0, r) })
@@ -277,7 +278,7 @@ func runOver(c *mpi.Comm, b bench.Benchmark, f *benchFlags, emit func(int, bench
 	return nil
 }
 
-// parseSizes reads sizes such as 8, 64K and 4M.
+// parseSizes parses sizes such as 8, 64K and 4M.
 func parseSizes(list []string) ([]int, error) {
 	var out []int
 	for _, s := range list {

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-func TestBenchCollRefusesNonsense(t *testing.T) {
+func TestBenchCollRejectsBadFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"--op", "gossip"}, "there are allgather, allreduce"},
-		{[]string{"--mif", "-1"}, "comes late at most"},
+		{[]string{"--op", "gossip"}, "use one of allgather, allreduce"},
+		{[]string{"--mif", "-1"}, "maximum delay"},
 		{[]string{"--late", "25"}, "such as 25%"},
 		{[]string{"--late", "0%"}, "such as 25%"},
 		{[]string{"--algorithm", "direct,direct"}, "given twice"},
@@ -22,7 +22,7 @@ func TestBenchCollRefusesNonsense(t *testing.T) {
 		{[]string{"--message", "0s"}, "such as 30us"},
 		{[]string{"--message", "1us,2us,3us"}, "3 times for 2 sizes"},
 		{[]string{"--budget", "0s"}, "above 0"},
-		{[]string{"--away", "dream"}, "compute or sleep"},
+		{[]string{"--away", "dream"}, "compute, sleep or auto"},
 	} {
 		got := muster(t, t.TempDir(), append([]string{"bench", "coll", "-n", "2"}, c.args...)...)
 		if got.status == 0 || !strings.Contains(got.err, c.want) || got.out != "" {
@@ -38,8 +38,8 @@ func TestBenchCollComparesAlgorithmsUnderSkew(t *testing.T) {
 	if got.status != 0 {
 		t.Fatalf("%+v", got)
 	}
-	if !regexp.MustCompile(`(?m)^# 3 ranks over shm; a rank that is away (computes|sleeps); times in us$`).MatchString(got.out) {
-		t.Errorf("the ranks are not told: %s", got.out)
+	if !regexp.MustCompile(`(?m)^# 3 ranks over shm; a delayed rank (computes|sleeps); times in us$`).MatchString(got.out) {
+		t.Errorf("the header is missing: %s", got.out)
 	}
 	rows := regexp.MustCompile(`(?m)^ *alltoall +(8|1024) +(mif-2|mif-2-late-50) +(default|direct) +10( +[0-9.]+){5}$`).FindAllString(got.out, -1)
 	if len(rows) != 8 {

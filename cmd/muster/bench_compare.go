@@ -1,12 +1,12 @@
 package main
 
-// A benchmark with several protocols, or algorithms of a collective. A world has one
-// setting for its whole life, so each is a job of its own, and the jobs take turns:
-// in each round every one runs once, beginning with another one each time. What is
-// told is the median over the rounds, and the change against the first as the
-// median of the changes within a round.
+// Comparison of several variants in one benchmark: protocols, algorithms or devices. The
+// settings of a world are fixed, so each variant is a job of its own, and the jobs
+// alternate: in each round every variant runs once, starting with a different one each
+// time. The result is the median over the rounds, and the change against the first
+// variant is the median of the changes within a round.
 //
-// Where the change is smaller than that from one job to the next, a benchmark runs in
+// If the expected change is smaller than the variation between jobs, a benchmark runs in
 // several worlds of one job (bench_worlds.go). Then a round is one job.
 
 import (
@@ -41,7 +41,7 @@ func compareVariants(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error 
 			continue
 		}
 		for i := range f.variants {
-			// The first begins, since exchange computes as long as it communicates.
+			// The first variant starts, because exchange computes as long as it communicates.
 			k := (i + round) % len(f.variants)
 			more := []string{"--json", "--" + variantFlag(b) + "=" + f.variants[k]}
 			if us := cmp.communication(); b.Name == "exchange" && f.params.Communication == 0 && us > 0 {
@@ -63,8 +63,8 @@ func compareVariants(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error 
 	return cmp.print(os.Stdout, b, f, results)
 }
 
-// passedOn is the command line of one job: what was given, without what this
-// process does itself.
+// passedOn returns the command line of one job: the given flags without those that this
+// process handles itself.
 func passedOn(flags *pflag.FlagSet, name string) []string {
 	args := []string{"bench", name}
 	flags.Visit(func(fl *pflag.Flag) {
@@ -81,7 +81,7 @@ func passedOn(flags *pflag.FlagSet, name string) []string {
 	return args
 }
 
-// benchmarkJob starts this program as the ranks of a job and reads what it measures.
+// benchmarkJob starts this program as the ranks of a job and returns its results.
 func benchmarkJob(cmd *cobra.Command, ranks int, args, env []string) ([]bench.Result, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -104,7 +104,7 @@ func benchmarkJob(cmd *cobra.Command, ranks int, args, env []string) ([]bench.Re
 		if err := d.Decode(&r); err == io.EOF {
 			return results, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("cannot read what muster %s printed: %w", strings.Join(args, " "), err)
+			return nil, fmt.Errorf("decode the output of muster %s: %w", strings.Join(args, " "), err)
 		}
 		results = append(results, r)
 	}
@@ -116,13 +116,13 @@ type comparison struct {
 	figures  []figure
 }
 
-// figure is one metric at one size: by variant, one value a round.
+// figure is one metric at one size: for each variant, one value per round.
 type figure struct {
 	bench.Result
 	values [][]float64
-	// told are the changes against the first in percent, where the job has compared
-	// them itself.
-	told [][]float64
+	// reported holds the changes against the first variant in percent, if the job has
+	// compared the variants itself.
+	reported [][]float64
 }
 
 func (c *comparison) add(variant int, results []bench.Result) {
@@ -132,19 +132,19 @@ func (c *comparison) add(variant int, results []bench.Result) {
 	}
 }
 
-// addMixed takes the results of a job that ran all of them.
+// addMixed adds the results of a job that ran all variants.
 func (c *comparison) addMixed(results []bench.Result) error {
 	for _, r := range results {
 		k := slices.Index(c.variants, r.Protocol)
 		if k < 0 {
-			return fmt.Errorf("it compares %q with others by itself, and cannot compare %s too: name one of them", r.Protocol, strings.Join(c.variants, ", "))
+			return fmt.Errorf("the benchmark already compares %q with others and cannot also compare %s; name one of them", r.Protocol, strings.Join(c.variants, ", "))
 		}
 		if r.Against == "" {
 			c.add(k, []bench.Result{r})
 			continue
 		}
 		g := c.figure(r)
-		g.told[k] = append(g.told[k], r.Value)
+		g.reported[k] = append(g.reported[k], r.Value)
 	}
 	return nil
 }
@@ -158,8 +158,8 @@ func (c *comparison) figure(r bench.Result) *figure {
 	return &c.figures[i]
 }
 
-// communication is how long the first took to communicate, in its first
-// run; 0 if that is not known.
+// communication returns the communication time of the first variant in its first run,
+// or 0 if it has not been measured.
 func (c *comparison) communication() float64 {
 	for _, g := range c.figures {
 		if g.Metric == "model-1/communication" && len(g.values[0]) > 0 {
@@ -169,14 +169,14 @@ func (c *comparison) communication() float64 {
 	return 0
 }
 
-// results are the figures of each, and for times those of the others
+// results returns the figures of each variant and, for times, the changes of the others
 // against the first.
 func (c *comparison) results() []bench.Result {
 	var out []bench.Result
 	for _, g := range c.figures {
 		for k, p := range c.variants {
 			if len(g.values[k]) == 0 {
-				continue // a protocol may have another set of sizes that it calls short
+				continue // protocols differ in which sizes count as short
 			}
 			out = append(out, g.over(p, g.values[k]))
 			if k == 0 || g.Unit != "us" {
@@ -192,7 +192,7 @@ func (c *comparison) results() []bench.Result {
 	return out
 }
 
-// over is the figure as the median of rounds.
+// over returns the figure as the median over the rounds.
 func (g *figure) over(variant string, values []float64) bench.Result {
 	r, sorted := g.Result, slices.Sorted(slices.Values(values))
 	n := len(sorted)
@@ -202,10 +202,10 @@ func (g *figure) over(variant string, values []float64) bench.Result {
 	return r
 }
 
-// changes of one against the first in percent, one a round.
+// changes returns the changes of variant k against the first in percent, one per round.
 func (g *figure) changes(k int) []float64 {
-	if len(g.told[k]) > 0 {
-		return g.told[k]
+	if len(g.reported[k]) > 0 {
+		return g.reported[k]
 	}
 	var out []float64
 	for i := range min(len(g.values[0]), len(g.values[k])) {
@@ -222,7 +222,7 @@ func (c *comparison) print(w io.Writer, b bench.Benchmark, f benchFlags, results
 		}
 		return nil
 	}
-	fmt.Fprintf(w, "# Muster %s\n# Medians over rounds in which they take turns; rounds: %d\n", b.Title, f.rounds)
+	fmt.Fprintf(w, "# Muster %s\n# Medians over rounds of alternating runs; rounds: %d\n", b.Title, f.rounds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "# Size\tfigure\tunit\t%s\t", strings.Join(c.variants, "\t"))
 	for _, p := range c.variants[1:] {

@@ -1,7 +1,7 @@
 package main
 
-// --device: a name for the settings that make messages travel over a certain device,
-// also between ranks of one host, and the sweep of bench memory over numbers of ranks.
+// --device: names for the settings that select a device, also between ranks of one host,
+// and the sweep of bench memory over numbers of ranks.
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// deviceRows are the names; everything else stays as configured.
+// deviceRows lists the names; all other settings stay as configured.
 var deviceRows = []struct {
 	name     string
 	settings []string
@@ -49,7 +49,7 @@ func deviceNames() string {
 	return strings.Join(names, ", ")
 }
 
-// deviceSettings are the settings of a name.
+// deviceSettings returns the settings of a name.
 func deviceSettings(name string) ([]string, error) {
 	for _, row := range deviceRows {
 		if row.name != name {
@@ -60,11 +60,10 @@ func deviceSettings(name string) ([]string, error) {
 		}
 		return row.settings, nil
 	}
-	return nil, fmt.Errorf("--device %s: there are %s", name, deviceNames())
+	return nil, fmt.Errorf("--device %s: unknown device; use one of %s", name, deviceNames())
 }
 
-// memoryRanks are the numbers of ranks for which bench memory runs by itself, and
-// memoryDevices over what.
+// memoryRanks and memoryDevices are the defaults of bench memory.
 var (
 	memoryRanks   = []int{2, 4, 8, 16, 32, 64}
 	memoryDevices = []string{"rd", "ud", "hybrid", "hybrid-rings", "rc", "rc-few"}
@@ -79,7 +78,7 @@ func sweepMemory(cmd *cobra.Command, b bench.Benchmark, f benchFlags) error {
 	p := bench.Printer{W: os.Stdout, JSON: f.json, B: b}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	if !f.json {
-		fmt.Fprintln(os.Stdout, "# Muster", b.Title, "(of the rank that has most)")
+		fmt.Fprintln(os.Stdout, "# Muster", b.Title, "(of the rank with the most memory)")
 		fmt.Fprintln(t, "ranks\tdevice\tmemory (KiB)\tkernel (KiB)\tdescriptors\tconnections\trings\tlow-water\t")
 	}
 	args := passedOn(cmd.Flags(), b.Name)

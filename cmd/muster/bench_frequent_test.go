@@ -7,8 +7,8 @@ import (
 	"github.com/muster-mpi/muster/rdma/rdmatest"
 )
 
-// What the benchmarks of registration tell, over the device that they take if none is named.
-func TestBenchmarksOfRegistrationTellBothWorlds(t *testing.T) {
+// The registration benchmarks print all figures, on their default device and others.
+func TestRegistrationBenchmarks(t *testing.T) {
 	rdmatest.NeedLocking(t)
 	for _, x := range []struct {
 		args []string
@@ -31,7 +31,7 @@ func TestBenchmarksOfRegistrationTellBothWorlds(t *testing.T) {
 	}
 }
 
-func TestBenchmarksOfRegistrationKnowTheirCalls(t *testing.T) {
+func TestRegistrationBenchmarkRejectsUnknownOp(t *testing.T) {
 	got := muster(t, t.TempDir(), "bench", "reuse", "--op", "puts")
 	if got.status == 0 || !strings.Contains(got.err, "puts is not among eager, put, get") {
 		t.Errorf("--op puts: %+v", got)

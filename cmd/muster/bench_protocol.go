@@ -1,7 +1,6 @@
 package main
 
-// --protocol: a name for the settings that make long messages travel in a
-// certain way.
+// --protocol: names for the settings that select the protocol of long messages.
 
 import (
 	"fmt"
@@ -13,7 +12,7 @@ import (
 
 const speculate = "MUSTER_SPECULATE="
 
-// protocolRow is a name and what it sets; everything else stays as configured.
+// protocolRow is a name and its settings; all other settings stay as configured.
 type protocolRow struct {
 	name     string
 	settings []string
@@ -37,12 +36,12 @@ func protocolNames() string {
 	return strings.Join(names, ", ")
 }
 
-// protocolSettings are the settings of a name. A library that has no speculation
-// needs not be told to do without it; anything else that it has not is an error.
+// protocolSettings returns the settings of a name. A library without speculation does
+// not need the setting that disables it; any other unsupported setting is an error.
 func protocolSettings(name string) ([]string, error) {
 	i := slices.IndexFunc(protocolRows, func(row protocolRow) bool { return row.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("--protocol %s: there are %s", name, protocolNames())
+		return nil, fmt.Errorf("--protocol %s: unknown protocol; use one of %s", name, protocolNames())
 	}
 	var settings []string
 	for _, kv := range protocolRows[i].settings {
@@ -51,7 +50,7 @@ func protocolSettings(name string) ([]string, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--protocol %s: this build of the library does not have it: %w", name, err)
+			return nil, fmt.Errorf("--protocol %s: this build of the library does not support it: %w", name, err)
 		}
 		settings = append(settings, kv)
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/muster-mpi/muster/bench"
 )
 
-func TestBenchRefusesNonsense(t *testing.T) {
+func TestBenchRejectsBadFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"overlap", "--protocol", "teleport"}, "there are get, put"},
+		{[]string{"overlap", "--protocol", "teleport"}, "use one of get, put"},
 		{[]string{"overlap", "--protocol", "get,get"}, "given twice"},
 		{[]string{"overlap", "--protocol", "get,put", "--rounds", "0"}, "at least once"},
 		{[]string{"overlap", "--sizes", "big"}, "want a number of bytes"},
@@ -30,7 +30,7 @@ func TestBenchRefusesNonsense(t *testing.T) {
 		{[]string{"allgather", "--algorithm", "bruck:ports=0"}, "ports cannot be 0"},
 		{[]string{"allreduce", "--protocol", "get"}, "unknown flag: --protocol"},
 		{[]string{"latency", "--protocol", "get"}, "unknown flag: --protocol"},
-		{[]string{"latency", "--device", "pigeon"}, "there are shm, rd, rc"},
+		{[]string{"latency", "--device", "pigeon"}, "use one of shm, rd, rc"},
 		{[]string{"latency", "--device", "rd,rd"}, "given twice"},
 		{[]string{"idle", "--plot", "x.svg"}, "unknown flag: --plot"},
 	} {
@@ -41,18 +41,18 @@ func TestBenchRefusesNonsense(t *testing.T) {
 	}
 }
 
-func TestARunningJobHasOneProtocol(t *testing.T) {
+func TestBenchRejectsTwoProtocolsInOneJob(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := muster(t, t.TempDir(), "run", "-n", "2", self, "bench", "overlap", "--protocol", "get,put")
-	if got.status == 0 || !strings.Contains(got.err, "a job that is running has one protocol") || got.out != "" {
+	if got.status == 0 || !strings.Contains(got.err, "a running job has one protocol") || got.out != "" {
 		t.Errorf("two protocols for one job gave %+v", got)
 	}
 }
 
-func TestWorldsOfOneJobTakeTurns(t *testing.T) {
+func TestBenchAlternatesWorldsOfOneJob(t *testing.T) {
 	got := muster(t, t.TempDir(), "bench", "rndv-overhead", "--protocol", "off,get,put", "--rounds", "2", "--sizes", "1K,256K", "-i", "20", "--json")
 	if got.status != 0 {
 		t.Fatalf("%+v", got)
@@ -74,13 +74,13 @@ func TestWorldsOfOneJobTakeTurns(t *testing.T) {
 			t.Errorf("a figure is %+v", r)
 		}
 	}
-	// Five loops at 1 KB, four at 256 KB, where nothing is a wrong guess.
+	// Five loops at 1 KB, and four at 256 KB, which has no loop for wrong predictions.
 	if times != 9*3 || compared != 9*2 || shares != 3 {
 		t.Errorf("there are %d times, %d comparisons and %d shares, want 27, 18 and 3:\n%s", times, compared, shares, got.out)
 	}
 }
 
-func TestTheEnvironmentIsAsBeforeAfterAFurtherWorld(t *testing.T) {
+func TestReplaceEnvironRestores(t *testing.T) {
 	t.Setenv("PMI_FD", "7")
 	t.Setenv("PMI_RANK", "1")
 	before := os.Environ()
@@ -97,7 +97,7 @@ func TestTheEnvironmentIsAsBeforeAfterAFurtherWorld(t *testing.T) {
 	}
 }
 
-func TestProtocolsAreRunInTurnsAndDrawn(t *testing.T) {
+func TestBenchAlternatesAndPlotsProtocols(t *testing.T) {
 	dir := t.TempDir()
 	got := muster(t, dir, "bench", "exchange", "--protocol", "get,put", "--rounds", "2", "--sizes", "64K", "--ratios", "0.5,2",
 		"-i", "20", "--json", "--plot", "exchange.svg")
@@ -126,7 +126,7 @@ func TestProtocolsAreRunInTurnsAndDrawn(t *testing.T) {
 	}
 }
 
-func TestABenchmarkOfOneProtocolIsDrawnByItsRank(t *testing.T) {
+func TestBenchPlotsOneProtocol(t *testing.T) {
 	dir := t.TempDir()
 	got := muster(t, dir, "bench", "progress", "--protocol", "put", "--sizes", "64K", "-i", "5", "--plot", "progress.svg")
 	if got.status != 0 || !strings.Contains(got.out, "# Protocol: put") || !strings.Contains(got.out, "recv/receiver-first/pages") {
@@ -138,7 +138,7 @@ func TestABenchmarkOfOneProtocolIsDrawnByItsRank(t *testing.T) {
 	}
 }
 
-func TestAComparisonIsMadeRoundByRound(t *testing.T) {
+func TestComparisonIsPerRound(t *testing.T) {
 	c := comparison{variants: []string{"off", "spec"}}
 	// The machine is twice as slow in the second round.
 	for _, round := range [][2]float64{{10, 11}, {20, 22}, {10, 12}} {

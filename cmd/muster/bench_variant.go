@@ -1,6 +1,6 @@
 package main
 
-// What a benchmark can compare: protocols of long messages (--protocol), algorithms
+// Variants that a benchmark compares: protocols of long messages (--protocol), algorithms
 // of a collective (--algorithm), or devices (--device). Each is a setting of a job.
 
 import (
@@ -12,9 +12,10 @@ import (
 	"github.com/muster-mpi/muster/bench"
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
-// variantFlag is the flag that names what is compared.
+// variantFlag returns the name of the flag that lists the variants.
 func variantFlag(b bench.Benchmark) string {
 	switch {
 	case b.Collective != "":
@@ -25,7 +26,7 @@ func variantFlag(b bench.Benchmark) string {
 	return "protocol"
 }
 
-// variantSettings are the settings of a name, as in an environment.
+// variantSettings returns the settings of a variant as environment variables.
 func variantSettings(b bench.Benchmark, name string) ([]string, error) {
 	switch {
 	case b.Devices:
@@ -37,14 +38,14 @@ func variantSettings(b bench.Benchmark, name string) ([]string, error) {
 	if _, err := mpi.ConfigFromEnv([]string{"MUSTER_COLLECTIVE=" + setting}); err != nil {
 		return nil, fmt.Errorf("--algorithm %s: %w", name, err)
 	}
-	// Before what the user has set already: the first rule that fits is taken.
+	// It comes before the user's rules, because the first matching rule applies.
 	if set := os.Getenv("MUSTER_COLLECTIVE"); set != "" {
 		setting += "," + set
 	}
 	return []string{"MUSTER_COLLECTIVE=" + setting}, nil
 }
 
-// useVariant sets what a name stands for, before the rank joins its job.
+// useVariant sets the environment of a variant before the rank joins its job.
 func useVariant(b bench.Benchmark, name string) error {
 	settings, err := variantSettings(b, name)
 	if err != nil {
@@ -59,13 +60,13 @@ func useVariant(b bench.Benchmark, name string) error {
 	return nil
 }
 
-// inSegment is the name that MUSTER_COLLECTIVE has for shared memory without messages.
+// inSegment is the value of MUSTER_COLLECTIVE for shared memory without messages.
 const inSegment = "segment"
 
-// variantServes reports whether an algorithm can do the calls of a benchmark, and if not,
-// why. The library passes over one that cannot and takes another, whose time must not
-// be told under its name.
-func variantServes(b bench.Benchmark, name string, on place, size int) (ok bool, why string) {
+// variantServes reports whether an algorithm supports the calls of a benchmark, and if
+// not, why. The library would use another algorithm instead, and its time must not be
+// reported under this name.
+func variantServes(b bench.Benchmark, name string, on layout, size int) (ok bool, why string) {
 	if b.Collective == "" {
 		return true, ""
 	}
@@ -73,9 +74,9 @@ func variantServes(b bench.Benchmark, name string, on place, size int) (ok bool,
 	if name == inSegment {
 		switch {
 		case b.NonBlocking:
-			return false, "calls that do not wait take messages"
+			return false, "nonblocking calls use messages"
 		case b.Irregular:
-			return false, "blocks may have lengths of their own"
+			return false, "blocks may have different lengths"
 		case on.nodes > 1:
 			return false, "the ranks are on several nodes"
 		}
@@ -93,34 +94,34 @@ func variantServes(b bench.Benchmark, name string, on place, size int) (ok bool,
 	return coll.Applicable(a, &shape)
 }
 
-// place is where a benchmark runs: on so many ranks, which are on so many nodes.
-type place struct{ ranks, nodes int }
+// layout is the number of ranks of a benchmark and the number of nodes they run on.
+type layout struct{ ranks, nodes int }
 
-// oneNode is ranks that share a node.
-func oneNode(ranks int) place { return place{ranks, 1} }
+// oneNode returns the layout of ranks that share a node.
+func oneNode(ranks int) layout { return layout{ranks, 1} }
 
-func (p place) String() string {
+func (p layout) String() string {
 	if p.nodes > 1 {
 		return fmt.Sprintf("%d ranks on %d nodes", p.ranks, p.nodes)
 	}
 	return fmt.Sprintf("%d ranks", p.ranks)
 }
 
-// placeOf is where a benchmark of a collective runs on the ranks of c. No message is sent,
-// so that the benchmark finds the job as it was.
-func placeOf(c *mpi.Comm, b bench.Benchmark) (place, error) {
+// layoutOf returns the layout of the ranks of c. It sends no message, so it does not
+// change the state of the job before the benchmark.
+func layoutOf(c *mpi.Comm, b bench.Benchmark) (layout, error) {
 	if b.Collective == "" {
 		return oneNode(c.Size()), nil
 	}
-	x, err := mpi.ExplainCollective(c, b.Collective, 0, 0)
+	x, err := inspect.ExplainCollective(c, b.Collective, 0, 0)
 	if err != nil {
-		return place{}, err
+		return layout{}, err
 	}
-	return place{c.Size(), x.Nodes}, nil
+	return layout{c.Size(), x.Nodes}, nil
 }
 
-// keepServed leaves out the sizes that the algorithm cannot do.
-func keepServed(b bench.Benchmark, name string, on place, sizes []int) (kept []int, err error) {
+// keepServed returns the sizes that the algorithm supports.
+func keepServed(b bench.Benchmark, name string, on layout, sizes []int) (kept []int, err error) {
 	tried := sizes
 	if tried == nil {
 		tried = []int{0}
@@ -135,7 +136,7 @@ func keepServed(b bench.Benchmark, name string, on place, sizes []int) (kept []i
 		}
 	}
 	if kept == nil {
-		return nil, fmt.Errorf("bench %s: --algorithm %s cannot do it among %v: %s", b.Name, name, on, last)
+		return nil, fmt.Errorf("bench %s: --algorithm %s is not possible among %v: %s", b.Name, name, on, last)
 	}
 	if sizes == nil {
 		kept = nil
@@ -143,10 +144,10 @@ func keepServed(b bench.Benchmark, name string, on place, sizes []int) (kept []i
 	return kept, nil
 }
 
-// benchmarkShape is the call that a benchmark makes for a size: of bytes, or of
-// numbers of eight bytes where they are combined. Which ranks share a node does not
-// matter to what can be done, so they are spread evenly.
-func benchmarkShape(b bench.Benchmark, kind coll.Kind, on place, size int) coll.Shape {
+// benchmarkShape returns the call that a benchmark makes for a size: on bytes, or on
+// elements of eight bytes for reductions. Support does not depend on which ranks share a
+// node, so they are distributed evenly.
+func benchmarkShape(b bench.Benchmark, kind coll.Kind, on layout, size int) coll.Shape {
 	combines := slices.Contains([]coll.Kind{coll.Reduce, coll.Allreduce, coll.ReduceScatter, coll.Scan, coll.Exscan}, kind)
 	if combines {
 		size = max(size/8, 1) * 8
@@ -167,7 +168,7 @@ func benchmarkShape(b bench.Benchmark, kind coll.Kind, on place, size int) coll.
 	return s
 }
 
-// algorithmNames are those of a collective.
+// algorithmNames returns the names of a collective's algorithms.
 func algorithmNames(collective string) string {
 	var names []string
 	for _, a := range coll.Algorithms() {

@@ -1,8 +1,8 @@
 package main
 
-// muster bench verbs-NAME: devices of package rdma and bare sockets, without MPI between.
-// Started by hand it starts itself as two processes; started as one of those, or with
-// --listen or --dial, it is the leader or the follower of the benchmark.
+// muster bench verbs-NAME: devices of package rdma and plain sockets, without MPI. By
+// default it starts itself as two processes; as one of those, or with --listen or --dial,
+// it is the leader or the follower of the benchmark.
 
 import (
 	"context"
@@ -29,13 +29,13 @@ type verbsFlags struct {
 	plot         string
 	address      string
 	listen, dial string
-	rate         string  // of the cables of a lab
-	loss         float64 // on them
-	meet         string  // where the two processes that this one starts find each other
+	rate         string  // speed of the lab's cables
+	loss         float64 // loss rate of the lab's cables
+	meet         string  // address where the two started processes connect
 }
 
-// verbsMeetPatience is how long one process waits for the other.
-const verbsMeetPatience = 60 * time.Second
+// verbsMeetTimeout limits how long one process waits for the other.
+const verbsMeetTimeout = 60 * time.Second
 
 func newVerbsBenchmark(b bench.Verbs) *cobra.Command {
 	var f verbsFlags
@@ -44,16 +44,16 @@ func newVerbsBenchmark(b bench.Verbs) *cobra.Command {
 		Short: b.Doc,
 		Long: b.Long + `
 
-Two processes do it, which this command starts. The devices of the list take turns in one
-run, in rounds, each opened anew for every turn; what is told is the median over the rounds,
-the least and the most, and the median of the ratios to the first of the list.
+The command starts two processes. The listed devices alternate in rounds and are reopened
+each time. The result is the median, minimum and maximum over the rounds, and the median of
+the ratios to the first device.
 
-Devices: ` + bench.BareTCP + ` and ` + bench.BareUDP + ` are bare sockets that both ends spin on, to compare with; ` + verbsDeviceDocs() + `;
-ofi:PROVIDER is libfabric's, as in ofi:tcp;ofi_rxm, ofi:udp;ofi_rxd and ofi:net, in a program built with -tags ofi.
+Devices: ` + bench.BareTCP + ` and ` + bench.BareUDP + ` are plain sockets that both ends poll, for comparison; ` + verbsDeviceDocs() + `;
+ofi:PROVIDER is a libfabric provider, as in ofi:tcp;ofi_rxm, ofi:udp;ofi_rxd and ofi:net, in a program built with -tags ofi.
 
-Between two hosts, or two network namespaces, start it by hand on both: --listen on the one
-that measures and prints, --dial on the other, each with its own --address. The dialling one
-needs no other flags.`,
+Between two hosts, or two network namespaces, start the command on both: with --listen on
+the one that measures and prints, with --dial on the other, each with its own --address. The
+dialing side needs no other flags.`,
 		Example: `  muster bench ` + b.Name + `
   muster bench ` + b.Name + ` --device ` + strings.Join(b.Devices, ",") + ` --rounds 9 --json
   muster bench ` + b.Name + ` --listen 10.0.0.1:7000 --address 10.0.0.1
@@ -70,31 +70,31 @@ needs no other flags.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringSliceVarP(&f.params.Devices, "device", "d", nil, "what to compare: "+verbsDeviceNames()+" (default: "+strings.Join(b.Devices, ",")+")")
-	fl.StringVar(&f.params.Against, "against", "", "the device that the others are compared with (default: the first)")
-	fl.IntVar(&f.params.Rounds, "rounds", 5, "how often each has its turn")
-	fl.DurationVar(&f.params.Time, "time", b.Time, "how long a turn measures")
-	fl.Float64Var(&f.params.Quantile, "quantile", 0, "which of a turn's short batches counts: 0.1 leaves out most of what a busy machine does beside (default: the median for times, the whole turn for bandwidth)")
-	fl.BoolVar(&f.json, "json", false, "one JSON object a line: bench, device, size, metric, unit, value, min, p50, p99 (the most), way; against for ratios")
-	fl.StringVar(&f.plot, "plot", "", "draw the result into this file, as SVG")
-	fl.StringVar(&f.address, "address", "127.0.0.1", "IP address of this host that devices use")
-	fl.StringVar(&f.listen, "listen", "", "be the one that measures, and wait at this address and port for the other")
-	fl.StringVar(&f.dial, "dial", "", "be the other one, and go to that address and port")
-	fl.StringVar(&f.rate, "rate", "", "run between two network namespaces whose cable is that fast, such as 1gbit (needs root)")
-	fl.Float64Var(&f.loss, "loss", 0, "run between two network namespaces that lose this share of packets in each direction, such as 0.01 (needs root)")
-	fl.StringVar(&f.meet, "meet", "", "where the two started processes find each other")
+	fl.StringSliceVarP(&f.params.Devices, "device", "d", nil, "devices to compare: "+verbsDeviceNames()+" (default: "+strings.Join(b.Devices, ",")+")")
+	fl.StringVar(&f.params.Against, "against", "", "device that the others are compared with (default: the first)")
+	fl.IntVar(&f.params.Rounds, "rounds", 5, "number of rounds")
+	fl.DurationVar(&f.params.Time, "time", b.Time, "measuring time of each device per round")
+	fl.Float64Var(&f.params.Quantile, "quantile", 0, "quantile over the short batches of a round: 0.1 excludes most of the noise of a busy machine (default: the median for times, the whole round for bandwidth)")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object per line: bench, device, size, metric, unit, value, min, p50, p99 (the maximum), way; against for ratios")
+	fl.StringVar(&f.plot, "plot", "", "draw the result into this SVG file")
+	fl.StringVar(&f.address, "address", "127.0.0.1", "local IP address for the devices")
+	fl.StringVar(&f.listen, "listen", "", "measure, and wait for the other process at this address and port")
+	fl.StringVar(&f.dial, "dial", "", "follow the process that listens at this address and port")
+	fl.StringVar(&f.rate, "rate", "", "run between two network namespaces with a cable of this speed, such as 1gbit (needs root)")
+	fl.Float64Var(&f.loss, "loss", 0, "run between two network namespaces with this loss rate in each direction, such as 0.01 (needs root)")
+	fl.StringVar(&f.meet, "meet", "", "address where the two started processes connect")
 	if err := fl.MarkHidden("meet"); err != nil {
-		panic(err) // the flag is three lines above
+		panic(err) // the flag is defined above
 	}
 	if b.Sizes != nil {
 		fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "message sizes in bytes, with K or M")
 		fl.IntVarP(&f.params.Window, "window", "W", 0, "messages in flight (default 64, and 16 MB at most)")
 	}
 	if b.Connections != nil {
-		fl.IntSliceVar(&f.params.Connections, "connections", nil, "how many connections (default: powers of two up to 256)")
+		fl.IntSliceVar(&f.params.Connections, "connections", nil, "numbers of connections (default: powers of two up to 256)")
 	}
 	if b.Name == "verbs-memory" {
-		fl.IntVar(&f.params.Peers, "peers", 1000, "how many idle peers")
+		fl.IntVar(&f.params.Peers, "peers", 1000, "number of idle peers")
 	}
 	return cmd
 }
@@ -107,7 +107,7 @@ func verbsDeviceDocs() string {
 	return strings.Join(docs, ", ")
 }
 
-// check refuses what no run could make sense of, before anything is started.
+// check rejects invalid flags before anything is started.
 func (f *verbsFlags) check(b bench.Verbs) error {
 	for i, name := range f.params.Devices {
 		if err := checkVerbsDevice(name); err != nil {
@@ -122,19 +122,19 @@ func (f *verbsFlags) check(b bench.Verbs) error {
 		devices = b.Devices
 	}
 	if f.params.Against != "" && !slices.Contains(devices, f.params.Against) {
-		return fmt.Errorf("--against %s: it is not among the devices %s", f.params.Against, strings.Join(devices, ","))
+		return fmt.Errorf("--against %s: not among the devices %s", f.params.Against, strings.Join(devices, ","))
 	}
 	if f.params.Rounds < 1 {
-		return fmt.Errorf("--rounds %d: each has its turn at least once", f.params.Rounds)
+		return fmt.Errorf("--rounds %d: each device must run at least once", f.params.Rounds)
 	}
 	if f.params.Time <= 0 {
-		return fmt.Errorf("--time %v: give a time such as 100ms", f.params.Time)
+		return fmt.Errorf("--time %v: use a time such as 100ms", f.params.Time)
 	}
 	if _, err := netip.ParseAddr(f.address); err != nil {
-		return fmt.Errorf("--address %s: it is no IP address", f.address)
+		return fmt.Errorf("--address %s: not an IP address", f.address)
 	}
 	if f.listen != "" && f.dial != "" {
-		return fmt.Errorf("--listen %s and --dial %s: a process is one of the two", f.listen, f.dial)
+		return fmt.Errorf("--listen %s and --dial %s exclude each other: use one", f.listen, f.dial)
 	}
 	if err := f.checkLab(); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (f *verbsFlags) check(b bench.Verbs) error {
 		return err
 	}
 	if slices.Contains(sizes, 0) {
-		return fmt.Errorf("--sizes %s: a message of no bytes cannot be awaited", strings.Join(f.sizes, ","))
+		return fmt.Errorf("--sizes %s: empty messages cannot be measured; use 1 byte or more", strings.Join(f.sizes, ","))
 	}
 	if len(sizes) > 0 {
 		f.params.Sizes = sizes
@@ -159,7 +159,7 @@ func (f *verbsFlags) run(cmd *cobra.Command, b bench.Verbs) error {
 	case f.inLab():
 		return f.startInLab(cmd)
 	case f.meet == "" && os.Getenv(pmi.EnvFD) != "":
-		return errors.New("this is a job already, and the benchmark starts its two processes itself: start it without muster run, or by hand with --listen and --dial")
+		return errors.New("the benchmark starts its two processes itself and cannot run in a job: start it without muster run, or by hand with --listen and --dial")
 	case f.meet == "":
 		meet, err := freePort()
 		if err != nil {
@@ -171,7 +171,7 @@ func (f *verbsFlags) run(cmd *cobra.Command, b bench.Verbs) error {
 	default:
 		dial = f.meet
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), verbsMeetPatience)
+	ctx, cancel := context.WithTimeout(cmd.Context(), verbsMeetTimeout)
 	defer cancel()
 	if dial != "" {
 		conn, err := dialVerbs(ctx, dial)
@@ -189,7 +189,7 @@ func (f *verbsFlags) run(cmd *cobra.Command, b bench.Verbs) error {
 	return f.lead(b, conn)
 }
 
-// lead measures and prints.
+// lead runs the benchmark as the leader and prints the results.
 func (f *verbsFlags) lead(b bench.Verbs, conn net.Conn) error {
 	s := bench.NewVerbsSession(conn, bench.VerbsEndpoint{Address: f.address}, openVerbsDevice)
 	p := bench.VerbsPrinter{W: os.Stdout, JSON: f.json, B: b, Round: f.params.Rounds}
@@ -211,7 +211,7 @@ func (f *verbsFlags) lead(b bench.Verbs, conn net.Conn) error {
 		err = failed
 	}
 	if err == nil && len(rows) == 0 {
-		return fmt.Errorf("none of the devices could do it: %w", rdma.ErrUnsupported)
+		return fmt.Errorf("none of the devices supports the benchmark: %w", rdma.ErrUnsupported)
 	}
 	if err != nil || f.plot == "" {
 		return err
@@ -219,7 +219,7 @@ func (f *verbsFlags) lead(b bench.Verbs, conn net.Conn) error {
 	return writeChart(f.plot, bench.VerbsChart(b, rows))
 }
 
-// awaitVerbs waits for the other process.
+// awaitVerbs waits for the other process to connect.
 func awaitVerbs(ctx context.Context, at string) (net.Conn, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at)
 	if err != nil {
@@ -230,12 +230,12 @@ func awaitVerbs(ctx context.Context, at string) (net.Conn, error) {
 	defer stop()
 	conn, err := l.Accept()
 	if err != nil {
-		return nil, fmt.Errorf("nobody has come to %s within %v; start the other process there with --dial: %w", at, verbsMeetPatience, err)
+		return nil, fmt.Errorf("no process has connected to %s within %v; start the other one with --dial %s: %w", at, verbsMeetTimeout, at, err)
 	}
 	return conn, nil
 }
 
-// dialVerbs goes to the other process, which may not be there yet.
+// dialVerbs connects to the other process and retries until it listens.
 func dialVerbs(ctx context.Context, at string) (net.Conn, error) {
 	for {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", at)
@@ -244,7 +244,7 @@ func dialVerbs(ctx context.Context, at string) (net.Conn, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("nobody has listened at %s for %v; start the other process there with --listen: %w", at, verbsMeetPatience, err)
+			return nil, fmt.Errorf("no process has listened at %s for %v; start the other one there with --listen %s: %w", at, verbsMeetTimeout, at, err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

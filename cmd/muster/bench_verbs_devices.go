@@ -1,7 +1,7 @@
 package main
 
-// The devices that verbs benchmarks can open, by name. This is the one place where a new
-// device, or a new way to open one, is listed for them.
+// The devices of the verbs benchmarks, by name. A new device, or a new way to open one,
+// is added only here.
 
 import (
 	"errors"
@@ -36,14 +36,14 @@ func verbsDevices() []verbsDevice {
 		{"rd-aead", "rd, encrypted", rdma.RD, openDgram(dgram.Config{Encrypt: true})},
 		{"ud", "datagrams over UDP that may be lost", rdma.UD, openDgram(dgram.Config{})},
 		{"ud-nocrc", "the same with a CRC of the headers alone", rdma.UD, openDgram(dgram.Config{NoCRC: true})},
-		{"hybrid", "rd for everybody and rc for busy peers", rdma.RD, openHybrid},
+		{"hybrid", "rd for all peers and rc for busy ones", rdma.RD, openHybrid},
 		{"shm", "shared memory", rdma.RD, func(at bench.VerbsEndpoint) (rdma.Device, error) {
 			return shm.Open(shm.Config{Index: at.Side, Peers: 2})
 		}},
 	}
 }
 
-// ofiPrefix is before the name of a libfabric provider.
+// ofiPrefix precedes the name of a libfabric provider.
 const ofiPrefix = "ofi:"
 
 func verbsDeviceNames() string {
@@ -58,12 +58,12 @@ func checkVerbsDevice(name string) error {
 	known := name == bench.BareTCP || name == bench.BareUDP || strings.HasPrefix(name, ofiPrefix) ||
 		slices.ContainsFunc(verbsDevices(), func(d verbsDevice) bool { return d.name == name })
 	if !known {
-		return fmt.Errorf("--device %s: there is no such device; there are %s", name, verbsDeviceNames())
+		return fmt.Errorf("--device %s: unknown device; use one of %s", name, verbsDeviceNames())
 	}
 	return nil
 }
 
-// openVerbsDevice is bench.OpenVerbs.
+// openVerbsDevice implements bench.OpenVerbs.
 func openVerbsDevice(name string, at bench.VerbsEndpoint) (rdma.Device, rdma.Transport, error) {
 	if provider, ok := strings.CutPrefix(name, ofiPrefix); ok {
 		d, err := ofi.Open(ofi.Config{Provider: provider, Interface: at.Address, Index: at.Side, Peers: 2, Job: string(at.Key)})

@@ -1,7 +1,7 @@
 package main
 
-// A verbs benchmark between two hosts of a lab, whose cables are slow or lossy. The
-// processes are those that one would start by hand, one on each host.
+// A verbs benchmark between two hosts of a lab with slow or lossy cables. It starts one
+// process on each host, with --listen and --dial.
 
 import (
 	"errors"
@@ -17,10 +17,10 @@ import (
 	"github.com/muster-mpi/muster/internal/lab"
 )
 
-// labPort is free on a host that was just made.
+// labPort is free on a host that was just created.
 const labPort = 7000
 
-// inLab reports whether the benchmark is to run on hosts of a lab.
+// inLab reports whether the benchmark runs on hosts of a lab.
 func (f *verbsFlags) inLab() bool { return f.rate != "" || f.loss != 0 }
 
 func (f *verbsFlags) checkLab() error {
@@ -30,14 +30,14 @@ func (f *verbsFlags) checkLab() error {
 		}
 	}
 	if !(f.loss >= 0 && f.loss < 1) {
-		return fmt.Errorf("--loss %g: it is the share of packets that are lost, from 0 to below 1", f.loss)
+		return fmt.Errorf("--loss %g: use the share of packets that are lost, from 0 to below 1", f.loss)
 	}
 	return nil
 }
 
 func (f *verbsFlags) startInLab(cmd *cobra.Command) (err error) {
 	if err := lab.Usable(); err != nil {
-		return fmt.Errorf("--rate and --loss need hosts to be made: %w", err)
+		return fmt.Errorf("--rate and --loss need network namespaces: %w", err)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -65,7 +65,7 @@ func (f *verbsFlags) startInLab(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// shareOfLink is a row of bandwidth as the share of the lab's cable.
+// shareOfLink returns a bandwidth row as a percentage of the cable's speed.
 func (f *verbsFlags) shareOfLink(row bench.VerbsRow) (bench.VerbsRow, bool) {
 	bits, err := lab.ParseRate(f.rate)
 	if f.rate == "" || err != nil || row.Unit != "MB/s" {

@@ -13,19 +13,19 @@ import (
 	"github.com/muster-mpi/muster/rdma/ofi"
 )
 
-func TestVerbsBenchmarksRefuseNonsense(t *testing.T) {
+func TestVerbsBenchRejectsBadFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"verbs-latency", "--device", "string-and-cans"}, "there are tcp, udp, rc"},
+		{[]string{"verbs-latency", "--device", "string-and-cans"}, "use one of tcp, udp, rc"},
 		{[]string{"verbs-latency", "--device", "tcp,tcp"}, "given twice"},
 		{[]string{"verbs-latency", "--against", "shm"}, "not among the devices"},
 		{[]string{"verbs-latency", "--rounds", "0"}, "at least once"},
 		{[]string{"verbs-latency", "--time", "-1s"}, "100ms"},
-		{[]string{"verbs-latency", "--sizes", "0"}, "no bytes"},
-		{[]string{"verbs-latency", "--address", "here"}, "no IP address"},
-		{[]string{"verbs-latency", "--listen", "x:1", "--dial", "x:1"}, "one of the two"},
+		{[]string{"verbs-latency", "--sizes", "0"}, "empty messages"},
+		{[]string{"verbs-latency", "--address", "here"}, "not an IP address"},
+		{[]string{"verbs-latency", "--listen", "x:1", "--dial", "x:1"}, "exclude each other"},
 		{[]string{"verbs-bw", "--rate", "fast"}, "--rate"},
 		{[]string{"verbs-bw", "--loss", "1"}, "share of packets"},
 		{[]string{"verbs-memory", "--sizes", "8"}, "unknown flag: --sizes"},
@@ -54,7 +54,7 @@ func verbsResults(t *testing.T, out string) []bench.Result {
 	return list
 }
 
-func TestDevicesTakeTurnsBetweenTwoProcesses(t *testing.T) {
+func TestVerbsBenchAlternatesDevices(t *testing.T) {
 	dir := t.TempDir()
 	got := muster(t, dir, "bench", "verbs-latency", "--device", "tcp,rc,rc-tls,rd,rd-aead,hybrid,shm", "--rounds", "2", "--time", "2ms", "--sizes", "64,2K",
 		"--json", "--plot", "latency.svg")
@@ -81,7 +81,7 @@ func TestDevicesTakeTurnsBetweenTwoProcesses(t *testing.T) {
 	}
 }
 
-func TestALibraryThatIsNotBuiltInIsLeftOut(t *testing.T) {
+func TestVerbsBenchSkipsMissingLibfabric(t *testing.T) {
 	if ofi.Built {
 		t.Skip("this build has libfabric")
 	}
@@ -91,7 +91,7 @@ func TestALibraryThatIsNotBuiltInIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestAVerbsBenchmarkIsNoRank(t *testing.T) {
+func TestVerbsBenchRejectsRunInJob(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestAVerbsBenchmarkIsNoRank(t *testing.T) {
 	}
 }
 
-func TestTwoProcessesStartedByHandFindEachOther(t *testing.T) {
+func TestVerbsBenchListenAndDial(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestTwoProcessesStartedByHandFindEachOther(t *testing.T) {
 	}
 }
 
-func TestASlowCableIsNotExceeded(t *testing.T) {
+func TestVerbsBenchRateLimit(t *testing.T) {
 	if err := lab.Usable(); err != nil {
 		t.Skip(err)
 	}

@@ -1,8 +1,8 @@
 package main
 
-// Several worlds in the processes of one job, which differ in their settings. The
-// job's own world is there already; each further one is joined as processes without
-// a launcher do it: rank 0 listens, the others come (package pmi, rendezvous.go).
+// Several worlds with different settings in the processes of one job. The job's own world
+// exists already; each further one uses the rendezvous for processes without a launcher:
+// rank 0 listens and the others connect (package pmi, rendezvous.go).
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/muster-mpi/muster/mpi"
 )
 
-// worldsOf makes a world of the ranks of c for each protocol. None of them is that of
-// the job, so that they differ in nothing else.
+// worldsOf creates a world of the ranks of c for each protocol. The job's own world is
+// not used, so that the worlds differ in nothing else.
 func worldsOf(c *mpi.Comm, protocols []string) ([]*mpi.World, error) {
 	var worlds []*mpi.World
 	for _, p := range protocols {
@@ -36,8 +36,8 @@ func worldsOf(c *mpi.Comm, protocols []string) ([]*mpi.World, error) {
 	return worlds, nil
 }
 
-// worldsWith makes a world for each of the settings that a benchmark compares, whatever
-// carries messages.
+// worldsWith creates a world for each of the settings that a benchmark compares, on any
+// device.
 func worldsWith(c *mpi.Comm, list []bench.World) ([]*mpi.World, error) {
 	var worlds []*mpi.World
 	for _, one := range list {
@@ -50,11 +50,11 @@ func worldsWith(c *mpi.Comm, list []bench.World) ([]*mpi.World, error) {
 	return worlds, nil
 }
 
-// strictDevice is where benchmarks of registration run if nothing else is said: shared
-// memory needs none.
+// strictDevice is the default device of registration benchmarks: shared memory needs no
+// registration.
 const strictDevice = "rc-strict"
 
-// overNetwork reports whether messages go over a network, by the environment.
+// overNetwork reports whether the environment selects a network instead of shared memory.
 func overNetwork() bool {
 	cfg, err := mpi.ConfigFromEnv(os.Environ())
 	return err == nil && cfg.NoSharedMemory
@@ -76,8 +76,8 @@ func furtherWorld(c *mpi.Comm, settings []string) (*mpi.World, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Libfabric connects at the first message, and goes on with that when it is polled. This
-	// rank is about to wait outside of c, so that nobody would: all must have the key first.
+	// Libfabric connects at the first message, and only while it is polled. This rank is
+	// about to wait outside of c without polling, so all ranks must have the key first.
 	if err := mpi.Barrier(c); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func furtherWorld(c *mpi.Comm, settings []string) (*mpi.World, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A rank learns its place from the environment; for this world it is another.
+	// Init reads the rank and the size from the environment, so set those of this world.
 	restore := replaceEnviron(map[string]string{
 		pmi.EnvStaticRank: strconv.Itoa(c.Rank()), pmi.EnvStaticSize: strconv.Itoa(c.Size()),
 		pmi.EnvRoot: meeting, pmi.EnvKey: key,
@@ -94,7 +94,7 @@ func furtherWorld(c *mpi.Comm, settings []string) (*mpi.World, error) {
 	return mpi.Init(context.Background(), cfg)
 }
 
-// freePort is an address of this host where nobody listens.
+// freePort returns a loopback address with an unused port.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -103,7 +103,8 @@ func freePort() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// replaceEnviron sets variables and hides those with the prefixes, until restore.
+// replaceEnviron sets variables and removes those with the hidden prefixes; restore
+// reverts both.
 func replaceEnviron(set map[string]string, hidden ...string) (restore func()) {
 	before := os.Environ()
 	for _, kv := range before {

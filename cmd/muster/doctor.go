@@ -1,7 +1,7 @@
 package main
 
-// muster doctor: what would keep a job from starting, hang it or slow it down, on
-// this host and between several. The checks are in internal/doctor.
+// muster doctor: find what would prevent a job from starting, make it hang or slow it
+// down, on this host and between hosts. The checks are in internal/doctor.
 
 import (
 	"fmt"
@@ -21,7 +21,8 @@ type doctorFlags struct {
 	timeout         time.Duration
 	json, verbose   bool
 
-	// What the doctor asks of muster on other hosts and of other processes.
+	// Hidden flags: the doctor starts itself with them on other hosts and as helper
+	// processes.
 	answer bool
 	role   string
 }
@@ -30,21 +31,20 @@ func newDoctorCommand() *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check this host, or several, for what stops or slows down jobs",
-		Long: `doctor looks at this host and prints a line for each check: ok, a warning
-(jobs run, but slower than they could) or a problem (jobs do not run), and for
-the latter two what to do.
+		Short: "Check one or several hosts for problems that stop or slow down jobs",
+		Long: `doctor checks this host and prints one line per check: ok, a warning (jobs run,
+but slower than possible) or a problem (jobs do not run), with advice for the latter two.
 
-With --hosts or --hostfile, which are those of muster run, it looks at those hosts
-as well, and whether they reach each other: it starts muster there in the way in
-which muster run would, lets each host connect to every address of every other,
-send packets of full size, and compares versions and clocks. Slots after a host's
-name are read and ignored. As for muster run, HYDRA_HOST_FILE may name the hosts.
+With --hosts or --hostfile, as in muster run, doctor also checks those hosts and the
+connections between them. It starts muster there as muster run does. Each host connects
+to every address of every other host and sends packets of full size; doctor compares
+versions and clocks. Slot counts after a host name are ignored. As in muster run,
+HYDRA_HOST_FILE may name the hosts.
 
-The exit status is 1 if there are problems, 2 if the doctor could not work at all.`,
+The exit status is 1 if there are problems, and 2 if doctor itself failed.`,
 		Example: `  muster doctor                             this host
-  muster doctor -v                          with what was seen, and why it matters
-  muster doctor --hosts a,b,c               these as well, through ssh
+  muster doctor -v                          with measurements and why each check matters
+  muster doctor --hosts a,b,c               also these hosts, through ssh
   muster doctor --hosts a,b --rsh 'ip netns exec {host}'
   muster doctor --json | jq .problems`,
 		Args: cobra.NoArgs,
@@ -52,14 +52,14 @@ The exit status is 1 if there are problems, 2 if the doctor could not work at al
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.hosts, "hosts", "", "hosts to check besides this one, such as a,b or a:4,b:4")
-	fl.StringVar(&f.hostfile, "hostfile", "", "file with a host in each line, as muster run takes it")
-	fl.StringVar(&f.rsh, "rsh", "", "command that reaches a host, such as 'ip netns exec {host}' (default: ssh)")
+	fl.StringVar(&f.hostfile, "hostfile", "", "file with one host per line, as in muster run")
+	fl.StringVar(&f.rsh, "rsh", "", "command that starts a process on a host, such as 'ip netns exec {host}' (default: ssh)")
 	fl.StringVar(&f.agentPath, "agent-path", "", "path of muster on the other hosts (default: the same as here)")
-	fl.DurationVar(&f.timeout, "timeout", 20*time.Second, "how long each step may take on each host")
-	fl.BoolVar(&f.json, "json", false, "print all that was found as JSON")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print also why each check matters and what was seen")
-	fl.BoolVar(&f.answer, "answer", false, "answer the questions of a doctor on another host")
-	fl.StringVar(&f.role, "role", "", "be one of the processes that the doctor needs for a trial")
+	fl.DurationVar(&f.timeout, "timeout", 20*time.Second, "time limit for each step on each host")
+	fl.BoolVar(&f.json, "json", false, "print the report as JSON")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "also print what was measured and why each check matters")
+	fl.BoolVar(&f.answer, "answer", false, "answer the requests of a doctor on another host")
+	fl.StringVar(&f.role, "role", "", "run as a helper process of a trial")
 	for _, hidden := range []string{"answer", "role"} {
 		fl.Lookup(hidden).Hidden = true
 	}
@@ -110,7 +110,7 @@ func statusOf(code int) error {
 	return nil
 }
 
-// hostNames finds the hosts where muster run would.
+// hostNames returns the hosts that muster run would use.
 func (f *doctorFlags) hostNames() ([]string, error) {
 	var cfg launch.Config
 	if err := findHosts(runFlags{hosts: f.hosts, hostfile: f.hostfile}, &cfg); err != nil {
@@ -123,8 +123,8 @@ func (f *doctorFlags) hostNames() ([]string, error) {
 	return names, nil
 }
 
-// remoteCommand reports how to start a doctor on a host: as muster run starts its
-// agents.
+// remoteCommand returns the command that starts a doctor on a host, built as muster run
+// builds that of its agents.
 func (f *doctorFlags) remoteCommand(self string) (func(host string) []string, error) {
 	var template []string
 	var err error

@@ -33,29 +33,29 @@ type findings struct {
 	Problems int
 }
 
-// level is the worst of a check, and what was said about it.
-func (f *findings) level(check string) (level, said string) {
+// level returns the worst level of a check and its text.
+func (f *findings) level(check string) (level, text string) {
 	for _, c := range f.Checks {
 		if c.Check != check {
 			continue
 		}
 		for _, found := range c.Findings {
 			if level == "" || level == "ok" || found.Level == "problem" {
-				level, said = found.Level, found.Detail+" → "+found.Advice
+				level, text = found.Level, found.Detail+" → "+found.Advice
 			}
 		}
 	}
-	return level, said
+	return level, text
 }
 
-func TestDoctorOfThisHost(t *testing.T) {
+func TestDoctorLocal(t *testing.T) {
 	got := muster(t, t.TempDir(), "doctor")
 	if got.status != 0 || !strings.Contains(got.out, " checks: ") || !strings.Contains(got.out, "process_vm") || got.err != "" {
 		t.Errorf("%+v", got)
 	}
 	verbose := muster(t, t.TempDir(), "doctor", "-v")
 	if len(verbose.out) <= len(got.out) || !strings.Contains(verbose.out, "127.0.0.1/8") {
-		t.Errorf("with -v it says no more:\n%s", verbose.out)
+		t.Errorf("with -v it prints no more:\n%s", verbose.out)
 	}
 	var f findings
 	if out := muster(t, t.TempDir(), "doctor", "--json"); json.Unmarshal([]byte(out.out), &f) != nil || f.Problems != 0 || len(f.Hosts) != 1 {
@@ -63,7 +63,7 @@ func TestDoctorOfThisHost(t *testing.T) {
 	}
 }
 
-func TestDoctorRefusesWhatItDoesNotUnderstand(t *testing.T) {
+func TestDoctorRejectsBadFlags(t *testing.T) {
 	for _, args := range [][]string{
 		{"doctor", "a"}, {"doctor", "--hosts", "a", "--hostfile", "b"}, {"doctor", "--hosts", "a:x"},
 		{"doctor", "--hosts", "a", "--rsh", "'"}, {"doctor", "--hostfile", "not-there"},
@@ -74,7 +74,7 @@ func TestDoctorRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-func TestDoctorNamesAHostThatCannotBeReached(t *testing.T) {
+func TestDoctorNamesUnreachableHost(t *testing.T) {
 	got := muster(t, t.TempDir(), "doctor", "--hosts", "elsewhere", "--rsh", "sh -c 'echo no way to {host} >&2; exit 7'")
 	if got.status != 1 || !strings.Contains(got.out, "elsewhere: ended without an answer (exit status 7): no way to elsewhere") {
 		t.Errorf("%+v", got)
@@ -112,15 +112,15 @@ func onHost(t *testing.T, l *lab.Lab, host string, args ...string) {
 	}
 }
 
-func TestDoctorSeesThatHostsReachEachOther(t *testing.T) {
+func TestDoctorHostsReachEachOther(t *testing.T) {
 	l := lab.New(t, lab.Config{Hosts: 3, MTU: 9000})
 	f := examine(t, l)
 	if len(f.Hosts) != 3 || !f.Hosts[0].Here || f.Hosts[0].Name != l.Hosts()[0] {
 		t.Errorf("the hosts are %+v", f.Hosts)
 	}
 	for _, check := range []string{"reach", "same version", "interfaces", "routes", "connect", "packet size", "same time"} {
-		if level, said := f.level(check); level != "ok" {
-			t.Errorf("%s: %s: %s", check, level, said)
+		if level, text := f.level(check); level != "ok" {
+			t.Errorf("%s: %s: %s", check, level, text)
 		}
 	}
 	if len(f.Trials) != 6 {
@@ -133,13 +133,13 @@ func TestDoctorSeesThatHostsReachEachOther(t *testing.T) {
 	}
 }
 
-func TestDoctorFindsWhatIsWrongBetweenHosts(t *testing.T) {
+func TestDoctorFindsNetworkFaults(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		harm   func(t *testing.T, l *lab.Lab, host string)
 		check  string
 		level  string
-		said   string
+		text   string
 		advice string
 	}{
 		{"a firewall", func(t *testing.T, l *lab.Lab, host string) {
@@ -172,9 +172,9 @@ func TestDoctorFindsWhatIsWrongBetweenHosts(t *testing.T) {
 			l := lab.New(t, lab.Config{Hosts: 2})
 			c.harm(t, l, l.Hosts()[1])
 			f := examine(t, l)
-			level, said := f.level(c.check)
-			if level != c.level || !strings.Contains(said, c.said) || !strings.Contains(said, c.advice) {
-				t.Errorf("%s: %s: %s", c.check, level, said)
+			level, text := f.level(c.check)
+			if level != c.level || !strings.Contains(text, c.text) || !strings.Contains(text, c.advice) {
+				t.Errorf("%s: %s: %s", c.check, level, text)
 			}
 		})
 	}

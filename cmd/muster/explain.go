@@ -1,8 +1,7 @@
 package main
 
-// muster explain: which protocol carries which message, and why; what carries
-// messages between hosts (explain_network.go); which algorithm does a collective
-// (explain_collective.go).
+// muster explain: the protocol of each message size and its cost, the network between
+// hosts (explain_network.go), the algorithm of a collective (explain_collective.go).
 
 import (
 	"cmp"
@@ -16,20 +15,22 @@ import (
 	"github.com/muster-mpi/muster/internal/launch"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 func newExplainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
-		Short: "Tell which protocol carries messages of which size, and why",
-		Long: `explain starts two ranks on this machine and prints what they would do: for each
-range of message sizes the protocol with the lowest cost, from the costs that are
-kept for its device. The last line tells who moves large messages while a rank computes.`,
+		Short: "Show which protocol carries messages of which size, and why",
+		Long: `explain starts two ranks on this machine and prints, for each range of message
+sizes, the protocol with the lowest cost by the cost model of the device. It then prints
+when receives offer their buffers ahead of the sender, what progresses large messages
+while a rank computes, and when the buffers of short messages are registered.`,
 		Example: `  muster explain
-  MUSTER_RENDEZVOUS=get muster explain     what a setting changes
-  muster run -n 16 muster explain          when ranks share cores
-  muster explain network                   what carries messages between hosts
-  muster explain allreduce --size 64KB -n 16   which algorithm does a collective`,
+  MUSTER_RENDEZVOUS=get muster explain     the effect of a setting
+  muster run -n 16 muster explain          in a job whose ranks share cores
+  muster explain network                   the network between hosts
+  muster explain allreduce --size 64KB -n 16   the algorithm of a collective`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
@@ -70,32 +71,32 @@ func explain(c *mpi.Comm) error {
 		return nil
 	}
 	peer := min(1, c.Size()-1)
-	choices, err := mpi.Explain(c, peer)
+	choices, err := inspect.Explain(c, peer)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("messages from rank 0 to rank %d of %d, over %s\n\n", peer, c.Size(), mpi.DeviceName(c, peer))
+	fmt.Printf("messages from rank 0 to rank %d of %d, over %s\n\n", peer, c.Size(), inspect.DeviceName(c, peer))
 	fmt.Printf("%12s %12s  %-10s  %s\n", "from bytes", "to", "protocol", "cost: ns + ns/KiB")
 	for _, ch := range choices {
 		hi := "any"
-		if ch.Hi != mpi.MaxBytes {
+		if ch.Hi != inspect.MaxBytes {
 			hi = strconv.Itoa(ch.Hi)
 		}
 		fmt.Printf("%12d %12s  %-10s  %.0f + %.1f\n", ch.Lo, hi, ch.Protocol, ch.Fixed, ch.PerByte*1024)
 	}
 	fmt.Println()
-	s, err := mpi.Speculation(c, peer)
+	s, err := inspect.Speculation(c, peer)
 	if err != nil {
 		return err
 	}
 	switch mode := os.Getenv("MUSTER_SPECULATE"); {
 	case s.From == 0:
-		fmt.Printf("Receives wait to be asked (MUSTER_SPECULATE=%s): %s\n", cmp.Or(mode, "by device"), whyNoOffers(mode))
+		fmt.Printf("Receives do not offer their buffers in advance (MUSTER_SPECULATE=%s): %s\n", cmp.Or(mode, "by device"), whyNoOffers(mode))
 	case mode == "always":
-		fmt.Printf("Irecv of %d bytes or more offers its buffer to a sender that has not asked; the sender writes alone.\n", s.From)
+		fmt.Printf("Irecv of %d bytes or more offers its buffer to the sender in advance; the sender writes all data.\n", s.From)
 	default:
-		fmt.Printf("Irecv of %d bytes or more offers its buffer to a sender that has not asked, and helps to fill it if it waits.\n"+
-			"It stops for an envelope of which under 80 %% of the offers are used, and tries one now and then to see whether that has changed.\n", s.From)
+		fmt.Printf("Irecv of %d bytes or more offers its buffer to the sender in advance; a receiver that waits copies a part of the data.\n"+
+			"It stops for an envelope (source, tag) if less than 80 %% of the offers are used, and sends a trial offer now and then.\n", s.From)
 	}
 	fmt.Printf("Progress: %s\n", progressInWords(c))
 	return explainFrequent(c, peer)
@@ -105,13 +106,13 @@ func whyNoOffers(mode string) string {
 	if mode == "never" {
 		return "speculation is switched off."
 	}
-	return "nothing lands here while a rank computes, so that an offer would be of no use."
+	return "no data arrives on this device while a rank computes, so an offer gains nothing."
 }
 
-// progressInWords says what happens to large messages while a rank computes.
+// progressInWords describes what progresses large messages while a rank computes.
 func progressInWords(c *mpi.Comm) string {
-	if _, on := mpi.BackgroundProgress(c); on {
-		return "async: a thread of each rank moves large messages while the rank computes, and sleeps otherwise"
+	if _, on := inspect.Progress(c); on {
+		return "async: a progress thread in each rank transfers large messages while the rank computes, and sleeps otherwise"
 	}
-	return "polling: large messages move while a rank is in a call (MUSTER_PROGRESS=async: also while it computes)"
+	return "polling: large messages progress only while a rank is in a call (MUSTER_PROGRESS=async: also while it computes)"
 }

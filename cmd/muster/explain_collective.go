@@ -1,8 +1,8 @@
 package main
 
-// muster explain allreduce: which algorithm serves a collective, why, and what the
-// others would have cost. Two ranks are started to learn what messages cost here;
-// the choice is then computed for as many ranks as were asked for.
+// muster explain allreduce: the algorithm chosen for a collective, the reason, and the
+// cost of the alternatives. Two ranks are started to obtain the cost of messages on this
+// machine; the choice is then computed for the number of ranks given by -n.
 
 import (
 	"fmt"
@@ -17,6 +17,7 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 	"github.com/muster-mpi/muster/internal/pmi"
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 type explainFlags struct {
@@ -28,13 +29,13 @@ func newExplainCollectiveCommand(kind coll.Kind) *cobra.Command {
 	var f explainFlags
 	cmd := &cobra.Command{
 		Use:   kind.String(),
-		Short: "Tell which algorithm serves " + kind.String() + ", and why",
-		Long: fmt.Sprintf(`%[1]s tells which algorithm serves %[1]s, what it is thought to cost, what that is
-computed from, and what the others would have cost. Without --size it tells
-which one serves which sizes.
+		Short: "Show which algorithm is chosen for " + kind.String() + ", and why",
+		Long: fmt.Sprintf(`%[1]s shows the algorithm chosen for %[1]s, its estimated time, the costs that
+the estimate uses, and the estimates of the alternatives. Without --size it lists the
+algorithm of each range of sizes.
 
-A size is counted as muster bench %[1]s does. MUSTER_COLLECTIVE and MUSTER_TUNING
-are obeyed as a job would; muster tune measures instead of computing.`, kind),
+A size is counted as in muster bench %[1]s. MUSTER_COLLECTIVE and MUSTER_TUNING
+apply as in a job. muster tune measures instead of estimating.`, kind),
 		Example: fmt.Sprintf(`  muster explain %[1]s -n 16
   muster explain %[1]s --size 64KB -n 16
   MUSTER_TUNING=muster-tuning.json muster explain %[1]s -n 4`, kind),
@@ -48,7 +49,7 @@ are obeyed as a job would; muster tune measures instead of computing.`, kind),
 				}
 			}
 			if f.ranks < 2 {
-				return fmt.Errorf("explain %s: -n %d: there is nothing to choose below 2 ranks", kind, f.ranks)
+				return fmt.Errorf("explain %s: -n %d: there is nothing to choose below 2 ranks; use -n 2 or more", kind, f.ranks)
 			}
 			if os.Getenv(pmi.EnvFD) == "" && os.Getenv(pmi.EnvRank) == "" {
 				return startSelf(cmd, 2)
@@ -70,7 +71,7 @@ are obeyed as a job would; muster tune measures instead of computing.`, kind),
 	if kind != coll.Barrier {
 		fl.StringVarP(&f.size, "size", "m", "", "bytes, with K or M (default: all sizes)")
 	}
-	fl.IntVarP(&f.ranks, "ranks", "n", 2, "number of ranks; they are not started")
+	fl.IntVarP(&f.ranks, "ranks", "n", 2, "number of ranks to compute the choice for (they are not started)")
 	return cmd
 }
 
@@ -79,13 +80,13 @@ func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int
 	if n == 0 {
 		n = c.Size()
 	}
-	ask := func(size int) (*mpi.CollectiveExplained, error) {
+	ask := func(size int) (*inspect.CollectivePlan, error) {
 		if kind == coll.ReduceScatter { // the size is that of the vector
 			size = (size + n - 1) / n
 		}
-		return mpi.ExplainCollective(c, kind.String(), size, ranks)
+		return inspect.ExplainCollective(c, kind.String(), size, ranks)
 	}
-	fmt.Fprintf(w, "%s among %d ranks, over %s\n", kind, n, mpi.DeviceName(c, c.Size()-1))
+	fmt.Fprintf(w, "%s among %d ranks, over %s\n", kind, n, inspect.DeviceName(c, c.Size()-1))
 	x, err := ask(max(size, 0))
 	if err != nil {
 		return err
@@ -97,12 +98,12 @@ func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int
 	}
 	if kind == coll.Barrier || size <= x.Segment && size > 0 {
 		if x.Segment >= 0 {
-			fmt.Fprintf(w, "blocking calls of this size go through the shared memory of the host, without messages;\ncalls that do not wait, and persistent ones, by:\n\n")
+			fmt.Fprintf(w, "blocking calls of this size use the shared memory of the host, without messages;\nnonblocking and persistent calls use:\n\n")
 		}
 	}
-	fmt.Fprintf(w, "%s, thought to take %s: %s\n", choiceName(kind, x.CollectiveChoice), seconds(x.Seconds), x.Why)
+	fmt.Fprintf(w, "%s, estimated at %s: %s\n", choiceName(kind, x.CollectiveChoice), seconds(x.Seconds), x.Reason)
 	if len(x.Others) > 0 {
-		fmt.Fprintln(w, "\nothers:")
+		fmt.Fprintln(w, "\nalternatives:")
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, o := range x.Others {
@@ -111,8 +112,8 @@ func explainCollective(w io.Writer, c *mpi.Comm, kind coll.Kind, size, ranks int
 	return tw.Flush()
 }
 
-// explainSizes reports which algorithm serves which sizes. It looks at powers of two.
-func explainSizes(w io.Writer, kind coll.Kind, ask func(int) (*mpi.CollectiveExplained, error)) error {
+// explainSizes prints the algorithm of each range of sizes. It samples powers of two.
+func explainSizes(w io.Writer, kind coll.Kind, ask func(int) (*inspect.CollectivePlan, error)) error {
 	const from, to = 1, 64 << 20
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "from bytes\tto\talgorithm\tcost there\tnext best\tcost")
@@ -151,15 +152,15 @@ func explainSizes(w io.Writer, kind coll.Kind, ask func(int) (*mpi.CollectiveExp
 	case err != nil:
 		return err
 	case x.Segment > 0:
-		fmt.Fprintf(w, "\nblocking calls of up to %d bytes go through the shared memory of the host instead\n", x.Segment)
+		fmt.Fprintf(w, "\nblocking calls of up to %d bytes use the shared memory of the host instead\n", x.Segment)
 	case x.NoSegment != "":
-		fmt.Fprintf(w, "\nnone goes through the shared memory of the host: %s\n", x.NoSegment)
+		fmt.Fprintf(w, "\nno call uses the shared memory of the host: %s\n", x.NoSegment)
 	}
 	return nil
 }
 
-// choiceName is an algorithm as MUSTER_COLLECTIVE spells it.
-func choiceName(kind coll.Kind, c mpi.CollectiveChoice) string {
+// choiceName returns an algorithm in the syntax of MUSTER_COLLECTIVE.
+func choiceName(kind coll.Kind, c inspect.CollectiveChoice) string {
 	a, err := coll.Find(kind, c.Algorithm)
 	if err != nil {
 		return c.Algorithm
@@ -171,7 +172,7 @@ func choiceName(kind coll.Kind, c mpi.CollectiveChoice) string {
 	return candidate{a, slices.Clone(params)}.String()
 }
 
-// seconds with three digits and a unit that suits.
+// seconds formats a time with three digits and a suitable unit.
 func seconds(s float64) string {
 	switch d := time.Duration(s * float64(time.Second)); {
 	case d < time.Microsecond:

@@ -1,7 +1,7 @@
 package main
 
-// muster explain network: what this host could use between hosts, what a job
-// would take, and why.
+// muster explain network: the networks this host offers, the one a job would use, and
+// why.
 
 import (
 	"cmp"
@@ -15,24 +15,33 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
+	"github.com/muster-mpi/muster/rdma/ofi"
 )
 
 func newExplainNetworkCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "network",
-		Short: "Tell which fabric and interface carry messages between hosts, and why",
-		Long: `network lists what libfabric offers on this host, one line each, what a job
-would take, and why not the others. Ranks of one host use shared memory and need
-none of it.
+		Short: "Show which network and interfaces carry messages between hosts, and why",
+		Long: `network shows what carries messages between hosts. Ranks on one host use shared
+memory and need no network.
 
-MUSTER_NETWORK chooses the provider, MUSTER_INTERFACE the interface; both are
-obeyed here as a job would.`,
+A program built with -tags ofi uses libfabric if it is installed: network lists the
+offers of libfabric's providers on this host, the one a job would use, and the reason
+for each of the others. Without libfabric, and with MUSTER_NETWORK=iwarp, a job uses
+software iWARP: network then prints its channel (MUSTER_CHANNEL) and the interfaces
+that may serve as rails. Started as a job on several hosts, it also connects the hosts
+over each interface and prints which of them answer.
+
+MUSTER_NETWORK selects iwarp, ofi, ofi:PROVIDER or none; MUSTER_INTERFACE selects the
+interface. Both apply here as in a job.`,
 		Example: `  muster explain network
-  muster explain network --all                          also what can never be used
+  muster explain network --all                          also endpoint types that Muster cannot use
+  MUSTER_NETWORK=iwarp muster explain network
   MUSTER_NETWORK='ofi:tcp;ofi_rxm' muster explain network
   MUSTER_INTERFACE=eth1 muster explain network
-  muster run --hosts a,b muster explain network         with proof that they reach each other`,
+  muster run --hosts a,b muster explain network         check that the hosts reach each other`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := mpi.ConfigFromEnv(os.Environ())
@@ -42,20 +51,20 @@ obeyed here as a job would.`,
 			return explainNetwork(cmd.Context(), cmd.OutOrStdout(), cfg, all)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "list every endpoint type of every provider")
+	cmd.Flags().BoolVar(&all, "all", false, "list every endpoint type of every libfabric provider")
 	return cmd
 }
 
 func explainNetwork(ctx context.Context, w io.Writer, cfg *mpi.Config, all bool) error {
 	if cfg.Network == "none" {
-		fmt.Fprintln(w, "no network: MUSTER_NETWORK is none; a job has to run on one host")
+		fmt.Fprintln(w, "no network: MUSTER_NETWORK is none; a job must run on one host")
 		return nil
 	}
 	if cfg.Network == "iwarp" {
 		return explainSoftware(ctx, w, cfg, "MUSTER_NETWORK is iwarp")
 	}
-	offers, version, err := mpi.NetworkOffers(cfg)
-	if errors.Is(err, mpi.ErrNoLibfabric) && cfg.Network == "" {
+	offers, version, err := inspect.NetworkOffers(cfg)
+	if errors.Is(err, ofi.ErrMissing) && cfg.Network == "" {
 		return explainSoftware(ctx, w, cfg, err.Error())
 	}
 	if err != nil {
@@ -72,10 +81,10 @@ func explainNetwork(ctx context.Context, w io.Writer, cfg *mpi.Config, all bool)
 		}
 	}
 	if taken < 0 {
-		fmt.Fprintln(w, "nothing here can carry messages between hosts")
+		fmt.Fprintln(w, "no provider on this host can carry messages between hosts")
 	} else {
 		o := &offers[taken]
-		fmt.Fprintf(w, "taken: %s on %s (%s): %s\nwaits by: %s\n", o.Provider, o.Domain, cmp.Or(o.Address, "no address"), o.Reason, o.Wait)
+		fmt.Fprintf(w, "used: %s on %s (%s): %s\nwaits by: %s\n", o.Provider, o.Domain, cmp.Or(o.Address, "no address"), o.Reason, o.Wait)
 		if o.Registers {
 			fmt.Fprintln(w, "memory is registered: its pages are locked while it is in use")
 		}
@@ -98,40 +107,40 @@ func explainNetwork(ctx context.Context, w io.Writer, cfg *mpi.Config, all bool)
 	}
 	t.Flush()
 	if hidden > 0 {
-		fmt.Fprintf(w, "\n%d offers of connected and plain datagram endpoints are not shown; --all shows them\n", hidden)
+		fmt.Fprintf(w, "\n%d offers of connected and datagram endpoints are not shown; --all shows them\n", hidden)
 	}
 	return nil
 }
 
-// explainSoftware tells of the network that needs no library. In a job its hosts dial each
-// other, and each reports what has answered.
+// explainSoftware describes the built-in network, software iWARP. In a job the hosts
+// connect to each other, and one rank of each host reports which addresses answered.
 func explainSoftware(ctx context.Context, w io.Writer, cfg *mpi.Config, why string) error {
-	host, line, table, proved, err := mpi.ProvenNetwork(ctx, cfg)
-	if host == "" && err == nil {
-		return nil // another rank of this host tells
+	n, err := inspect.SoftwareNetwork(ctx, cfg)
+	if n.Host == "" && err == nil {
+		return nil // another rank of this host reports
 	}
 	encrypted := ""
 	if cfg.Encrypt {
 		encrypted = ", encrypted"
 	}
-	if proved {
-		fmt.Fprintf(w, "%s: software iWARP, channel %s%s\n", host, cmp.Or(cfg.Channel, "hybrid"), encrypted)
+	if n.Verified {
+		fmt.Fprintf(w, "%s: software iWARP, channel %s%s\n", n.Host, cmp.Or(cfg.Channel, "hybrid"), encrypted)
 	} else {
-		fmt.Fprintf(w, "taken: software iWARP, channel %s%s: %s\n", cmp.Or(cfg.Channel, "hybrid"), encrypted, why)
+		fmt.Fprintf(w, "used: software iWARP, channel %s%s: %s\n", cmp.Or(cfg.Channel, "hybrid"), encrypted, why)
 	}
-	if table != "" {
-		fmt.Fprintf(w, "%s\n\n%s", line, table)
+	if n.Table != "" {
+		fmt.Fprintf(w, "%s\n\n%s", n.Summary, n.Table)
 	}
 	if err != nil {
 		return fmt.Errorf("explain: network: %w", err)
 	}
-	if !proved {
-		fmt.Fprintln(w, "\nThat is what names and kinds of the interfaces promise. When a job starts, its hosts dial\neach other over every interface that might do, and those that answer are rails:\nmuster run --hosts a,b muster explain network shows it.")
+	if !n.Verified {
+		fmt.Fprintln(w, "\nThis list comes from the names and types of the interfaces. When a job starts, its hosts\nconnect to each other over every candidate; those that answer become rails. To check them:\nmuster run --hosts a,b muster explain network")
 	}
 	return nil
 }
 
-// speed writes bits per second as people say it.
+// speed formats bits per second.
 func speed(bits uint64) string {
 	switch {
 	case bits == 0:

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// here reaches every host by running the agent on this machine.
+// here is a remote command that runs the agent on this machine.
 const here = "env ON={host}"
 
 func TestRunOnHosts(t *testing.T) {
@@ -32,20 +32,20 @@ func TestRunOnHosts(t *testing.T) {
 			}
 		}
 	}
-	// The files of other launchers, when no flag says otherwise.
+	// The host files of other launchers apply if no flag is given.
 	for _, variable := range hostfileVariables {
 		t.Setenv(variable, file)
 		if got := muster(t, dir, "run", "--rsh", here, "sh", "-c", script); got.status != 0 || strings.Count(got.out, "/3 on ") != 3 {
 			t.Errorf("the file that %s names must be used: %+v", variable, got)
 		}
 		if got := muster(t, dir, "run", "--rsh", here, "--hosts", "x", "sh", "-c", script); !strings.Contains(got.out, "0/1 on x") {
-			t.Errorf("--hosts counts for more than %s: %+v", variable, got)
+			t.Errorf("--hosts must override %s: %+v", variable, got)
 		}
 		t.Setenv(variable, "")
 	}
 }
 
-// A benchmark of an algorithm knows that ranks are on several hosts.
+// A benchmark takes into account that its ranks are on several hosts.
 func TestBenchByNodesOnHosts(t *testing.T) {
 	on := []string{"run", "--label=never", "--hosts", "h1:2,h2:1", "--rsh", here, selfPath(t), "bench"}
 	for _, what := range [][]string{{"allgather", "node-bruck"}, {"ialltoall", "node-carriers"}, {"gather", "node-direct"}} {
@@ -55,8 +55,8 @@ func TestBenchByNodesOnHosts(t *testing.T) {
 		}
 	}
 	for algorithm, why := range map[string]string{
-		"segment":           "cannot do it among 3 ranks on 2 nodes: the ranks are on several nodes",
-		"neighbor-exchange": "cannot do it among 3 ranks on 2 nodes: the number of ranks is odd",
+		"segment":           "is not possible among 3 ranks on 2 nodes: the ranks are on several nodes",
+		"neighbor-exchange": "is not possible among 3 ranks on 2 nodes: the number of ranks is odd",
 	} {
 		if got := muster(t, t.TempDir(), append(on, "allgather", "-i", "10", "--sizes", "8", "--algorithm", algorithm)...); got.status == 0 || !strings.Contains(got.err, why) {
 			t.Errorf("bench allgather by %s must be refused, since it %s: %+v", algorithm, why, got)
@@ -73,14 +73,14 @@ func selfPath(t *testing.T) string {
 	return self
 }
 
-func TestThisMachineNeedsNoRemoteShell(t *testing.T) {
+func TestLocalhostNeedsNoRemoteShell(t *testing.T) {
 	t.Setenv("PATH", "/usr/bin:/bin")
 	if got := muster(t, t.TempDir(), "run", "--hosts", "localhost:2", "--label=never", "sh", "-c", "echo $PMI_SIZE"); got.out != "2\n2\n" {
-		t.Errorf("localhost is reached without ssh: %+v", got)
+		t.Errorf("localhost must need no ssh: %+v", got)
 	}
 }
 
-func TestVariablesForTheRanks(t *testing.T) {
+func TestRunEnvFlag(t *testing.T) {
 	t.Setenv("KNOWN", "known here")
 	script := `echo "$KNOWN,$GIVEN,$EMPTY."`
 	for name, where := range map[string][]string{
@@ -94,7 +94,7 @@ func TestVariablesForTheRanks(t *testing.T) {
 	}
 }
 
-func TestMistakesAboutHosts(t *testing.T) {
+func TestRunRejectsBadHostFlags(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
 		`"x" is no number of ranks`:             {"--hosts", "a:x"},
@@ -104,12 +104,12 @@ func TestMistakesAboutHosts(t *testing.T) {
 		"9 ranks do not fit the 4 slots of a:4": {"--hosts", "a:4", "-n", "9"},
 		"a job has at least one rank":           {"--hosts", "a", "-n", "0"},
 		"quote ' is not closed":                 {"--hosts", "a", "--rsh", "'ssh"},
-		"--rsh is about other hosts":            {"--rsh", "ssh"},
+		"--rsh needs --hosts or --hostfile":     {"--rsh", "ssh"},
 		"--tree-width 0":                        {"--hosts", "a", "--tree-width", "0"},
 		"--start-timeout -1s":                   {"--hosts", "a", "--start-timeout", "-1s"},
-		"there is no such variable here":        {"--env", "NO_SUCH_VARIABLE"},
+		"the variable is not set here":          {"--env", "NO_SUCH_VARIABLE"},
 		`give NAME=VALUE`:                       {"--env", "=x"},
-		"there is no program ./prog":            {"--hosts", "a", "--rsh", here}, // told by the host
+		"there is no program ./prog":            {"--hosts", "a", "--rsh", here}, // reported by the host
 	} {
 		got := muster(t, dir, append(append([]string{"run"}, args...), "./prog")...)
 		if want == "there is no program ./prog" {
@@ -121,12 +121,12 @@ func TestMistakesAboutHosts(t *testing.T) {
 	}
 }
 
-func TestAgentIsNotForPeople(t *testing.T) {
-	got := muster(t, t.TempDir(), "agent") // its input is the word that muster types
+func TestAgentStartedByHand(t *testing.T) {
+	got := muster(t, t.TempDir(), "agent") // its input lacks the words that muster run sends
 	if got.status != 2 || !strings.Contains(got.err, "is started by muster run") {
-		t.Errorf("an agent that was started by hand must say so: %+v", got)
+		t.Errorf("an agent started by hand must report that: %+v", got)
 	}
 	if help := muster(t, t.TempDir(), "help"); strings.Contains(help.out, "agent") {
-		t.Errorf("it is not offered:\n%s", help.out)
+		t.Errorf("the help must not list agent:\n%s", help.out)
 	}
 }

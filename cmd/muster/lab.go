@@ -1,8 +1,8 @@
 package main
 
-// muster lab: hosts made of network namespaces, which outlive the command. This
-// file makes labs, shows them and takes them down; lab_break.go breaks them;
-// lab_run.go runs programs on them. The namespaces are made in internal/lab.
+// muster lab: hosts made of network namespaces, which outlive the command. This file
+// creates, shows and removes labs; lab_break.go injects faults; lab_run.go runs programs
+// on them. internal/lab creates the namespaces.
 
 import (
 	"encoding/json"
@@ -21,39 +21,39 @@ import (
 	"github.com/muster-mpi/muster/internal/lab"
 )
 
-// defaultLab is the name of a lab that was given none.
+// defaultLab is the name of a lab without --name.
 const defaultLab = "lab"
 
 func newLabCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "lab",
-		Short: "Make hosts on this machine to run jobs on, and break them",
-		Long: `lab makes a cluster on one machine. Each host is a network namespace; a rail is a
-switch that every host has a cable to. Cables can be slow and can lose packets; they
-can be cut, and hosts killed, while a job runs. The machine's own network is not
-touched. It needs root, and the commands ip, tc and iptables.
+		Short: "Create virtual hosts on this machine to run jobs on, and inject faults",
+		Long: `lab creates a virtual cluster on one machine. Each host is a network namespace; a
+rail is a switch with a cable to every host. Cables can be slow and can lose packets.
+Cables can be cut and hosts killed while a job runs. The machine's own network is not
+changed. lab needs root and the commands ip, tc and iptables.
 
-A lab stays until it is taken down, also when the terminal is closed. Hosts are called
-h1, h2 and so on, rails 0, 1 and so on; "all" means all of them. Host h3 has the
-address 10.61.1.3 on rail 1. The hosts share the machine's files and processors.
+A lab stays until it is removed, also when the terminal is closed. Hosts are called h1,
+h2 and so on, rails 0, 1 and so on; "all" selects all of them. Host h3 has the address
+10.61.1.3 on rail 1. The hosts share the machine's files and processors.
 
-Several labs can be up at once, with different names (--name); they do not meet, even
-though their addresses are the same.`,
+Several labs with different names (--name) can exist at once. They are isolated from
+each other, although they use the same addresses.`,
 		Example: `  muster lab up --hosts 4 --rails 2 --rate 1gbit
   muster run --lab -n 16 ./prog     four ranks on each of the four hosts
   muster lab exec h1 ping h2        any command on one host
-  muster lab loss h2 5%             of the packets to h2, one in twenty is lost
-  muster lab cut h2 1               its cable on rail 1 carries nothing
-  muster lab mend h2 1              and does again
+  muster lab loss h2 5%             drop one in twenty packets to h2
+  muster lab cut h2 1               cut the cable of h2 on rail 1
+  muster lab mend h2 1              reconnect it
   muster lab rate all 100mbit
-  muster lab kill h3                every process on it
+  muster lab kill h3                kill every process on h3
   muster lab status
   muster lab down`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&name, "name", defaultLab, "which lab, if there are several")
+	cmd.PersistentFlags().StringVar(&name, "name", defaultLab, "name of the lab, if there are several")
 	cmd.AddCommand(
 		newLabUpCommand(&name),
 		newLabDownCommand(&name),
@@ -73,19 +73,18 @@ func newLabUpCommand(name *string) *cobra.Command {
 	var loss string
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Make a lab",
-		Long: `up makes hosts and connects them, and shows what it has made.
+		Short: "Create a lab",
+		Long: `up creates hosts, connects them and shows the result.
 
---rate is the speed of every cable in each direction: a host can send as much and
-receive as much. Without it a cable is as fast as the machine copies. --loss is how
-much of what is sent to each host is lost.`,
+--rate is the speed of every cable in each direction. Without it a cable is as fast as
+the machine can copy. --loss is the share of packets to each host that are dropped.`,
 		Example: `  muster lab up --hosts 4
   muster lab up --hosts 4 --rails 2 --rate 1gbit --mtu 9000
   muster lab up --name slow --hosts 8 --rate 100mbit --loss 1%`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if cfg.Name = *name; *name == "" {
-				return errors.New("lab: --name is empty: a lab that stays needs a name")
+				return errors.New("lab: --name is empty; give the lab a name")
 			}
 			if cfg.Loss, err = parseLoss(loss); err != nil {
 				return err
@@ -95,14 +94,14 @@ much of what is sent to each host is lost.`,
 	}
 	fl := cmd.Flags()
 	fl.IntVar(&cfg.Hosts, "hosts", 2, "number of hosts, 1 to 250")
-	fl.IntVar(&cfg.Rails, "rails", 1, "number of networks that each host has an interface in, 1 to 16")
-	fl.IntVar(&cfg.MTU, "mtu", 1500, "largest packet")
+	fl.IntVar(&cfg.Rails, "rails", 1, "number of networks, with one interface per host in each, 1 to 16")
+	fl.IntVar(&cfg.MTU, "mtu", 1500, "MTU in bytes")
 	fl.StringVar(&cfg.Rate, "rate", "", "speed of each cable, such as 1gbit or 100mbit (default: not limited)")
-	fl.StringVar(&loss, "loss", "0%", "share of the packets that are lost, such as 1%")
+	fl.StringVar(&loss, "loss", "0%", "share of packets that are lost, such as 1%")
 	return cmd
 }
 
-// labUp makes a lab. Whoever interrupts it gets none, instead of a half one.
+// labUp creates a lab. If it is interrupted, it removes the incomplete lab.
 func labUp(cfg lab.Config, out io.Writer) error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -123,9 +122,9 @@ func newLabDownCommand(name *string) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "down",
-		Short: "Take a lab down, with every process on its hosts",
+		Short: "Remove a lab and kill every process on its hosts",
 		Long: `down kills every process on the hosts of a lab and removes the hosts, also those of
-a lab that was not finished. It also removes what tests have left that were killed.`,
+an incomplete lab. It also removes labs that killed tests have left behind.`,
 		Example: `  muster lab down
   muster lab down --name slow
   muster lab down --all`,
@@ -143,7 +142,7 @@ a lab that was not finished. It also removes what tests have left that were kill
 				if err := lab.Remove(n); err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "lab %s is gone\n", n)
+				fmt.Fprintf(cmd.OutOrStdout(), "lab %s is removed\n", n)
 			}
 			return nil
 		},
@@ -157,10 +156,9 @@ func newLabStatusCommand(name *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the hosts of a lab, their addresses and cables",
-		Long: `status shows what the kernel says about each cable, also if somebody else has changed
-it: its speed, what is lost on it, and whether it carries anything: "up", "cut" (the
-host does not notice) or "unplugged" (its interface has no carrier). Without --name it
-shows all labs.`,
+		Long: `status shows the state of each cable as the kernel reports it: its speed, its loss
+rate, and whether it is "up", "cut" (the host does not notice) or "unplugged" (the
+interface has no carrier). Without --name it shows all labs.`,
 		Example: `  muster lab status
   muster lab status --json | jq '.[].hosts[].links[].addr'`,
 		Args: cobra.NoArgs,
@@ -175,7 +173,7 @@ shows all labs.`,
 			return labStatus(names, asJSON, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON, a list of labs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list of labs")
 	return cmd
 }
 
@@ -204,12 +202,12 @@ func labStatus(names []string, asJSON bool, out io.Writer) error {
 		text.SetIndent("", "  ")
 		return text.Encode(states)
 	case len(names) == 0:
-		fmt.Fprintln(out, "there is no lab; make one with: muster lab up --hosts 4")
+		fmt.Fprintln(out, "there is no lab; create one with: muster lab up --hosts 4")
 	}
 	return nil
 }
 
-// showLab prints a lab and what to do with it.
+// showLab prints a lab and example commands for it.
 func showLab(l *lab.Lab, out io.Writer) error {
 	s, err := l.Status()
 	if err != nil {
@@ -237,8 +235,8 @@ func showLab(l *lab.Lab, out io.Writer) error {
 	fmt.Fprintln(out)
 	fmt.Fprintf(table, "  muster run --lab%s -n %d ./prog\tranks on all hosts\n", suffix, len(s.Hosts))
 	fmt.Fprintf(table, "  muster lab exec%s h1 COMMAND\ton one host, or: ip netns exec %s COMMAND\n", which, s.Hosts[0].Name)
-	fmt.Fprintf(table, "  muster lab cut%s h1 0\tsee muster lab --help for what else can break\n", which)
-	fmt.Fprintf(table, "  muster lab down%s\ttake it down\n", which)
+	fmt.Fprintf(table, "  muster lab cut%s h1 0\tinject a fault; see muster lab --help for others\n", which)
+	fmt.Fprintf(table, "  muster lab down%s\tremove the lab\n", which)
 	return table.Flush()
 }
 

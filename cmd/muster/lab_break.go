@@ -1,7 +1,7 @@
 package main
 
-// Breaking a lab while something runs on it. Each command finds the lab by its
-// name, and the hosts and rails that its words mean, and does one thing to them.
+// Fault injection while a job runs on a lab. Each command looks up the lab by its name,
+// resolves the host and rail arguments, and changes one thing.
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ import (
 func newLabRateCommand(name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rate HOST RATE [RAIL]",
-		Short: "Set how fast the cables of a host are",
-		Long: `rate sets how fast the cable of a host on a rail is, in each direction; "none" takes the
-limit away. HOST may be "all"; without RAIL it is all rails.`,
+		Short: "Set the speed of a host's cables",
+		Long: `rate sets the speed of a host's cable on a rail, in each direction; "none" removes the
+limit. HOST may be "all"; without RAIL the command applies to all rails.`,
 		Example: `  muster lab rate all 1gbit
   muster lab rate h2 100mbit 1
   muster lab rate h2 none`,
@@ -40,9 +40,9 @@ limit away. HOST may be "all"; without RAIL it is all rails.`,
 func newLabLossCommand(name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "loss HOST SHARE [RAIL]",
-		Short: "Lose some of the packets that are sent to a host",
-		Long: `loss drops packets that arrive at a host, by chance; 0% ends it. HOST may be "all";
-without RAIL it is all rails.`,
+		Short: "Drop a share of the packets to a host",
+		Long: `loss drops packets to a host at random; 0% stops it. HOST may be "all"; without RAIL
+the command applies to all rails.`,
 		Example: `  muster lab loss h2 5%
   muster lab loss all 0.1% 1
   muster lab loss h2 0%`,
@@ -64,9 +64,8 @@ func newLabCutCommand(name *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cut HOST [RAIL]",
 		Short: "Cut the cables of a host",
-		Long: `cut stops all traffic of a host on a rail, without RAIL on all rails. The host sees
-nothing of it: its packets just do not arrive. With --unplug its interface loses the
-carrier as well.`,
+		Long: `cut stops all traffic of a host on a rail, without RAIL on all rails. The host is not
+notified: its packets are lost. With --unplug its interface also loses the carrier.`,
 		Example: `  muster lab cut h2 1
   muster lab cut h2 && muster lab kill h2     as if h2 had lost its power`,
 		Args: cobra.RangeArgs(1, 2),
@@ -79,15 +78,15 @@ carrier as well.`,
 			return onCables(cmd, *name, args[0], args[1:], "cut", (*lab.Lab).Cut)
 		},
 	}
-	cmd.Flags().BoolVar(&unplug, "unplug", false, "let the host see it")
+	cmd.Flags().BoolVar(&unplug, "unplug", false, "also take the carrier away, so that the host notices")
 	return cmd
 }
 
 func newLabMendCommand(name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "mend HOST [RAIL]",
-		Short:   "Connect the cables of a host again",
-		Long:    `mend undoes cut and cut --unplug. HOST may be "all"; without RAIL it is all rails.`,
+		Short:   "Reconnect the cables of a host",
+		Long:    `mend reverts cut and cut --unplug. HOST may be "all"; without RAIL the command applies to all rails.`,
 		Example: "  muster lab mend h2 1\n  muster lab mend all",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -100,9 +99,9 @@ func newLabKillCommand(name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kill HOST",
 		Short: "Kill every process on a host",
-		Long: `kill ends every process on a host with SIGKILL, ranks and agents of muster run too. The
-kernel closes their connections, so that others notice at once; cut the host first
-if they should not.`,
+		Long: `kill ends every process on a host with SIGKILL, including ranks and agents of muster
+run. The kernel closes their connections, so peers notice at once. To prevent that, cut
+the host first.`,
 		Example: `  muster lab kill h3
   muster lab cut h3 && muster lab kill h3     as if h3 had lost its power`,
 		Args: cobra.ExactArgs(1),
@@ -122,30 +121,29 @@ if they should not.`,
 	}
 }
 
-// onCables does something to the cables that the words host and rail mean, and
-// says that it is done.
+// onCables applies do to the cables selected by host and rail and prints the result.
 func onCables(cmd *cobra.Command, name, host string, rail []string, what string, do func(l *lab.Lab, host string, rail int) error) error {
 	l, hosts, err := findLabHosts(name, host)
 	if err != nil {
 		return err
 	}
-	number, said := lab.EveryRail, "all rails"
+	number, which := lab.EveryRail, "all rails"
 	if len(rail) > 0 && rail[0] != "all" {
 		if number, err = strconv.Atoi(rail[0]); err != nil || number < 0 || number >= l.Rails() {
-			return fmt.Errorf("lab: there is no rail %q: lab %q has %s, counted from 0", rail[0], name, count(l.Rails(), "rail"))
+			return fmt.Errorf("lab: no rail %q: lab %q has %s, numbered from 0", rail[0], name, count(l.Rails(), "rail"))
 		}
-		said = "rail " + rail[0]
+		which = "rail " + rail[0]
 	}
 	for _, h := range hosts {
 		if err := do(l, h, number); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s, %s: %s\n", host, said, what)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s, %s: %s\n", host, which, what)
 	return nil
 }
 
-// findLabHosts finds a lab and the hosts that a word means.
+// findLabHosts returns a lab and the hosts that word selects.
 func findLabHosts(name, word string) (*lab.Lab, []string, error) {
 	if err := lab.Usable(); err != nil {
 		return nil, nil, err
@@ -161,7 +159,7 @@ func findLabHosts(name, word string) (*lab.Lab, []string, error) {
 	return l, []string{host}, err
 }
 
-// parseLoss reads a share such as 5% or 0.05.
+// parseLoss parses a share such as 5% or 0.05.
 func parseLoss(s string) (float64, error) {
 	number, percent := strings.CutSuffix(s, "%")
 	p, err := strconv.ParseFloat(number, 64)
@@ -169,7 +167,7 @@ func parseLoss(s string) (float64, error) {
 		p /= 100
 	}
 	if err != nil || !(p >= 0 && p <= 1) {
-		return 0, fmt.Errorf("lab: loss %q: write a share such as 5%% or 0.05", s)
+		return 0, fmt.Errorf("lab: loss %q: use a share such as 5%% or 0.05", s)
 	}
 	return p, nil
 }

@@ -1,8 +1,7 @@
 package main
 
-// Running something on a lab: a command on one host, or a job on all of them
-// (muster run --lab), which is muster run --hosts with the lab's hosts and the
-// lab's way to reach them.
+// Running programs on a lab: a command on one host, or a job on all of them (muster run
+// --lab), which is muster run --hosts with the hosts and the remote command of the lab.
 
 import (
 	"errors"
@@ -20,15 +19,15 @@ func newLabExecCommand(name *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec HOST COMMAND [ARGS...]",
 		Short: "Run a command on a host",
-		Long: `exec becomes COMMAND, on a host: it sees the interfaces and addresses of that host and
-can reach the others by their names. Flags of exec stand before HOST.`,
+		Long: `exec replaces itself by COMMAND on a host. COMMAND sees the interfaces and addresses of
+that host and can reach the other hosts by name. Flags of exec come before HOST.`,
 		Example: `  muster lab exec h1 ip addr
   muster lab exec h1 bash
   muster lab exec h2 tcpdump -i eth0`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "all" {
-				return errors.New("lab: exec runs a command on one host; on all of them: muster run --lab COMMAND")
+				return errors.New("lab: exec runs a command on one host; for all hosts use muster run --lab COMMAND")
 			}
 			l, hosts, err := findLabHosts(*name, args[0])
 			if err != nil {
@@ -45,11 +44,11 @@ can reach the others by their names. Flags of exec stand before HOST.`,
 	return cmd
 }
 
-// labHosts makes a job run on all hosts of a lab. The hosts say nothing about
-// slots, so the ranks are divided evenly.
+// labHosts sets a job up to run on all hosts of a lab. The hosts have no slot counts, so
+// the ranks are divided evenly.
 func labHosts(f runFlags, cfg *launch.Config) error {
 	if f.hosts != "" || f.hostfile != "" || f.rsh != "" {
-		return errors.New("--lab says where to run and how to get there: it goes with none of --hosts, --hostfile and --rsh")
+		return errors.New("--lab excludes --hosts, --hostfile and --rsh: the lab provides all of them")
 	}
 	if err := lab.Usable(); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-mpi/muster/internal/lab"
 )
 
-// labName is a name that no other lab has, and makes sure that none is left.
+// labName returns an unused lab name and removes the lab when the test ends.
 func labName(t *testing.T, letter string) string {
 	t.Helper()
 	if err := lab.Usable(); err != nil {
@@ -32,7 +32,7 @@ func labName(t *testing.T, letter string) string {
 	return name
 }
 
-// must runs a command that has to succeed, and gives what it printed.
+// must runs a command that has to succeed and returns its output.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	got := muster(t, t.TempDir(), args...)
@@ -42,7 +42,7 @@ func must(t *testing.T, args ...string) string {
 	return got.out
 }
 
-// cables are the lines of a status without the rest, one space between words.
+// cables returns the table rows of a status, with one space between words.
 func cables(t *testing.T, status string) []string {
 	t.Helper()
 	_, rest, _ := strings.Cut(status, "cable\n")
@@ -57,7 +57,7 @@ func cables(t *testing.T, status string) []string {
 	return lines
 }
 
-func TestTheLifeOfALab(t *testing.T) {
+func TestLabUpChangeDown(t *testing.T) {
 	name := labName(t, "a")
 	out := must(t, "lab", "up", "--name", name, "--hosts", "2", "--rails", "2", "--rate", "1gbit", "--loss", "1%")
 	if !strings.HasPrefix(out, "lab "+name+": 2 hosts, 2 rails, MTU 1500\n") || !strings.Contains(out, "muster run --lab="+name+" -n 2 ./prog") {
@@ -90,12 +90,12 @@ func TestTheLifeOfALab(t *testing.T) {
 	if out := must(t, "lab", "exec", "--name", name, "h2", "ip", "-brief", "addr", "show", "eth1"); !strings.Contains(out, "10.61.1.2/24") {
 		t.Errorf("on h2 there is %q", out)
 	}
-	if out := must(t, "lab", "down", "--name", name); out != "lab "+name+" is gone\n" {
+	if out := must(t, "lab", "down", "--name", name); out != "lab "+name+" is removed\n" {
 		t.Errorf("down says %q", out)
 	}
 }
 
-func TestAJobRunsOnALab(t *testing.T) {
+func TestRunOnLab(t *testing.T) {
 	name := labName(t, "b")
 	must(t, "lab", "up", "--name", name, "--hosts", "3")
 	address := `ip -brief addr show eth0 | sed 's|.* \(10[^/]*\)/.*|'$PMI_RANK' is on \1|'`
@@ -117,7 +117,7 @@ func TestAJobRunsOnALab(t *testing.T) {
 	must(t, "run", "--lab="+name, "-n", "6", "--env", asRank+"=well", selfPath(t))
 }
 
-func TestAJobEndsWhenAHostOfItsLabIsKilled(t *testing.T) {
+func TestJobEndsWhenLabHostIsKilled(t *testing.T) {
 	name := labName(t, "c")
 	must(t, "lab", "up", "--name", name)
 	ended := make(chan outcome, 1)
@@ -126,15 +126,13 @@ func TestAJobEndsWhenAHostOfItsLabIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	waitFor(t, 20*time.Millisecond, "a rank on h2", func() bool {
 		s, err := l.Status()
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("there is no rank on h2: %+v, %v", s, err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if len(s.Hosts[1].Processes) >= 2 { // an agent and a rank
-			break
-		}
-	}
+		return len(s.Hosts[1].Processes) >= 2 // an agent and a rank
+	})
 	must(t, "lab", "kill", "--name", name, "h2")
 	got := <-ended
 	if got.status == 0 || !strings.Contains(got.err, l.Hosts()[1]) {
@@ -142,18 +140,14 @@ func TestAJobEndsWhenAHostOfItsLabIsKilled(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedLabIsNotLeftHalf(t *testing.T) {
+func TestInterruptedLabUpRemovesLab(t *testing.T) {
 	name := labName(t, "d")
 	up := exec.CommandContext(t.Context(), selfPath(t), "lab", "up", "--name", name, "--hosts", "30", "--rate", "1gbit")
 	up.Env = append(os.Environ(), asMuster+"=1", "GORACE=atexit_sleep_ms=0")
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); !slices.Contains(lab.Names(), name); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no lab comes up; the command ended with %v", up.Wait())
-		}
-	}
+	waitFor(t, time.Millisecond, "the lab", func() bool { return slices.Contains(lab.Names(), name) })
 	if err := up.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -165,33 +159,33 @@ func TestAnInterruptedLabIsNotLeftHalf(t *testing.T) {
 	}
 }
 
-func TestMistakesAboutLabs(t *testing.T) {
+func TestLabRejectsBadArguments(t *testing.T) {
 	name := labName(t, "e")
 	must(t, "lab", "up", "--name", name, "--hosts", "1")
 	for want, args := range map[string][]string{
-		`"` + name + `" is up already`:     {"lab", "up", "--name", name},
-		`there is no lab "nosuch"; those`:  {"lab", "down", "--name", "nosuch"},
-		`there is no lab "nosuch";`:        {"run", "--lab=nosuch", "true"},
-		`use a small letter`:               {"lab", "up", "--name", "No-such"},
-		`a lab that stays needs a name`:    {"lab", "up", "--name", ""},
-		`300 hosts: use 1 to 250`:          {"lab", "up", "--name", "nosuch", "--hosts", "300"},
-		`rate "fast"`:                      {"lab", "up", "--name", "nosuch", "--rate", "fast"},
-		`loss "much"`:                      {"lab", "up", "--name", "nosuch", "--loss", "much"},
-		`loss "101%"`:                      {"lab", "loss", "--name", name, "h1", "101%"},
-		`rate "1"`:                         {"lab", "rate", "--name", name, "h1", "1"},
-		`there is no host "h2"`:            {"lab", "cut", "--name", name, "h2"},
-		`there is no rail "1"`:             {"lab", "cut", "--name", name, "h1", "1"},
-		`it goes with none of --hosts`:     {"run", "--lab=" + name, "--hosts", "a", "true"},
-		`on all of them: muster run --lab`: {"lab", "exec", "--name", name, "all", "true"},
+		`"` + name + `" is up already`:       {"lab", "up", "--name", name},
+		`there is no lab "nosuch"; those`:    {"lab", "down", "--name", "nosuch"},
+		`there is no lab "nosuch";`:          {"run", "--lab=nosuch", "true"},
+		`use a small letter`:                 {"lab", "up", "--name", "No-such"},
+		`--name is empty`:                    {"lab", "up", "--name", ""},
+		`300 hosts: use 1 to 250`:            {"lab", "up", "--name", "nosuch", "--hosts", "300"},
+		`rate "fast"`:                        {"lab", "up", "--name", "nosuch", "--rate", "fast"},
+		`loss "much"`:                        {"lab", "up", "--name", "nosuch", "--loss", "much"},
+		`loss "101%"`:                        {"lab", "loss", "--name", name, "h1", "101%"},
+		`rate "1"`:                           {"lab", "rate", "--name", name, "h1", "1"},
+		`there is no host "h2"`:              {"lab", "cut", "--name", name, "h2"},
+		`no rail "1"`:                        {"lab", "cut", "--name", name, "h1", "1"},
+		`--lab excludes --hosts`:             {"run", "--lab=" + name, "--hosts", "a", "true"},
+		`for all hosts use muster run --lab`: {"lab", "exec", "--name", name, "all", "true"},
 	} {
 		got := muster(t, t.TempDir(), args...)
 		if got.status != 2 || !strings.Contains(got.err, want) || strings.Count(got.err, "\n") != 1 {
-			t.Errorf("muster %s must be refused in one line that says %q: %+v", strings.Join(args, " "), want, got)
+			t.Errorf("muster %s must be rejected in one line with %q: %+v", strings.Join(args, " "), want, got)
 		}
 	}
 }
 
-func TestALabNeedsToolsAndRights(t *testing.T) {
+func TestLabReportsMissingToolsAndRights(t *testing.T) {
 	t.Run("tools", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		if got := muster(t, t.TempDir(), "lab", "up"); got.status != 2 || !strings.Contains(got.err, "there is no ip command") {
@@ -201,7 +195,7 @@ func TestALabNeedsToolsAndRights(t *testing.T) {
 	t.Run("rights", func(t *testing.T) {
 		drop, err := exec.LookPath("setpriv")
 		if err != nil || lab.Usable() != nil {
-			t.Skip("this needs rights, and setpriv to give them away")
+			t.Skip("needs root, and setpriv to drop capabilities")
 		}
 		cmd := exec.CommandContext(t.Context(), drop, "--bounding-set", "-all", "--inh-caps", "-all", selfPath(t), "lab", "up", "--name", "nosuch")
 		cmd.Env = append(os.Environ(), asMuster+"=1", "GORACE=atexit_sleep_ms=0")
@@ -211,7 +205,7 @@ func TestALabNeedsToolsAndRights(t *testing.T) {
 	})
 }
 
-func TestLabShowsHowItIsUsed(t *testing.T) {
+func TestLabHelp(t *testing.T) {
 	out := must(t, "lab")
 	for _, want := range []string{"muster lab up --hosts 4", "muster run --lab", "muster lab cut", "muster lab down"} {
 		if !strings.Contains(out, want) {

@@ -11,7 +11,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run is main with arguments and a result.
+// run executes the command line and returns the exit status.
 func run(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -27,7 +27,7 @@ func run(args []string) int {
 	return 0
 }
 
-// exitStatus is the error of a command that has said all there is to say.
+// exitStatus is the error of a command that has already printed why it failed.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

@@ -8,19 +8,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newRoot makes the command tree. A new sub-command is one file with a function
-// that makes it, and one line here.
+// newRoot returns the command tree. A new sub-command needs one file with a
+// constructor and one line here.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "muster",
 		Short: "Message passing for Go",
-		Long: `muster starts and examines message passing jobs.
+		Long: `muster starts and inspects message passing jobs.
 
-A job is one program that runs as several processes, its ranks. They find each
-other through muster and then send messages to each other directly.`,
+A job is one program that runs as several processes, called ranks. The ranks find
+each other through muster and then exchange messages directly.`,
 		Example: `  muster run -n 8 ./prog            eight ranks of ./prog on this machine
-  muster run -n 2 ./prog arg -x     arguments after the program are its own
-  muster run --hosts a:4,b:4 ./prog four on each of two hosts
+  muster run -n 2 ./prog arg -x     arguments after the program go to the program
+  muster run --hosts a:4,b:4 ./prog four ranks on each of two hosts
   muster help run                   all flags of a command`,
 		Version:       version(),
 		SilenceUsage:  true,
@@ -56,7 +56,7 @@ func version() string {
 	return moduleVersion() + " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
 }
 
-// moduleVersion is what the module system knows of this build.
+// moduleVersion returns the module version recorded in this binary.
 func moduleVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -39,54 +39,54 @@ func newRunCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run [flags] PROG [ARGS...]",
-		Short: "Start a program as several ranks, here or on several hosts",
+		Short: "Run a program as several ranks, on this machine or on several hosts",
 		Long: `run starts PROG as several processes, the ranks of one job, and waits for them.
 
-Flags stand before PROG; what follows it belongs to the program. PROG is
-looked for as a shell does: a name without a slash in PATH. It may be a Go
-program that uses Muster, a C program built with MPICH, or any command.
+Flags of run come before PROG; everything after PROG is passed to the program. A
+PROG without a slash is searched in PATH. PROG can be a Go program that uses
+Muster, a C program built with MPICH, or any command.
 
-Input goes to rank 0. Output comes line by line, marked with the rank if there
-is more than one.
+Rank 0 receives the standard input. Output is printed line by line, labelled with
+the rank if there is more than one.
 
-If a rank dies, the calls of the others return an error that names it, and they
-have time to leave by themselves. When none of them has learnt of the death or ended
-for half a second (longer where many ranks share a core), those that are still
-there are ended; --grace gives them a fixed time instead. The exit status is that of
-the first rank that failed, or 128 + the signal that killed it.
+If a rank fails, the calls of the other ranks return an error that names it, and
+the ranks can exit by themselves. When for half a second (longer if many ranks
+share a core) no rank has noticed the failure or exited, run kills the remaining
+ranks; --grace sets a fixed time instead. The exit status is that of the first rank
+that failed, or 128 + the number of the signal that killed it.
 
-SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the ranks; a second
-SIGINT kills them. SIGQUIT (Ctrl-\) prints who waits for whom; twice in a row it
-is passed on, and Go programs print their stacks.
+run forwards SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 to the ranks; a second
+SIGINT kills them. SIGQUIT (Ctrl-\) prints which rank waits for which; a second
+SIGQUIT is forwarded, and Go programs print their stacks.
 
-A rank gets its share of the cores as GOMAXPROCS, unless that is set already.
+run sets GOMAXPROCS of each rank to its share of the cores, unless it is set already.
 
-With --profile the job shows what it did when it ends, on one screen: messages by
-length and protocol, communication memory by purpose, connections, and who talks to
-whom. --profile=FILE.json writes that to a file instead. --profile arrivals tells when the
-ranks came to collectives, and how far apart, for each place of the program that makes
-calls; --profile=arrivals:FILE.svg draws the worst ones, too.
+--profile prints a one-screen summary when the job ends: messages by length and
+protocol, communication memory by purpose, connections, and traffic between ranks.
+--profile=FILE.json writes it to a file instead. --profile arrivals shows, for each
+call site, when the ranks reached its collectives and how far apart they were;
+--profile=arrivals:FILE.svg also draws the most imbalanced calls.
 
-On several hosts (--hosts, --hostfile) ranks are dealt out in blocks, host by
-host; without -n all slots are used, and hosts without a number share the ranks
-evenly. muster starts itself there as an agent, through your own ssh, which must
-get in without a password, or through another command (--rsh). Nothing listens on
-a port. muster and the program must be at the same paths everywhere, and so must
-the working directory. Ranks there get the variables MUSTER_..., GO..., PATH and
-LD_LIBRARY_PATH from here, and what --env adds. If neither flag is given, the file
-that HYDRA_HOST_FILE or OMPI_MCA_orte_default_hostfile names is used.
-With more than --tree-width hosts, hosts start each other: ssh must then work
-between them too.`,
+On several hosts (--hosts, --hostfile), run assigns ranks in blocks, host by host.
+Without -n it uses all slots; hosts without a slot count share the ranks evenly. run
+starts a muster agent on each host through ssh, which must not ask for a password,
+or through another command (--rsh). No port is opened for this. muster, the program
+and the working directory must have the same paths on all hosts. Remote ranks get
+the local MUSTER_..., GO..., PATH and LD_LIBRARY_PATH variables and those given by
+--env. Without --hosts and --hostfile, run reads the host file named by
+HYDRA_HOST_FILE or OMPI_MCA_orte_default_hostfile.
+With more than --tree-width hosts, hosts start agents on further hosts, so ssh must
+also work between the hosts.`,
 		Example: `  muster run -n 8 ./prog
   muster run -n 4 --bind none ./prog --its-own-flag
-  muster run -n 4 --stuck-after 10s ./prog     tell early who waits for whom
+  muster run -n 4 --stuck-after 10s ./prog     report a stuck job after 10 seconds
   muster run -n 3 hostname                     any command
   muster run -n 2 sh -c 'echo $PMI_RANK'
-  muster run -n 4 --profile ./prog             tell what it did, at the end
+  muster run -n 4 --profile ./prog             print a summary at the end
   muster run --hosts a:4,b:4 ./prog            eight ranks on two hosts
   muster run --hostfile hosts -n 6 ./prog      lines such as "a:4" or "a slots=4"
   muster run --hosts h1,h2 -n 4 --rsh 'ip netns exec {host}' ./prog
-  muster run --lab -n 16 ./prog                on the hosts that muster lab has made
+  muster run --lab -n 16 ./prog                on the hosts of muster lab
   muster run --hosts a,b --env OMP_NUM_THREADS=1 --env HOME ./prog`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -104,22 +104,22 @@ between them too.`,
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(false)
-	fl.IntVarP(&f.ranks, "ranks", "n", 1, "number of ranks; on several hosts by default all slots")
-	fl.StringVar(&f.bind, "bind", "auto", "keep each rank on its share of the cores: core, none, or auto (core if there is a core for each rank)")
-	fl.StringVar(&f.label, "label", "auto", "mark lines with their rank: always, never, or auto (if there is more than one rank)")
+	fl.IntVarP(&f.ranks, "ranks", "n", 1, "number of ranks (with several hosts the default is all slots)")
+	fl.StringVar(&f.bind, "bind", "auto", "bind each rank to its share of the cores: core, none, or auto (core if there is a core for each rank)")
+	fl.StringVar(&f.label, "label", "auto", "label output lines with their rank: always, never, or auto (if there is more than one rank)")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but the output of the ranks")
-	fl.DurationVar(&f.stuckAfter, "stuck-after", time.Minute, "when nothing has moved for this long while ranks wait, print who waits for whom and what the others do; 0: never")
-	fl.DurationVar(&f.grace, "grace", 0, "how long ranks may go on after one has died (default: while they learn of it and leave, see above)")
-	fl.StringVar(&f.hosts, "hosts", "", "hosts to run on, with the number of ranks for each: a:4,b:4")
-	fl.StringVar(&f.hostfile, "hostfile", "", "a file with a host in each line: host:4 or host slots=4")
-	fl.StringVar(&f.rsh, "rsh", "", "command that reaches a host, instead of ssh; {host} is replaced, or the host appended")
-	fl.StringVar(&f.lab, "lab", "", "run on the hosts of a lab (see muster lab); --lab=NAME if there are several")
+	fl.DurationVar(&f.stuckAfter, "stuck-after", time.Minute, "if ranks wait and nothing progresses for this long, print which rank waits for which and what the others do; 0: never")
+	fl.DurationVar(&f.grace, "grace", 0, "time for the remaining ranks to exit after one has failed (default: adaptive, see above)")
+	fl.StringVar(&f.hosts, "hosts", "", "hosts to run on, with the number of slots of each: a:4,b:4")
+	fl.StringVar(&f.hostfile, "hostfile", "", "file with one host per line: host:4 or host slots=4")
+	fl.StringVar(&f.rsh, "rsh", "", "command that starts a process on a host (default: ssh); {host} is replaced, otherwise the host is appended")
+	fl.StringVar(&f.lab, "lab", "", "run on the hosts of a lab (see muster lab); --lab=NAME selects one of several")
 	fl.Lookup("lab").NoOptDefVal = defaultLab
-	fl.StringVar(&f.agentPath, "agent-path", "", "path of muster on the hosts (default: the path of this one)")
-	fl.IntVar(&f.treeWidth, "tree-width", 16, "hosts that are reached from one place; further ones are reached from those")
-	fl.DurationVar(&f.startTimeout, "start-timeout", time.Minute, "how long a stage of the start may take on several hosts; 0: for ever")
-	fl.StringArrayVar(&f.env, "env", nil, "give the ranks a variable, NAME=VALUE, or NAME with the value it has here; may be repeated")
-	fl.StringVar(&f.profile, "profile", "", "show what the job did when it ends; =FILE.json writes it to a file; arrivals, =arrivals:FILE.svg, =arrivals:FILE.json: when ranks came to collectives")
+	fl.StringVar(&f.agentPath, "agent-path", "", "path of muster on the hosts (default: the path of this executable)")
+	fl.IntVar(&f.treeWidth, "tree-width", 16, "number of hosts that one process starts agents on; those agents start further ones")
+	fl.DurationVar(&f.startTimeout, "start-timeout", time.Minute, "time limit for each start-up stage on several hosts; 0: no limit")
+	fl.StringArrayVar(&f.env, "env", nil, "set an environment variable of the ranks: NAME=VALUE, or NAME to copy the local value; may be repeated")
+	fl.StringVar(&f.profile, "profile", "", "print a summary when the job ends; =FILE.json writes it to a file; arrivals, =arrivals:FILE.svg, =arrivals:FILE.json: arrival times at collectives")
 	fl.Lookup("profile").NoOptDefVal = profileText
 	return cmd
 }
@@ -153,7 +153,7 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 		return fmt.Errorf("run: --label: %w", err)
 	}
 	if len(cfg.Hosts) > 0 {
-		cfg.Prog = args[0] // each host looks for it
+		cfg.Prog = args[0] // each host resolves it
 	} else if cfg.Prog, err = findProgram(args[0]); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
@@ -179,7 +179,7 @@ func runJob(cmd *cobra.Command, f runFlags, args []string) error {
 	return nil
 }
 
-// hostFlags reads what says where to run.
+// hostFlags evaluates the flags that select hosts and variables.
 func hostFlags(cmd *cobra.Command, f runFlags, cfg *launch.Config) (err error) {
 	for _, kv := range f.env {
 		name, _, given := strings.Cut(kv, "=")
@@ -189,7 +189,7 @@ func hostFlags(cmd *cobra.Command, f runFlags, cfg *launch.Config) (err error) {
 		if value, set := os.LookupEnv(name); !given && set {
 			kv = name + "=" + value
 		} else if !given {
-			return fmt.Errorf("--env %s: there is no such variable here; give --env %s=VALUE", name, name)
+			return fmt.Errorf("--env %s: the variable is not set here; use --env %s=VALUE", name, name)
 		}
 		cfg.ExtraEnv = append(cfg.ExtraEnv, kv)
 	}
@@ -213,7 +213,7 @@ func hostFlags(cmd *cobra.Command, f runFlags, cfg *launch.Config) (err error) {
 	if len(cfg.Hosts) == 0 {
 		for _, name := range []string{"rsh", "agent-path", "tree-width"} {
 			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s is about other hosts: name them with --hosts or --hostfile", name)
+				return fmt.Errorf("--%s needs --hosts or --hostfile", name)
 			}
 		}
 		return nil
@@ -233,14 +233,14 @@ func hostFlags(cmd *cobra.Command, f runFlags, cfg *launch.Config) (err error) {
 	return nil
 }
 
-// hostfileVariables name a host file in clusters that were made for other launchers,
-// as by the operator for MPI jobs in Kubernetes. There, hosts may come up late.
+// hostfileVariables name a host file in clusters set up for other launchers, for
+// example by the Kubernetes MPI operator. Hosts may come up late in such clusters.
 var hostfileVariables = []string{"HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile"}
 
 func findHosts(f runFlags, cfg *launch.Config) (err error) {
 	switch {
 	case f.hosts != "" && f.hostfile != "":
-		return errors.New("--hosts and --hostfile are two ways to say the same: use one")
+		return errors.New("--hosts and --hostfile exclude each other: use one")
 	case f.hosts != "":
 		if cfg.Hosts, err = launch.ParseHosts(f.hosts); err != nil {
 			return fmt.Errorf("--hosts: %w", err)
@@ -283,11 +283,11 @@ func findProgram(name string) (string, error) {
 	case statErr == nil && info.IsDir():
 		return "", fmt.Errorf("%s is a directory; build the program first: go build -o prog ./%s", name, strings.TrimPrefix(name, "./"))
 	case here && !strings.Contains(name, "/"):
-		return "", fmt.Errorf("there is no %s in PATH; did you mean ./%s?", name, name)
+		return "", fmt.Errorf("%s is not in PATH; did you mean ./%s?", name, name)
 	case here:
 		return "", fmt.Errorf("%s is not executable; try: chmod +x %s", name, name)
 	case strings.HasPrefix(name, "-"):
-		return "", fmt.Errorf("%s looks like a flag; flags of run stand before the program", name)
+		return "", fmt.Errorf("%s looks like a flag; flags of run come before the program", name)
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound):
 		return "", fmt.Errorf("there is no program %s", name)
 	}

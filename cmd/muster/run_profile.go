@@ -1,9 +1,9 @@
 package main
 
-// muster run --profile. The ranks make the profile when the job ends (mpi.Config.Profile).
-// On one host rank 0 writes it to a file, which is read here and shown after all output
-// of the ranks, without marks before its lines. On several hosts rank 0 may be
-// elsewhere: it prints the profile itself.
+// muster run --profile. The ranks collect the profile when the job ends
+// (mpi.Config.Profile). On one host rank 0 writes it to a file; muster run reads the
+// file and prints it unlabelled after all output of the ranks. On several hosts rank 0
+// may be on another host and prints the profile itself.
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// profileText is the value of --profile that prints, and of the flag without one;
-// profileArrivals is about when ranks come to collectives, alone or before a file's name.
+// profileText is the value of --profile that prints a summary, and the default of the
+// flag. profileArrivals, alone or followed by a file name, selects the arrival times.
 const (
 	profileText     = "text"
 	profileArrivals = "arrivals"
@@ -27,20 +27,21 @@ const (
 
 const noProfile = "muster: no profile: the job has failed"
 
-// profileShow is what is done with the profile after the job.
+// profileShow describes what happens with the profile after the job.
 type profileShow struct {
 	out    io.Writer
 	read   string // the file to read and show; "": none
 	wrote  string // the file that rank 0 writes for the user; "": none
 	remove string // a directory to remove; "": none
-	// arrivals: what is read are arrivals; picture is the file to draw them into.
+	// arrivals reports whether the file holds arrival times; picture is the file to
+	// draw them into.
 	arrivals bool
 	picture  string
 	away     bool // rank 0 may be on another host
 	quiet    bool
 }
 
-// wantProfile tells the ranks of a job to make a profile.
+// wantProfile sets the job up to collect a profile.
 func wantProfile(value string, cfg *launch.Config) (*profileShow, error) {
 	p := &profileShow{out: cfg.Stderr, quiet: cfg.Quiet}
 	here := len(cfg.Hosts) == 0
@@ -54,12 +55,12 @@ func wantProfile(value string, cfg *launch.Config) (*profileShow, error) {
 	case p.arrivals && here && strings.HasSuffix(file, ".json"):
 		p.wrote = file
 	case p.arrivals && here:
-		if err := p.place(); err != nil {
+		if err := p.makeFile(); err != nil {
 			return nil, err
 		}
-		if named { // before the work, so that a bad name is told now
+		if named { // fail before the job starts if the name is bad
 			if err := os.WriteFile(file, nil, 0o666); err != nil {
-				return nil, fmt.Errorf("--profile=%s: %w; name a file that can be written", value, err)
+				return nil, fmt.Errorf("--profile=%s: %w; give the name of a writable file", value, err)
 			}
 		}
 		p.picture, value = file, profileArrivals+":"+p.read
@@ -68,7 +69,7 @@ func wantProfile(value string, cfg *launch.Config) (*profileShow, error) {
 		}
 	case p.arrivals:
 	case value == profileText && here:
-		if err := p.place(); err != nil {
+		if err := p.makeFile(); err != nil {
 			return nil, err
 		}
 		value = p.read
@@ -84,17 +85,17 @@ func wantProfile(value string, cfg *launch.Config) (*profileShow, error) {
 	return p, nil
 }
 
-// place makes a file for rank 0 to write, to be read here.
-func (p *profileShow) place() error {
+// makeFile chooses a file that rank 0 writes and this process reads.
+func (p *profileShow) makeFile() error {
 	dir, err := os.MkdirTemp("", "muster-profile-")
 	if err != nil {
-		return fmt.Errorf("--profile: make a place for it: %w; set TMPDIR to a directory that can be written", err)
+		return fmt.Errorf("--profile: create a temporary directory: %w; set TMPDIR to a writable directory", err)
 	}
 	p.remove, p.read = dir, filepath.Join(dir, "profile.json")
 	return nil
 }
 
-// show shows the profile of a job that has ended, or says why there is none.
+// show prints the profile of a job that has ended, or why there is none.
 func (p *profileShow) show(status int) {
 	file := p.read
 	if file == "" {
@@ -111,7 +112,7 @@ func (p *profileShow) show(status int) {
 	case (err != nil || len(text) == 0) && status != 0:
 		fmt.Fprintln(p.out, noProfile)
 	case err != nil || len(text) == 0:
-		fmt.Fprintln(p.out, "muster: no profile: rank 0 has written none. Programs that use Muster do, when they leave the job (Finalize, or the end of mpi.Main)")
+		fmt.Fprintln(p.out, "muster: no profile: rank 0 has written none. Programs that use Muster write it in Finalize, or at the end of mpi.Main")
 	case p.wrote != "":
 		if !p.quiet {
 			fmt.Fprintf(p.out, "muster: the profile is in %s\n", p.wrote)
@@ -121,7 +122,7 @@ func (p *profileShow) show(status int) {
 	default:
 		sum, err := prof.Decode(text)
 		if err != nil {
-			fmt.Fprintf(p.out, "muster: no profile: what rank 0 has written cannot be read: %v\n", err)
+			fmt.Fprintf(p.out, "muster: no profile: decode the file from rank 0: %v\n", err)
 			return
 		}
 		fmt.Fprint(p.out, "muster: ", sum.Text())
@@ -131,12 +132,12 @@ func (p *profileShow) show(status int) {
 func (p *profileShow) showArrivals(text []byte) {
 	all, err := prof.DecodeArrivals(text)
 	if err != nil {
-		fmt.Fprintf(p.out, "muster: no profile: what rank 0 has written cannot be read: %v\n", err)
+		fmt.Fprintf(p.out, "muster: no profile: decode the file from rank 0: %v\n", err)
 		return
 	}
 	fmt.Fprint(p.out, "muster: ", all.Text())
 	if p.picture == "" {
-		fmt.Fprintf(p.out, "The calls to which ranks came most apart, as a picture: --profile=%s:FILE.svg\n", profileArrivals)
+		fmt.Fprintf(p.out, "To draw the most imbalanced calls as a picture: --profile=%s:FILE.svg\n", profileArrivals)
 		return
 	}
 	var picture strings.Builder
@@ -150,9 +151,9 @@ func (p *profileShow) showArrivals(text []byte) {
 	}
 }
 
-// profileWord takes a word behind --profile for its value: "--profile arrivals" as
-// "--profile=arrivals". A flag that may stand alone has its value after a = only, so the
-// word was taken for the program, and flags behind it for its arguments.
+// profileWord accepts "--profile arrivals" for "--profile=arrivals". The parser accepts
+// the value of a flag with an optional value only after "=", so it took the word for the
+// program and the flags behind it for the program's arguments.
 func profileWord(cmd *cobra.Command, f *runFlags, args []string) ([]string, error) {
 	if f.profile != profileText || len(args) < 2 || args[0] != profileArrivals && !strings.HasPrefix(args[0], profileArrivals+":") {
 		return args, nil
@@ -164,7 +165,7 @@ func profileWord(cmd *cobra.Command, f *runFlags, args []string) ([]string, erro
 	return cmd.Flags().Args(), cmd.ValidateArgs(cmd.Flags().Args())
 }
 
-// clear removes what was made for the way.
+// clear removes the temporary directory.
 func (p *profileShow) clear() {
 	if p.remove != "" {
 		os.RemoveAll(p.remove)

@@ -12,10 +12,10 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// asRank makes the test binary a rank that runs chatter; its value says how it ends.
+// asRank makes the test binary a rank that runs chatter; the value "fail" makes it fail.
 const asRank = "TEST_AS_RANK"
 
-// chatter: rank 0 sends three messages to every other rank.
+// chatter sends three messages from rank 0 to every other rank.
 func chatter(world *mpi.Comm) error {
 	buf := make([]byte, 100)
 	for r := 1; r < world.Size(); r++ {
@@ -33,7 +33,7 @@ func chatter(world *mpi.Comm) error {
 		}
 	}
 	if os.Getenv(asRank) == "fail" && world.Rank() == 1 {
-		return errors.New("rank 1 does not want to go on")
+		return errors.New("rank 1 fails on purpose")
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func TestRunProfile(t *testing.T) {
 	if got.status != 0 || got.out != "" {
 		t.Fatalf("the job should end well and print nothing else: %+v", got)
 	}
-	// Memory and waiting differ from run to run, as does who waits for whom.
+	// Memory, times and unexpected messages differ from run to run.
 	text := regexp.MustCompile(`(?m)^time .*$`).ReplaceAllString(got.err, "time *")
 	text = regexp.MustCompile(`(?m)^unexpected .*$`).ReplaceAllString(text, "unexpected *")
 	text, _, _ = strings.Cut(text, "\nmemory a rank")
@@ -88,17 +88,17 @@ protocols      eager 100 % (100 % of the volume)
 	}
 
 	if got := job("fail", "--profile"); got.status == 0 || !strings.Contains(got.err, "muster: no profile: the job has failed\n") || strings.Contains(got.err, "memory a rank") {
-		t.Errorf("a job that fails has no profile and says so: %+v", got)
+		t.Errorf("a failed job must report that there is no profile: %+v", got)
 	}
 	if got := muster(t, dir, "run", "-n", "2", "--profile", "true"); got.status != 0 || !strings.Contains(got.err, "no profile: rank 0 has written none") {
-		t.Errorf("a program that is not ours: %+v", got)
+		t.Errorf("a program without Muster: %+v", got)
 	}
 	if got := muster(t, dir, "run", "--profile=out.txt", "true"); got.status != 2 || !strings.Contains(got.err, "ends in .json") {
 		t.Errorf("a file of another kind: %+v", got)
 	}
 }
 
-func TestRunProfileOfArrivals(t *testing.T) {
+func TestRunProfileArrivals(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestRunProfileOfArrivals(t *testing.T) {
 			t.Errorf("%s gave %+v", refused, got)
 		}
 	}
-	// A program of that name is one, if nothing follows.
+	// Without a further argument, arrivals is the program.
 	if got := muster(t, dir, "run", "--profile", "arrivals"); got.status != 2 || !strings.Contains(got.err, "there is no program arrivals") {
 		t.Errorf("a program called arrivals gave %+v", got)
 	}

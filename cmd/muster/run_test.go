@@ -75,6 +75,16 @@ func TestRunCommand(t *testing.T) {
 }
 
 // A job is stopped and continued as one, with Ctrl-Z and fg.
+// waitFor polls cond at the given interval, for at most ten seconds.
+func waitFor(t *testing.T, interval time.Duration, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !cond(); time.Sleep(interval) {
+		if time.Now().After(end) {
+			t.Fatalf("timeout while waiting for %s", what)
+		}
+	}
+}
+
 func TestStopAndContinue(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -94,11 +104,11 @@ func TestStopAndContinue(t *testing.T) {
 	defer cmd.Process.Kill() // the ranks die with it
 	var a, b int
 	if _, err := fmt.Fscan(pipe, &a, &b); err != nil {
-		t.Fatalf("the ranks did not tell their process numbers: %v", err)
+		t.Fatalf("the ranks did not print their process IDs: %v", err)
 	}
 	await := func(what string, stopped bool, pids ...int) {
 		t.Helper()
-		for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		waitFor(t, 5*time.Millisecond, fmt.Sprintf("%s: launcher and ranks stopped: %v", what, stopped), func() bool {
 			all := true
 			for _, pid := range pids {
 				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -107,23 +117,18 @@ func TestStopAndContinue(t *testing.T) {
 				}
 				all = all && strings.Contains(string(stat), ") T ") == stopped
 			}
-			if all {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s: launcher and ranks must all be stopped: %v", what, stopped)
-			}
-		}
+			return all
+		})
 	}
 	cmd.Process.Signal(syscall.SIGTSTP)
 	await("after Ctrl-Z", true, cmd.Process.Pid, a, b)
-	time.Sleep(20 * time.Millisecond)
-	await("a little later", true, a, b)
+	time.Sleep(20 * time.Millisecond) // they must stay stopped: real signals, so real time
+	await("20 ms later", true, a, b)
 	cmd.Process.Signal(syscall.SIGCONT)
 	await("after fg", false, cmd.Process.Pid, a, b)
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
+func TestRunErrorsGiveAdvice(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"prog": 0o755, "data": 0o644, "main.go": 0o644} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode); err != nil {
@@ -152,7 +157,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	} {
 		got := muster(t, dir, c.args...)
 		if got.status != 2 || !strings.HasPrefix(got.err, "muster: ") || !strings.Contains(got.err, c.want) || got.out != "" {
-			t.Errorf("muster %q must fail with status 2 and say %q; got %+v", c.args, c.want, got)
+			t.Errorf("muster %q must fail with status 2 and print %q; got %+v", c.args, c.want, got)
 		}
 	}
 }

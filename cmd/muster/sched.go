@@ -1,8 +1,8 @@
 package main
 
-// muster sched: the schedule of a collective as text and as a picture, with its
-// proof. It runs nothing: graphs are made from numbers alone, so that a laptop can
-// look at what a thousand ranks would do.
+// muster sched: the schedule of a collective as text and as a picture, with its proof.
+// It starts no ranks: the graphs depend on numbers alone, so a laptop can show the
+// schedule of a thousand ranks.
 
 import (
 	"errors"
@@ -40,12 +40,12 @@ func newSchedCommand() *cobra.Command {
 	var f schedFlags
 	cmd := &cobra.Command{
 		Use:   "sched [COLLECTIVE]",
-		Short: "Show the schedule of a collective: who sends what to whom, step by step",
-		Long: `sched makes the schedules of all ranks for a collective, proves that together
-they do what the collective is defined to do, and shows them as text or as a
-picture. Nothing is run.
+		Short: "Show the schedule of a collective: its messages, step by step",
+		Long: `sched generates the schedules of all ranks for a collective, proves that together
+they implement the collective, and shows them as text or as a picture. No ranks are
+started.
 
-Without an algorithm it lists those that the collective has.`,
+Without --algorithm it lists the algorithms of the collective.`,
 		Example: `  muster sched allgather                                        its algorithms
   muster sched allgather --algorithm bruck -n 9 --ports 2 --svg bruck.svg
   muster sched allreduce --algorithm ring -n 4 --text
@@ -53,7 +53,7 @@ Without an algorithm it lists those that the collective has.`,
   muster sched bcast --algorithm chain -n 4 --bytes 4K --param segment=1024
   muster sched allgather --algorithm node-bruck --nodes 4x4 --svg node-bruck.svg
   muster sched alltoall --algorithm node-carriers --nodes 3,1,4
-  muster sched --list                                           everything there is`,
+  muster sched --list                                           all algorithms`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
@@ -82,23 +82,23 @@ Without an algorithm it lists those that the collective has.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.algorithm, "algorithm", "a", "", "which algorithm (default: they are listed)")
+	fl.StringVarP(&f.algorithm, "algorithm", "a", "", "algorithm (default: list them)")
 	fl.IntVarP(&f.ranks, "ranks", "n", 8, "number of ranks")
-	fl.IntVar(&f.root, "root", 0, "root of the collectives that have one")
-	fl.StringVarP(&f.bytes, "bytes", "b", "", "bytes of a block, or of the data where there are no blocks (default: 8 of a block, 8 for each rank of data)")
-	fl.IntVarP(&f.ports, "ports", "k", 0, "parameter ports of the algorithm: messages that a rank sends at a time")
+	fl.IntVar(&f.root, "root", 0, "root of rooted collectives")
+	fl.StringVarP(&f.bytes, "bytes", "b", "", "bytes of a block, or of the whole vector where there are no blocks (default: 8 per block, 8 per rank of a vector)")
+	fl.IntVarP(&f.ports, "ports", "k", 0, "the algorithm's parameter ports: messages that a rank sends at a time")
 	fl.StringSliceVar(&f.params, "param", nil, "another parameter, as name=value")
 	fl.BoolVar(&f.ordered, "ordered", false, "the reduction does not commute")
-	fl.BoolVar(&f.inPlace, "in-place", false, "the input lies in the output")
-	fl.StringVar(&f.svg, "svg", "", "draw all ranks into this file")
+	fl.BoolVar(&f.inPlace, "in-place", false, "the input is in the output buffer (MPI_IN_PLACE)")
+	fl.StringVar(&f.svg, "svg", "", "draw all ranks into this SVG file")
 	fl.BoolVar(&f.text, "text", false, "print the operations of all ranks")
 	fl.IntVar(&f.rank, "rank", 0, "print the operations of this rank only")
-	fl.StringVar(&f.nodes, "nodes", "", "ranks on nodes: 4x4 is four nodes of four ranks, 3,1,4 three nodes of so many (default: all on one)")
+	fl.StringVar(&f.nodes, "nodes", "", "ranks per node: 4x4 is four nodes of four ranks; 3,1,4 is three nodes with 3, 1 and 4 ranks (default: one node)")
 	fl.BoolVar(&f.list, "list", false, "list all algorithms of all collectives")
 	return cmd
 }
 
-// showSchedule makes the graphs and shows what was asked for.
+// showSchedule generates, proves and prints the graphs that the flags select.
 func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) error {
 	a, err := coll.Find(kind, f.algorithm)
 	if err != nil {
@@ -123,7 +123,7 @@ func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) erro
 		shapes[r].Nodes = nodes
 	}
 	if oneRank && (f.rank < 0 || f.rank >= f.ranks) {
-		return fmt.Errorf("--rank %d: there are ranks 0 to %d", f.rank, f.ranks-1)
+		return fmt.Errorf("--rank %d: use one of the ranks 0 to %d", f.rank, f.ranks-1)
 	}
 	var b sched.Builder
 	graphs := make([]*sched.Graph, len(shapes))
@@ -146,7 +146,7 @@ func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) erro
 			return err
 		}
 	}
-	fmt.Fprintf(w, "proved: sends and receives pair up, nothing can block, every byte of every result is right\n")
+	fmt.Fprintf(w, "proved: sends and receives match, the schedule cannot deadlock, every byte of every result is correct\n")
 	for r, g := range graphs {
 		if f.text && !oneRank || oneRank && r == f.rank {
 			fmt.Fprintf(w, "\n%v", g)
@@ -158,7 +158,8 @@ func showSchedule(w io.Writer, kind coll.Kind, f *schedFlags, oneRank bool) erro
 	return drawSchedule(f.svg, sched.Picture{Title: title, Subtitle: totalsLine(totals)}, shapes, graphs)
 }
 
-// paramsOf sets the parameters of an algorithm: what is not given has its default.
+// paramsOf returns the parameters of an algorithm: the given ones, and defaults for the
+// others.
 func (f *schedFlags) paramsOf(a *coll.Algorithm) ([]int, error) {
 	given := slices.Clone(f.params)
 	if f.ports != 0 {
@@ -169,7 +170,7 @@ func (f *schedFlags) paramsOf(a *coll.Algorithm) ([]int, error) {
 		name, value, ok := strings.Cut(g, "=")
 		n, err := strconv.Atoi(value)
 		if !ok || err != nil {
-			return nil, fmt.Errorf("--param %s: give a name and a number, such as ports=2", g)
+			return nil, fmt.Errorf("--param %s: use a name and a number, such as ports=2", g)
 		}
 		i := slices.IndexFunc(a.Params, func(p coll.Param) bool { return p.Name == name })
 		if i < 0 {
@@ -187,13 +188,13 @@ func (f *schedFlags) paramsOf(a *coll.Algorithm) ([]int, error) {
 	return params, nil
 }
 
-// shapes is the call as every rank sees it. Neighbors are those of a ring.
+// shapes returns the call of every rank. Neighbor collectives use a ring.
 func (f *schedFlags) shapes(kind coll.Kind) ([]coll.Shape, error) {
 	if f.ranks < 1 || f.ranks > 4096 {
-		return nil, fmt.Errorf("-n %d: give 1 to 4096 ranks", f.ranks)
+		return nil, fmt.Errorf("-n %d: use 1 to 4096 ranks", f.ranks)
 	}
 	if f.root < 0 || f.root >= f.ranks {
-		return nil, fmt.Errorf("--root %d: there are ranks 0 to %d", f.root, f.ranks-1)
+		return nil, fmt.Errorf("--root %d: use one of the ranks 0 to %d", f.root, f.ranks-1)
 	}
 	bytes := 8
 	if wholeData(kind) {
@@ -262,7 +263,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// drawSchedule writes the picture. Blocks that are meant for a rank have its number.
+// drawSchedule writes the picture. A block is labelled with its destination rank.
 func drawSchedule(file string, p sched.Picture, shapes []coll.Shape, graphs []*sched.Graph) error {
 	task := coll.Task(shapes)
 	p.Start = func(rank int) []sched.Piece { return task.Ranks[rank].Start }
@@ -280,13 +281,13 @@ func drawSchedule(file string, p sched.Picture, shapes []coll.Shape, graphs []*s
 	return errors.Join(sched.WriteSVG(out, graphs, p), out.Close())
 }
 
-// listAlgorithms tells all about each.
+// listAlgorithms describes each algorithm.
 func listAlgorithms(w io.Writer, all []coll.Algorithm) error {
 	for _, a := range all {
 		fmt.Fprintf(w, "%s --algorithm %s\n    %s\n", a.Kind, a.Name, a.About)
 		for _, p := range a.Params {
 			values := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Values), " ", ", "), "[]")
-			fmt.Fprintf(w, "    --param %s=%d: %s; worth trying: %s\n", p.Name, p.Values[0], p.About, values)
+			fmt.Fprintf(w, "    --param %s=%d: %s; suggested values: %s\n", p.Name, p.Values[0], p.About, values)
 		}
 		if needs := needsOf(a.Needs); needs != "" {
 			fmt.Fprintf(w, "    needs %s\n", needs)
@@ -303,18 +304,18 @@ func needsOf(n coll.Needs) string {
 			list = append(list, what)
 		}
 	}
-	add(n.Commutes, "a reduction that commutes")
-	add(n.PowerOfTwo, "a power of two of ranks")
+	add(n.Commutes, "a commutative reduction")
+	add(n.PowerOfTwo, "a power-of-two number of ranks")
 	add(n.Even, "an even number of ranks")
 	add(n.MinRanks > 1, fmt.Sprintf("%d ranks", n.MinRanks))
 	add(n.Regular, "equal blocks")
-	add(n.NotInPlace, "input and output apart")
+	add(n.NotInPlace, "separate input and output buffers")
 	add(n.WholeBlocks, "an element for every rank")
 	add(n.Nodes, "several nodes (--nodes)")
 	return strings.Join(list, ", ")
 }
 
-// listNames is the table in short.
+// listNames lists the names of the algorithms, one line per collective.
 func listNames(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	var names []string

@@ -1,6 +1,6 @@
 package main
 
-// Schedules of ranks on several nodes: how nodes are written, and what each has to do.
+// Schedules of ranks on several nodes: the syntax of --nodes and the traffic of each node.
 
 import (
 	"fmt"
@@ -13,13 +13,13 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// parseNodes reads 4x4, or the number of ranks of each node. Nothing, or one node,
-// is nil.
+// parseNodes parses 4x4, or the list of the numbers of ranks of each node. It returns
+// nil for an empty text.
 func parseNodes(text string) (*coll.Topology, error) {
 	if text == "" {
 		return nil, nil
 	}
-	wrong := fmt.Errorf("--nodes %s: write 4x4 for four nodes of four ranks, or 3,1,4 for three nodes of so many, at most 4096 ranks", text)
+	wrong := fmt.Errorf("--nodes %s: use 4x4 for four nodes of four ranks, or 3,1,4 for three nodes with 3, 1 and 4 ranks, at most 4096 ranks", text)
 	var counts []int
 	if nodes, each, ok := strings.Cut(text, "x"); ok {
 		n, err := strconv.Atoi(nodes)
@@ -48,7 +48,7 @@ func parseNodes(text string) (*coll.Topology, error) {
 	return coll.Consecutive(1, counts...), nil
 }
 
-// printTraffic reports what each node has to do, by the measures of T2 table 5.1.
+// printTraffic prints the traffic of each node, in the measures of T2 table 5.1.
 func printTraffic(w io.Writer, graphs []*sched.Graph, nodes *coll.Topology) error {
 	traffic, err := sched.TrafficOf(graphs, nodes.Node)
 	if err != nil {

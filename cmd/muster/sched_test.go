@@ -13,7 +13,7 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-func TestSchedListsWhatThereIs(t *testing.T) {
+func TestSchedLists(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want []string
@@ -25,13 +25,13 @@ func TestSchedListsWhatThereIs(t *testing.T) {
 		got := muster(t, t.TempDir(), append([]string{"sched"}, c.args...)...)
 		for _, want := range c.want {
 			if got.status != 0 || !strings.Contains(got.out, want) {
-				t.Errorf("muster sched %q does not say %q: %+v", c.args, want, got)
+				t.Errorf("muster sched %q does not print %q: %+v", c.args, want, got)
 			}
 		}
 	}
 }
 
-func TestSchedRefusesNonsense(t *testing.T) {
+func TestSchedRejectsBadFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
@@ -48,8 +48,8 @@ func TestSchedRefusesNonsense(t *testing.T) {
 		{[]string{"allgather", "-a", "bruck", "-n", "3", "--rank", "3"}, "ranks 0 to 2"},
 		{[]string{"allgather", "-a", "neighbor-exchange", "-n", "3"}, "odd"},
 		{[]string{"allgather", "-a", "node-bruck"}, "all ranks are on one node"},
-		{[]string{"allgather", "-a", "node-bruck", "--nodes", "4by4"}, "write 4x4"},
-		{[]string{"allgather", "-a", "node-bruck", "--nodes", "3,0"}, "write 4x4"},
+		{[]string{"allgather", "-a", "node-bruck", "--nodes", "4by4"}, "use 4x4"},
+		{[]string{"allgather", "-a", "node-bruck", "--nodes", "3,0"}, "use 4x4"},
 		{[]string{"allgather", "-a", "node-bruck", "--nodes", "4096x4096"}, "at most 4096 ranks"},
 	} {
 		got := muster(t, t.TempDir(), append([]string{"sched"}, c.args...)...)
@@ -61,12 +61,12 @@ func TestSchedRefusesNonsense(t *testing.T) {
 
 // TestSchedOnNodes: T2 table 5.1, two groups on four nodes of four ranks: six
 // connections, 12 blocks over the network, and of 4 + 16 blocks written and 4 + 64 read
-// those left out that a master has already (2 written, 2 + 16 read).
+// minus those that a master already has (2 written, 2 + 16 read).
 func TestSchedOnNodes(t *testing.T) {
 	got := muster(t, t.TempDir(), "sched", "allgather", "-a", "node-groups", "--nodes", "4x4", "--param", "groups=2", "--bytes", "1")
 	want := "     3      4                6   6          12        12                     18    50\n"
 	if got.status != 0 || !strings.Contains(got.out, "16 ranks on nodes 4×4") || !strings.Contains(got.out, want) || !strings.Contains(got.out, "proved:") {
-		t.Errorf("muster sched does not say %q: %+v", want, got)
+		t.Errorf("muster sched does not print %q: %+v", want, got)
 	}
 	uneven := muster(t, t.TempDir(), "sched", "alltoall", "-a", "node-carriers", "--nodes", "3,1,4", "--svg", "carriers.svg")
 	if uneven.status != 0 || !strings.Contains(uneven.out, "8 ranks on nodes [3 1 4]") {
@@ -74,17 +74,17 @@ func TestSchedOnNodes(t *testing.T) {
 	}
 }
 
-func TestSchedPrintsAndProvesTheTextOfGraphs(t *testing.T) {
+func TestSchedText(t *testing.T) {
 	got := muster(t, t.TempDir(), "sched", "allgather", "--algorithm", "bruck", "-n", "9", "--ports", "2", "--text")
 	// T2 equation 3.4: two steps, and in each of two ports (9-1)/2 blocks of 8 bytes.
 	for _, want := range []string{"allgather by bruck (ports 2), 9 ranks, blocks of 8 bytes\n", "2 steps, 36 messages, 576 bytes; the busiest rank sends 64 and receives 64", "\nproved: "} {
 		if got.status != 0 || !strings.Contains(got.out, want) {
-			t.Fatalf("the schedule does not say %q: %+v", want, got)
+			t.Fatalf("the schedule lacks %q: %+v", want, got)
 		}
 	}
 	graphs, err := sched.Parse(got.out[strings.Index(got.out, "\nrank 0"):])
 	if err != nil || len(graphs) != 9 {
-		t.Fatalf("%d graphs can be read of the text of 9: %v", len(graphs), err)
+		t.Fatalf("the text has %d graphs, want 9: %v", len(graphs), err)
 	}
 	one := muster(t, t.TempDir(), "sched", "allgather", "--algorithm", "bruck", "-n", "9", "--ports", "2", "--rank", "7")
 	if !strings.HasSuffix(one.out, "\n\n"+graphs[7].String()) {
@@ -94,7 +94,7 @@ func TestSchedPrintsAndProvesTheTextOfGraphs(t *testing.T) {
 
 // Every algorithm can be drawn, and the picture is XML with a tooltip for each
 // message. Those that need several nodes are drawn on two.
-func TestEveryAlgorithmIsDrawn(t *testing.T) {
+func TestSchedDrawsEveryAlgorithm(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.svg")
 	for _, a := range coll.Algorithms() {
 		f := schedFlags{algorithm: a.Name, ranks: 6, root: 1, svg: file}
@@ -129,7 +129,7 @@ func TestEveryAlgorithmIsDrawn(t *testing.T) {
 				}
 			case xml.CharData:
 				if inTitle && strings.Contains(string(e), "?") {
-					t.Errorf("%s by %s: nobody knows what is in %s", a.Kind, a.Name, e)
+					t.Errorf("%s by %s: unknown contents in %s", a.Kind, a.Name, e)
 				}
 			case xml.EndElement:
 				inTitle = false
@@ -142,8 +142,8 @@ func TestEveryAlgorithmIsDrawn(t *testing.T) {
 	}
 }
 
-// The pictures in the documentation are what the code draws today.
-func TestPicturesOfTheDocumentationAreNew(t *testing.T) {
+// The pictures in the documentation match the current output.
+func TestDocPicturesAreCurrent(t *testing.T) {
 	for _, c := range []struct {
 		kind      coll.Kind
 		algorithm string
@@ -159,7 +159,7 @@ func TestPicturesOfTheDocumentationAreNew(t *testing.T) {
 		}
 		kept, err := os.ReadFile(filepath.Join("..", "..", "docs", "pictures", name))
 		if err != nil || string(kept) != string(drawn) {
-			t.Errorf("docs/pictures/%s is not what is drawn today (%v): muster sched %s --algorithm %s -n 9 --ports 2 --svg docs/pictures/%s",
+			t.Errorf("docs/pictures/%s is outdated (%v); regenerate it: muster sched %s --algorithm %s -n 9 --ports 2 --svg docs/pictures/%s",
 				name, err, c.kind, c.algorithm, name)
 		}
 	}

@@ -1,6 +1,6 @@
 package main
 
-// The calls that commands talk about: all blocks equal, everything else as usual.
+// Shapes of the collective calls that commands analyse: equal blocks, default options.
 
 import (
 	"slices"
@@ -8,14 +8,14 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// wholeData tells that a collective has data that all ranks have alike, and no
-// blocks.
+// wholeData reports whether a collective operates on one vector of the same length on
+// all ranks, instead of blocks.
 func wholeData(kind coll.Kind) bool {
 	return slices.Contains([]coll.Kind{coll.Bcast, coll.Reduce, coll.Allreduce, coll.Scan, coll.Exscan}, kind)
 }
 
-// shapeOf is a call with equal blocks, or data, of so many bytes. Data is cut
-// between elements of eight bytes where it can be.
+// shapeOf returns a call whose blocks, or data, have the given number of bytes. If
+// bytes is a multiple of eight, data is split between elements of eight bytes.
 func shapeOf(kind coll.Kind, rank, size, root, bytes int) coll.Shape {
 	s := coll.Shape{Kind: kind, Rank: rank, Size: size, Root: root, Elem: 1, Commutes: true}
 	if bytes%8 == 0 {

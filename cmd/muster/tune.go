@@ -1,12 +1,12 @@
 package main
 
-// muster tune: which algorithm is best where, by measurement. A job has one setting
-// for its whole life, so every algorithm is a job of its own; jobs of a round take
-// turns, and a job serves one algorithm of each collective.
+// muster tune: find the best algorithm by measurement. The settings of a job are fixed,
+// so every algorithm needs a job of its own. A job measures one algorithm of each
+// collective, and each round runs all jobs once.
 //
 //	newTuneCommand  the launcher's side: plan, jobs, progress, table
 //	measureForTune  a rank's side (tune_measure.go)
-//	tuneTable       from figures to rules (tune_table.go)
+//	tuneRules       from figures to rules (tune_table.go)
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ type tuneFlags struct {
 	budget      time.Duration
 }
 
-// tunable are the collectives whose algorithms can be told apart by measurement.
+// tunable lists the collectives that tune measures.
 var tunable = []coll.Kind{coll.Barrier, coll.Bcast, coll.Gather, coll.Scatter, coll.Allgather, coll.Alltoall,
 	coll.Reduce, coll.Allreduce, coll.ReduceScatter, coll.Scan, coll.Exscan}
 
@@ -45,16 +45,15 @@ func newTuneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune",
 		Short: "Measure the algorithms of collectives and write a tuning table",
-		Long: `tune measures every algorithm of every collective, with the parameters worth
-trying, at several sizes, and writes down which was best where. Programs take the
-table with MUSTER_TUNING=FILE; where it says nothing, costs decide. All ranks are on
-this host: algorithms that need several nodes are left out.
+		Long: `tune measures every algorithm of every collective, with its suggested parameters, at
+several sizes, and writes a table of the best ones. Programs read the table with
+MUSTER_TUNING=FILE; where it has no rule, the cost model decides. All ranks run on this
+host, so algorithms that need several nodes are skipped.
 
-Rules are for the number of ranks that was measured. A file that is there already
-keeps its rules for other numbers of ranks, so that several runs make one table.
-Measure on a quiet machine.`,
+The rules apply to the measured number of ranks. An existing file keeps its rules for
+other numbers of ranks, so several runs can build one table. Measure on an idle machine.`,
 		Example: `  muster tune -n 4                                   writes muster-tuning.json
-  muster tune -n 16 --quick                          a first idea in some seconds
+  muster tune -n 16 --quick                          a rough table in a few seconds
   muster tune -n 8 --collectives allreduce,bcast --sizes 8,64K,1M
   MUSTER_TUNING=muster-tuning.json muster run -n 4 ./prog`,
 		Args: cobra.NoArgs,
@@ -64,7 +63,7 @@ Measure on a quiet machine.`,
 			case f.measure && inJob:
 				return measureForTune(&f)
 			case inJob:
-				return errors.New("tune: it starts jobs itself: leave out muster run, and give the number of ranks with -n")
+				return errors.New("tune: the command starts its jobs itself: omit muster run, and set the number of ranks with -n")
 			}
 			if err := tune(cmd, &f); err != nil {
 				return fmt.Errorf("tune: %w", err)
@@ -74,20 +73,20 @@ Measure on a quiet machine.`,
 	}
 	fl := cmd.Flags()
 	fl.IntVarP(&f.ranks, "ranks", "n", 4, "number of ranks")
-	fl.StringVarP(&f.out, "out", "o", "muster-tuning.json", "file to write, or to add to")
-	fl.StringSliceVar(&f.collectives, "collectives", nil, "which ones (default: all)")
+	fl.StringVarP(&f.out, "out", "o", "muster-tuning.json", "table to write or to extend")
+	fl.StringSliceVar(&f.collectives, "collectives", nil, "collectives to measure (default: all)")
 	fl.StringSliceVarP(&f.sizes, "sizes", "m", nil, "sizes in bytes, with K or M (default: 8 to 1M)")
-	fl.IntVar(&f.rounds, "rounds", 3, "how often everything is measured; the best of each counts")
+	fl.IntVar(&f.rounds, "rounds", 3, "number of measurements of each candidate; the best one counts")
 	fl.BoolVar(&f.quick, "quick", false, "one round, fewer sizes and parameters")
-	fl.DurationVar(&f.budget, "budget", 0, "time for one figure (default 20ms, quick 4ms)")
-	fl.BoolVar(&f.measure, "measure", false, "be a rank of a job of tune")
+	fl.DurationVar(&f.budget, "budget", 0, "measuring time of one figure (default 20ms, with --quick 4ms)")
+	fl.BoolVar(&f.measure, "measure", false, "run as a rank of a job of tune")
 	if err := fl.MarkHidden("measure"); err != nil {
 		panic(err) // the flag is defined above
 	}
 	return cmd
 }
 
-// tune is the launcher's side.
+// tune runs the jobs and writes the table.
 func tune(cmd *cobra.Command, f *tuneFlags) error {
 	kinds, err := f.settle()
 	if err != nil {
@@ -135,10 +134,10 @@ func tune(cmd *cobra.Command, f *tuneFlags) error {
 // settle checks the flags and fills in defaults.
 func (f *tuneFlags) settle() (kinds []coll.Kind, err error) {
 	if f.ranks < 2 {
-		return nil, fmt.Errorf("-n %d: collectives of one rank have nothing to choose", f.ranks)
+		return nil, fmt.Errorf("-n %d: there is nothing to choose below 2 ranks; use -n 2 or more", f.ranks)
 	}
 	if f.rounds < 1 {
-		return nil, fmt.Errorf("--rounds %d: at least one", f.rounds)
+		return nil, fmt.Errorf("--rounds %d: use at least one", f.rounds)
 	}
 	if f.sizes == nil {
 		f.sizes = []string{"8", "64", "512", "4K", "32K", "256K", "1M"}
@@ -161,7 +160,7 @@ func (f *tuneFlags) settle() (kinds []coll.Kind, err error) {
 	}
 	slices.Sort(sizes)
 	if len(slices.Compact(sizes)) < len(f.sizes) {
-		return nil, fmt.Errorf("--sizes %s: one is given twice", strings.Join(f.sizes, ","))
+		return nil, fmt.Errorf("--sizes %s: a size is given twice", strings.Join(f.sizes, ","))
 	}
 	kinds = tunable
 	if f.collectives != nil {
@@ -169,7 +168,7 @@ func (f *tuneFlags) settle() (kinds []coll.Kind, err error) {
 		for _, name := range f.collectives {
 			k, err := coll.ParseKind(name)
 			if err != nil || !slices.Contains(tunable, k) {
-				return nil, fmt.Errorf("--collectives %s: there are %v", name, tunable)
+				return nil, fmt.Errorf("--collectives %s: unknown collective; use some of %v", name, tunable)
 			}
 			kinds = append(kinds, k)
 		}
@@ -177,7 +176,7 @@ func (f *tuneFlags) settle() (kinds []coll.Kind, err error) {
 	return kinds, nil
 }
 
-// oldTable is the table that is there already.
+// oldTable reads an existing table; it returns an empty one if there is no file.
 func oldTable(file string) (*coll.Tuning, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -188,7 +187,7 @@ func oldTable(file string) (*coll.Tuning, error) {
 	}
 	table, err := coll.ParseTuning(text)
 	if err != nil {
-		return nil, fmt.Errorf("--out %s is there already and is no tuning table: %w; give another file", file, err)
+		return nil, fmt.Errorf("--out %s exists and is not a tuning table: %w; use another file", file, err)
 	}
 	return table, nil
 }
@@ -199,7 +198,7 @@ type candidate struct {
 	params    []int
 }
 
-// String is the spelling of MUSTER_COLLECTIVE.
+// String returns the candidate in the syntax of MUSTER_COLLECTIVE.
 func (c candidate) String() string {
 	var b strings.Builder
 	b.WriteString(c.algorithm.Name)
@@ -209,8 +208,8 @@ func (c candidate) String() string {
 	return b.String()
 }
 
-// serves reports whether the candidate can do the calls of the benchmark that measures it.
-// All ranks are on this host, so one that needs several nodes cannot.
+// serves reports whether the candidate supports the calls of the benchmark that measures
+// it. All ranks are on this host, so a candidate that needs several nodes does not.
 func (c candidate) serves(ranks, size int) bool {
 	b, err := bench.Find(c.algorithm.Kind.String())
 	if err != nil {
@@ -269,7 +268,7 @@ func (j tuneJob) run(cmd *cobra.Command, f *tuneFlags) ([]tuneFigure, error) {
 	var figures []tuneFigure
 	for _, c := range j {
 		for _, r := range results[c.algorithm.Kind] {
-			if c.serves(f.ranks, r.Size) { // else another one did
+			if c.serves(f.ranks, r.Size) { // otherwise another algorithm was measured
 				figures = append(figures, tuneFigure{candidate: c, size: r.Size, micros: r.P50})
 			}
 		}
@@ -277,9 +276,9 @@ func (j tuneJob) run(cmd *cobra.Command, f *tuneFlags) ([]tuneFigure, error) {
 	return figures, nil
 }
 
-// measureSegment measures what goes through the shared memory of the host, without
-// any algorithm. It is no rule of a table: ranks of a host take it up to a size, and
-// this shows whether the size is right here.
+// measureSegment measures calls through the shared memory of the host, without any
+// algorithm. The table has no rule for it: ranks of a host use shared memory up to a fixed
+// size, and the result shows whether that size suits this machine.
 func measureSegment(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind) (map[coll.Kind][]bench.Result, error) {
 	var words []string
 	var able []coll.Kind
@@ -298,7 +297,7 @@ func measureSegment(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind) (map[co
 	return measureSetting(cmd, f, able, strings.Join(words, ","))
 }
 
-// measureSetting runs a job with a setting of MUSTER_COLLECTIVE.
+// measureSetting runs a job with a value of MUSTER_COLLECTIVE.
 func measureSetting(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind, setting string) (map[coll.Kind][]bench.Result, error) {
 	args := []string{"tune", "--measure", "--budget=" + f.budget.String(), "--sizes=" + strings.Join(f.sizes, ",")}
 	for _, k := range kinds {
@@ -327,8 +326,8 @@ func measureSetting(cmd *cobra.Command, f *tuneFlags, kinds []coll.Kind, setting
 	return by, nil
 }
 
-// progress shows how far a long command has come: a bar on a terminal, else a line
-// now and then.
+// progress shows the progress of a long command: a bar on a terminal, otherwise a line
+// every few seconds.
 type progress struct {
 	w           io.Writer
 	terminal    bool
@@ -341,7 +340,7 @@ func newProgress(f *os.File, total int) *progress {
 	return &progress{w: f, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0, total: total, began: time.Now()}
 }
 
-// show says what comes next.
+// show prints the progress and the next job.
 func (p *progress) show(what string) {
 	const width = 30
 	if p.terminal {
@@ -355,7 +354,7 @@ func (p *progress) show(what string) {
 	}
 }
 
-// left is how long it will still take, once that can be told.
+// left returns the estimated remaining time, once there is an estimate.
 func (p *progress) left() string {
 	if p.done < 2 {
 		return ""

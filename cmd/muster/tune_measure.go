@@ -1,7 +1,7 @@
 package main
 
-// A rank of a job of muster tune: it measures each collective at each size, for
-// about as long as it may, and rank 0 prints the figures as `muster bench` does.
+// A rank of a job of muster tune: it measures each collective at each size within the
+// time budget, and rank 0 prints the figures in the format of muster bench.
 
 import (
 	"os"
@@ -41,8 +41,8 @@ func measureForTune(f *tuneFlags) error {
 	return nil
 }
 
-// measureWithin takes a few iterations to see how long one takes, and then as many
-// as the budget has room for. All ranks must do the same number, so rank 0 says.
+// measureWithin times a few iterations and then runs as many as fit in the budget. All
+// ranks must run the same number, so rank 0 decides.
 func measureWithin(c *mpi.Comm, b bench.Benchmark, size int, budget time.Duration) error {
 	const first, most = 5, 1000
 	var last bench.Result

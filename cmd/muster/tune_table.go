@@ -1,7 +1,7 @@
 package main
 
-// From figures to a tuning table: the best candidate at each size, and rules that
-// reach half-way to the next size.
+// From figures to a tuning table: the best candidate at each size, and rules that extend
+// to the geometric mean with the next size.
 
 import (
 	"fmt"
@@ -21,12 +21,11 @@ type tuneFigure struct {
 	micros float64
 }
 
-// aHair is how much better a candidate must be than one that is to be preferred, or
-// that serves the size before: less is noise.
-const aHair = 1.03
+// noiseMargin is the factor by which a candidate must be better than a preferred one, or
+// than the one of the previous size. A smaller difference is noise.
+const noiseMargin = 1.03
 
-// bestOf gives the best time of each candidate of a kind at a size, the best
-// candidate first.
+// bestOf returns the best time of each candidate of a kind at a size, sorted by time.
 func bestOf(figures []tuneFigure, kind coll.Kind, size int) []tuneFigure {
 	var best []tuneFigure
 	for _, f := range figures {
@@ -56,7 +55,7 @@ func (c candidate) same(d candidate) bool {
 	return c.algorithm == d.algorithm && slices.Equal(c.params, d.params)
 }
 
-// kindsAndSizes are those that figures have, in order.
+// kindsAndSizes returns the sorted kinds and sizes of the figures.
 func kindsAndSizes(figures []tuneFigure) (kinds []coll.Kind, sizes map[coll.Kind][]int) {
 	sizes = map[coll.Kind][]int{}
 	for _, f := range figures {
@@ -74,8 +73,8 @@ func kindsAndSizes(figures []tuneFigure) (kinds []coll.Kind, sizes map[coll.Kind
 	return kinds, sizes
 }
 
-// tuneRules makes the rules of one number of ranks. They cover all sizes, each up to
-// the geometric mean of the last size it won and the next.
+// tuneRules returns the rules for one number of ranks. They cover all sizes; each extends
+// to the geometric mean of the last size it won and the next size.
 func tuneRules(figures []tuneFigure, ranks int) []coll.Rule {
 	var rules []coll.Rule
 	kinds, sizes := kindsAndSizes(figures)
@@ -86,7 +85,7 @@ func tuneRules(figures []tuneFigure, ranks int) []coll.Rule {
 			if last != nil {
 				holder := candidate{last.Algorithm, last.Params}
 				k := slices.IndexFunc(best, func(f tuneFigure) bool { return f.same(holder) })
-				if k >= 0 && best[k].micros <= best[0].micros*aHair {
+				if k >= 0 && best[k].micros <= best[0].micros*noiseMargin {
 					continue
 				}
 			}
@@ -104,21 +103,19 @@ func tuneRules(figures []tuneFigure, ranks int) []coll.Rule {
 	return rules
 }
 
-// firstOfEquals is, of the candidates that only a hair parts from the best, the one
-// that was measured first: those that are to be preferred come first in the table
-// of algorithms.
+// firstOfEquals returns, of the candidates within the noise margin of the best, the one
+// that was measured first: the table of algorithms lists preferred ones first.
 func firstOfEquals(figures, best []tuneFigure) candidate {
 	for _, f := range figures {
 		k := slices.IndexFunc(best, func(b tuneFigure) bool { return b.same(f.candidate) })
-		if k >= 0 && best[k].micros <= best[0].micros*aHair {
+		if k >= 0 && best[k].micros <= best[0].micros*noiseMargin {
 			return f.candidate
 		}
 	}
 	return best[0].candidate
 }
 
-// mergeTuning puts new rules in the place of old ones for the same collectives and
-// ranks.
+// mergeTuning replaces the old rules for the same collectives and ranks by the new ones.
 func mergeTuning(old *coll.Tuning, rules []coll.Rule, ranks int) *coll.Tuning {
 	only := coll.Range{Min: ranks, Max: ranks}
 	kept := slices.DeleteFunc(slices.Clone(old.Rules), func(r coll.Rule) bool {
@@ -127,7 +124,8 @@ func mergeTuning(old *coll.Tuning, rules []coll.Rule, ranks int) *coll.Tuning {
 	return &coll.Tuning{About: old.About, Rules: append(slices.Clone(rules), kept...)}
 }
 
-// printTuning shows what was best, the next algorithm, and what shared memory takes.
+// printTuning prints the rule, the best candidate, the best other algorithm and the time
+// through shared memory for each size.
 func printTuning(w io.Writer, figures []tuneFigure, rules []coll.Rule, segment map[coll.Kind][]bench.Result) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "collective\tbytes\trule\tµs\tbest measured\tµs\tbest of another algorithm\tµs\tshared memory µs")

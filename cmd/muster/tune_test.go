@@ -12,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// figuresOf reads lines such as "allgather ring:ways=1 8 5.0".
+// figuresOf parses lines such as "allgather ring:ways=1 8 5".
 func figuresOf(t *testing.T, lines ...string) []tuneFigure {
 	t.Helper()
 	table := map[string]candidate{}
@@ -45,7 +45,7 @@ func atoi(t *testing.T, s string) int {
 	return n
 }
 
-func TestTheBestCandidateOfEachSizeBecomesARule(t *testing.T) {
+func TestTuneRules(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		figures []string
@@ -55,13 +55,13 @@ func TestTheBestCandidateOfEachSizeBecomesARule(t *testing.T) {
 			`{"kind": "barrier", "ranks": [4, 4], "nodes": [1, 1], "algorithm": "tree", "params": {"radix": 2}}`},
 		{"the best of several rounds counts", []string{"bcast binomial 8 50", "bcast chain:segment=8192 8 40", "bcast binomial 8 30"},
 			`{"kind": "bcast", "ranks": [4, 4], "nodes": [1, 1], "algorithm": "binomial"}`},
-		{"a rule reaches to the middle between sizes, on the scale of powers", []string{
+		{"a rule extends to the geometric mean of two sizes", []string{
 			"allgather bruck:ports=1 64 10", "allgather ring:ways=1 64 30", "allgather bruck:ports=1 1K 50", "allgather ring:ways=1 1K 30", "allgather bruck:ports=1 4K 90", "allgather ring:ways=1 4K 60"},
 			`{"kind": "allgather", "ranks": [4, 4], "bytes": [0, 256], "nodes": [1, 1], "algorithm": "bruck", "params": {"ports": 1}},` +
 				`{"kind": "allgather", "ranks": [4, 4], "bytes": [257], "nodes": [1, 1], "algorithm": "ring", "params": {"ways": 1}}`},
 		{"of equals the first is taken", []string{"barrier dissemination 0 101", "barrier tree:radix=2 0 100"},
 			`{"kind": "barrier", "ranks": [4, 4], "nodes": [1, 1], "algorithm": "dissemination"}`},
-		{"a hair does not change the algorithm", []string{
+		{"a difference within the noise does not change the algorithm", []string{
 			"allreduce ring 8 100", "allreduce recursive-doubling 8 105", "allreduce ring 64 102", "allreduce recursive-doubling 64 100"},
 			`{"kind": "allreduce", "ranks": [4, 4], "nodes": [1, 1], "algorithm": "ring"}`},
 	} {
@@ -74,7 +74,7 @@ func TestTheBestCandidateOfEachSizeBecomesARule(t *testing.T) {
 	}
 }
 
-func TestATableKeepsRulesForOtherRanks(t *testing.T) {
+func TestMergeTuningKeepsOtherRanks(t *testing.T) {
 	four := tuneRules(figuresOf(t, "barrier dissemination 0 30", "allreduce ring 8 10"), 4)
 	eight := tuneRules(figuresOf(t, "barrier tree:radix=2 0 30"), 8)
 	again := tuneRules(figuresOf(t, "barrier tree:radix=4 0 30"), 4)
@@ -85,8 +85,8 @@ func TestATableKeepsRulesForOtherRanks(t *testing.T) {
 	}
 }
 
-// Of one host every algorithm is a candidate but those that need several nodes.
-func TestEveryCandidateHasAJob(t *testing.T) {
+// On one host every algorithm is a candidate except those that need several nodes.
+func TestTuneJobsCoverAllCandidates(t *testing.T) {
 	jobs := tuneJobs(tunable, 6, false)
 	seen := map[string]bool{}
 	for _, j := range jobs {
@@ -107,7 +107,7 @@ func TestEveryCandidateHasAJob(t *testing.T) {
 	}
 }
 
-func TestNoFigureIsToldUnderTheNameOfAnAlgorithmThatDidNotServe(t *testing.T) {
+func TestVariantServes(t *testing.T) {
 	for _, c := range []struct {
 		bench, algorithm   string
 		ranks, nodes, size int
@@ -132,12 +132,11 @@ func TestNoFigureIsToldUnderTheNameOfAnAlgorithmThatDidNotServe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ok, why := variantServes(b, c.algorithm, place{c.ranks, c.nodes}, c.size); ok != c.want || ok == (why != "") {
+		if ok, why := variantServes(b, c.algorithm, layout{c.ranks, c.nodes}, c.size); ok != c.want || ok == (why != "") {
 			t.Errorf("%s by %s among %d ranks on %d nodes, %d bytes: %v, %q; it should be %v, with a reason if not", c.bench, c.algorithm, c.ranks, c.nodes, c.size, ok, why, c.want)
 		}
 	}
-	// What Needs says of lengths holds for the forms that have them, and what it says
-	// of nodes for all.
+	// Needs.Regular applies to the variants with counts, Needs.Nodes to all.
 	for _, a := range coll.Algorithms() {
 		for _, name := range []string{a.Kind.String(), a.Kind.String() + "v"} {
 			b, err := bench.Find(name)
@@ -157,12 +156,12 @@ func TestNoFigureIsToldUnderTheNameOfAnAlgorithmThatDidNotServe(t *testing.T) {
 		}
 	}
 	got := muster(t, t.TempDir(), "bench", "iallreduce", "-n", "2", "--sizes", "8", "--algorithm", "segment")
-	if got.status == 0 || !strings.Contains(got.err, "calls that do not wait take messages") || got.out != "" {
+	if got.status == 0 || !strings.Contains(got.err, "nonblocking calls use messages") || got.out != "" {
 		t.Errorf("a non-blocking call in shared memory was measured: %+v", got)
 	}
 }
 
-func TestProgressWritesLinesWhereThereIsNoTerminal(t *testing.T) {
+func TestProgressWithoutTerminal(t *testing.T) {
 	var b bytes.Buffer
 	p := &progress{w: &b, total: 4}
 	p.show("one")
@@ -179,7 +178,7 @@ func TestProgressWritesLinesWhereThereIsNoTerminal(t *testing.T) {
 	}
 }
 
-func TestTuneRefusesNonsense(t *testing.T) {
+func TestTuneRejectsBadFlags(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "poem.txt"), []byte("roses are red"), 0o644); err != nil {
 		t.Fatal(err)
@@ -190,9 +189,9 @@ func TestTuneRefusesNonsense(t *testing.T) {
 	}{
 		{[]string{"-n", "1"}, "nothing to choose"},
 		{[]string{"--rounds", "0"}, "at least one"},
-		{[]string{"--collectives", "allredcue"}, "there are [barrier"},
+		{[]string{"--collectives", "allredcue"}, "use some of [barrier"},
 		{[]string{"--sizes", "big"}, "want a number of bytes"},
-		{[]string{"--out", "poem.txt"}, "is there already and is no tuning table"},
+		{[]string{"--out", "poem.txt"}, "exists and is not a tuning table"},
 	} {
 		got := muster(t, dir, append([]string{"tune"}, c.args...)...)
 		if got.status == 0 || !strings.Contains(got.err, c.want) || got.out != "" {
@@ -201,7 +200,7 @@ func TestTuneRefusesNonsense(t *testing.T) {
 	}
 }
 
-func TestTuneWritesATableThatJobsTake(t *testing.T) {
+func TestTuneWritesUsableTable(t *testing.T) {
 	dir := t.TempDir()
 	got := muster(t, dir, "tune", "-n", "2", "--quick", "--collectives", "barrier,allreduce", "--sizes", "8,1K", "--budget", "100us")
 	if got.status != 0 || !strings.Contains(got.out, "muster-tuning.json: ") {
@@ -224,7 +223,7 @@ func TestTuneWritesATableThatJobsTake(t *testing.T) {
 	}
 	t.Setenv("MUSTER_TUNING", "muster-tuning.json")
 	if got := muster(t, dir, "explain", "allreduce", "--size", "1K"); !strings.Contains(got.out, "of the tuning table") {
-		t.Errorf("a job does not obey the table: %+v", got)
+		t.Errorf("a job does not use the table: %+v", got)
 	}
 }
 
@@ -233,14 +232,14 @@ func TestExplainCollective(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"allreduce", "--size", "64KB", "-n", "16"}, []string{"allreduce among 16 ranks", "a message costs", "thought to take", "cheapest by the cost model", "times as long"}},
+		{[]string{"allreduce", "--size", "64KB", "-n", "16"}, []string{"allreduce among 16 ranks", "a message costs", "estimated at", "lowest estimated cost", "times as long"}},
 		{[]string{"allgather", "-n", "9"}, []string{"from bytes", "any", "blocking calls of up to"}},
 		{[]string{"barrier", "-n", "5"}, []string{"barrier among 5 ranks", "dissemination"}},
 	} {
 		got := muster(t, t.TempDir(), append([]string{"explain"}, c.args...)...)
 		for _, want := range c.want {
 			if got.status != 0 || !strings.Contains(got.out, want) {
-				t.Errorf("muster explain %q does not say %q: %+v", c.args, want, got)
+				t.Errorf("muster explain %q does not print %q: %+v", c.args, want, got)
 			}
 		}
 	}

@@ -1,18 +1,18 @@
-// Life plays Conway's game of life on a field without edges, a torus.
+// 06-life plays Conway's game of life on a torus, a field without edges.
 //
-// The ranks stand on a grid that is closed in both directions, and each owns a
-// block of the field with a rim of ghost cells around it, copies of its
-// neighbors' outermost cells. Before each generation the ghosts are exchanged:
-// columns with the ranks to the left and right, then rows, ghosts included, with
-// those above and below, so that the corners come along by themselves.
+// The ranks form a periodic grid. Each owns a block of the field with a rim of ghost
+// cells around it, copies of its neighbors' outermost cells. Before each generation
+// the ranks exchange ghost cells: columns with the ranks to the left and right, then
+// rows, ghost cells included, with those above and below. The corners are thus
+// exchanged as well.
 //
-// Three things are worth a look. The library chooses the shape of the grid
-// (DimsCreate) and puts neighbors onto the same node (Near). Sub cuts the grid
-// into its rows and columns, and NeighborAlltoallw exchanges with both neighbors
-// there in one call, with layouts that say where the cells are. And since the same
-// exchange is made again and again, it is prepared once and then only started.
+// The example shows three features. The library chooses the shape of the grid
+// (DimsCreate) and puts neighbors onto the same node (Near). Sub splits the grid into
+// its rows and columns, and NeighborAlltoallw exchanges with both neighbors there in
+// one call, with layouts that describe the cells. The exchange is the same in every
+// generation, so it is a persistent operation, prepared once and then started.
 //
-//	muster run -n 4 ./life
+//	muster run -n 4 ./06-life
 package main
 
 import (

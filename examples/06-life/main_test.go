@@ -45,7 +45,7 @@ func alone() (now [height][width]byte, alive int) {
 
 // With 1, 2 and 3 ranks a direction of the grid has one or two ranks, which are
 // their own neighbors, or each other's on both sides.
-func TestLifeIsThatOfOneField(t *testing.T) {
+func TestMatchesSerialGame(t *testing.T) {
 	want, alive := alone()
 	mpitest.Sizes(t, []int{1, 2, 3, 4, 5, 6}, func(t *testing.T, world *mpi.Comm) {
 		f, err := newField(world)
@@ -71,12 +71,12 @@ func TestLifeIsThatOfOneField(t *testing.T) {
 		if err := run(world, &out); err != nil {
 			t.Fatal(err)
 		}
-		says := fmt.Sprintf("after %d generations %d cells live\n", generations, alive)
+		want := fmt.Sprintf("after %d generations %d cells live\n", generations, alive)
 		printed := []int{0}
-		if got := out.String(); got == says {
+		if got := out.String(); got == want {
 			printed[0] = 1
 		} else if got != "" {
-			t.Errorf("rank %d prints %q, want %q", world.Rank(), got, says)
+			t.Errorf("rank %d prints %q, want %q", world.Rank(), got, want)
 		}
 		if err := mpi.Allreduce(world, printed, printed, mpi.Sum[int]()); err != nil {
 			t.Fatal(err)

@@ -86,7 +86,7 @@ func TestTheManifestAgreesWithItselfAndTheLibrary(t *testing.T) {
 	}
 }
 
-// A key that stands in a file is used as it is by many: the instructions generate one, under
+// A key in a file would be copied unchanged by many users: the instructions generate one, under
 // the name that the Job has for it.
 func TestTheInstructionsGenerateTheKey(t *testing.T) {
 	const ref = "spec.template.spec.containers.rank.env.MUSTER_KEY.valueFrom.secretKeyRef."
@@ -98,7 +98,7 @@ func TestTheInstructionsGenerateTheKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(text), want) {
-			t.Errorf("%s must tell how to make the Secret that the Job takes the key from: %s", name, want)
+			t.Errorf("%s must document how to make the Secret that the Job takes the key from: %s", name, want)
 		}
 		if strings.Contains(string(text), "change-me") {
 			t.Errorf("%s must not have a key to be changed", name)

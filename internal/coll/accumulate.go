@@ -99,20 +99,20 @@ func (x *accumulator) home(used sched.Span) sched.Span {
 // room is scratch. Small receives have room of their own, to be posted early; large
 // ones take turns.
 type room struct {
-	f      *flow
-	most   int // bytes to take before places are used again
-	took   int
-	places []sched.Span
-	next   int
+	f     *flow
+	most  int // bytes to take before places are used again
+	took  int
+	spans []sched.Span
+	next  int
 }
 
 // get gives n bytes that are not those in use.
 func (r *room) get(n int, used sched.Span) sched.Span {
 	const plenty = 32 << 10
 	if r.took+n > max(plenty, r.most) {
-		for range r.places {
-			p := r.places[r.next]
-			r.next = (r.next + 1) % len(r.places)
+		for range r.spans {
+			p := r.spans[r.next]
+			r.next = (r.next + 1) % len(r.spans)
 			if p.Len >= n && (used.Buf != sched.Tmp || p.Off != used.Off) {
 				return p.At(0, n)
 			}
@@ -120,6 +120,6 @@ func (r *room) get(n int, used sched.Span) sched.Span {
 	}
 	p := r.f.Tmp(n)
 	r.took += n
-	r.places = append(r.places, p)
+	r.spans = append(r.spans, p)
 	return p
 }

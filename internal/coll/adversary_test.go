@@ -127,7 +127,7 @@ func (a *adversary) begin(r, i int) error {
 		if len(a.recvs[pair]) >= len(a.sends[pair]) {
 			a.meetings = append(a.meetings, pair)
 		}
-		a.turn(r, i)
+		a.postNext(r, i)
 		if s.ended {
 			a.end(r, i)
 		}
@@ -138,7 +138,7 @@ func (a *adversary) begin(r, i int) error {
 		if len(a.sends[pair]) >= len(a.recvs[pair]) {
 			a.meetings = append(a.meetings, pair)
 		}
-		a.turn(r, i)
+		a.postNext(r, i)
 	case sched.Copy:
 		copy(dst, src)
 		a.end(r, i)
@@ -178,8 +178,8 @@ func (a *adversary) meet(pair [2]int) error {
 	return nil
 }
 
-func (a *adversary) turn(r, i int) {
-	if t := a.graphs[r].Turn(i); t >= 0 {
+func (a *adversary) postNext(r, i int) {
+	if t := a.graphs[r].NextPost(i); t >= 0 {
 		a.satisfy(r, t)
 	}
 }

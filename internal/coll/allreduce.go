@@ -72,10 +72,10 @@ func allreduceAlgorithms() []Algorithm {
 // get the result from it.
 func doublingAllreduce(f *flow, s *Shape) {
 	d := newFolding(s.Size, -1)
-	place, partner := d.place(s.Rank), d.partner(s.Rank)
-	places := power(s.Size)
-	last := 1 + log(places, 2)
-	if d.at(place) != s.Rank {
+	index, partner := d.index(s.Rank), d.partner(s.Rank)
+	active := power(s.Size)
+	last := 1 + log(active, 2)
+	if d.at(index) != s.Rank {
 		f.send(partner, s.data())
 		f.Step(last)
 		f.recv(partner, s.result())
@@ -85,8 +85,8 @@ func doublingAllreduce(f *flow, s *Shape) {
 	if partner >= 0 {
 		peers = append(peers, partner)
 	}
-	for distance := 1; distance < places; distance *= 2 {
-		peers = append(peers, d.at(place^distance))
+	for distance := 1; distance < active; distance *= 2 {
+		peers = append(peers, d.at(index^distance))
 	}
 	var sides []side
 	for _, peer := range peers {

@@ -58,26 +58,26 @@ func bruckAlltoall(b *sched.Builder, s *Shape, params []int) {
 	b.Step(step)
 	m := mover{b: b}
 	for x := n - 1; x >= 0; x-- {
-		place := around(r-x, n) // whose input has the distance n-x
+		from := around(r-x, n) // whose input has the distance n-x
 		free := sched.None
 		if s.InPlace {
 			free = read[around(-x, n)]
 		}
-		m.copy(s.gathered(place), held[x].at, held[x].by, free)
+		m.copy(s.gathered(from), held[x].at, held[x].by, free)
 	}
 	m.flush()
 }
 
 // endOf is where the blocks of a message of the last round belong, if they can be
 // received there: side by side in Out, and Out is not input too.
-func (s *Shape) endOf(travels []int, last bool) (place sched.Span, ok bool) {
+func (s *Shape) endOf(travels []int, last bool) (dst sched.Span, ok bool) {
 	first := around(s.Rank-travels[0], s.Size)
 	if !last || s.InPlace || first+len(travels) > s.Size {
-		return place, false
+		return dst, false
 	}
-	place = s.gathered(first)
-	place.Len *= len(travels)
-	return place, true
+	dst = s.gathered(first)
+	dst.Len *= len(travels)
+	return dst, true
 }
 
 func bruckAlltoallCost(s *Shape, m *Model, params []int) float64 {

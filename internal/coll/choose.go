@@ -46,7 +46,7 @@ func Choose(s *Shape, m *Model, table *Tuning) (Choice, error) {
 		c.Why = fmt.Sprintf("rule %d of the tuning table, for %s", i+1, rule.where())
 	} else {
 		c.Ranked = c.Ranking[0]
-		c.Why = "cheapest by the cost model"
+		c.Why = "lowest estimated cost"
 		if len(c.Ranking) == 1 {
 			c.Why = "the only algorithm for this call"
 		}

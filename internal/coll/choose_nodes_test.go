@@ -7,12 +7,12 @@ import (
 
 // What is chosen for ranks on several nodes.
 
-// hosts is software iWARP between nodes with a core for each rank; crowdedHosts the
-// same over two rails, with ranks that take turns on few cores, as in the lab.
+// hosts is software iWARP between nodes with a core for each rank; sharedHosts the
+// same over two rails, with ranks that share time slices on few cores, as in the lab.
 var (
 	hosts = Model{Startup: 3.4e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 1, Starts: 4, Eager: 12 << 10,
 		Near: Near{Startup: 0.3e-6, PerByte: 0.13e-9}}
-	crowdedHosts = Model{Startup: 40e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 2, Starts: 16, Eager: 12 << 10, Stripe: 8 << 10, TimeSlices: true,
+	sharedHosts = Model{Startup: 40e-6, PerByte: 1.5e-9, Reduce: 0.12e-9, Copy: 0.06e-9, Ports: 2, Starts: 16, Eager: 12 << 10, Stripe: 8 << 10, TimeSlices: true,
 		Near: Near{Startup: 15e-6, PerByte: 0.13e-9}}
 )
 
@@ -26,7 +26,7 @@ func TestChooseOnNodes(t *testing.T) {
 	for _, c := range []struct {
 		kind  Kind
 		bytes int
-		want  [2]string // by hosts, by crowdedHosts
+		want  [2]string // by hosts, by sharedHosts
 	}{
 		{Barrier, 0, [2]string{"node-dissemination", "node-dissemination"}},
 		{Bcast, 64, [2]string{"node-knomial", "node-knomial"}},
@@ -44,7 +44,7 @@ func TestChooseOnNodes(t *testing.T) {
 		{Allreduce, 64, [2]string{"node-doubling", "node-doubling"}},
 		{Allreduce, 1 << 20, [2]string{"node-circulant", "node-circulant"}},
 	} {
-		for i, m := range []*Model{&hosts, &crowdedHosts} {
+		for i, m := range []*Model{&hosts, &sharedHosts} {
 			got, err := Choose(onNodes(c.kind, c.bytes, four), m, nil)
 			if err != nil || got.Algorithm.Name != c.want[i] {
 				t.Errorf("%s of %d bytes, model %d: %s %v, %v; want %s", c.kind, c.bytes, i, got.Algorithm.Name, got.Params, err, c.want[i])
@@ -56,7 +56,7 @@ func TestChooseOnNodes(t *testing.T) {
 // TestChooseOneAtATime: parts that are longer than switches keep go to one node after
 // the other.
 func TestChooseOneAtATime(t *testing.T) {
-	for _, m := range []*Model{&hosts, &crowdedHosts} {
+	for _, m := range []*Model{&hosts, &sharedHosts} {
 		for bytes, ports := range map[int]int{1 << 10: 16, 1 << 20: 1} {
 			c, err := Choose(onNodes(Allgather, bytes, Consecutive(2, 4, 4, 4, 4)), m, nil)
 			if err != nil || c.Algorithm.Name != "node-groups" || c.Params[1] != ports {
@@ -67,7 +67,7 @@ func TestChooseOneAtATime(t *testing.T) {
 }
 
 // TestChooseGroups: with a core for each rank, more of them speak with other nodes
-// the longer the blocks are (T2 5.6); where they take turns, one does.
+// the longer the blocks are (T2 5.6); where they share time slices, one does.
 func TestChooseGroups(t *testing.T) {
 	four := Consecutive(2, 4, 4, 4, 4)
 	groups := func(m *Model, bytes int) int {
@@ -82,10 +82,10 @@ func TestChooseGroups(t *testing.T) {
 	}
 	var got [2][]int
 	for _, bytes := range []int{16, 1 << 10, 16 << 10, 64 << 10} {
-		got[0], got[1] = append(got[0], groups(&hosts, bytes)), append(got[1], groups(&crowdedHosts, bytes))
+		got[0], got[1] = append(got[0], groups(&hosts, bytes)), append(got[1], groups(&sharedHosts, bytes))
 	}
 	if !slices.Equal(got[0], []int{1, 1, 2, 4}) || !slices.Equal(got[1], []int{1, 1, 1, 1}) {
-		t.Errorf("groups by size: %v, and where ranks take turns %v", got[0], got[1])
+		t.Errorf("groups by size: %v, and where ranks share time slices %v", got[0], got[1])
 	}
 }
 

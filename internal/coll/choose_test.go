@@ -148,11 +148,11 @@ func TestChooseByTable(t *testing.T) {
 		why       string
 	}{
 		{"inside all ranges", each(Allgather, 16, 100), "gather-bcast", []int{7}, "rule 1 of the tuning table, for allgather with 2 to 16 ranks, 0 to 100 bytes"},
-		{"too many ranks", each(Allgather, 17, 100), "bruck", []int{1}, "cheapest by the cost model"},
+		{"too many ranks", each(Allgather, 17, 100), "bruck", []int{1}, "lowest estimated cost"},
 		{"by nodes", twoNodes, "direct", []int{4}, "rule 2 of the tuning table, for allgather with 2 or more nodes"},
 		{"no upper end", each(Allgather, 4, 1<<30), "neighbor-exchange", []int{}, "rule 3 of the tuning table, for allgather with 5000 or more bytes"},
 		{"not applicable", each(Allgather, 5, 1<<30), "direct", []int{4},
-			"cheapest by the cost model; rule 3 of the tuning table names neighbor-exchange, but the number of ranks is odd"},
+			"lowest estimated cost; rule 3 of the tuning table names neighbor-exchange, but the number of ranks is odd"},
 		{"bytes not known to all", vForm, "pairwise", []int{}, "rule 5 of the tuning table, for every alltoall"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestChooseByTable(t *testing.T) {
 					got.Algorithm.Name, got.Params, got.Why, c.algorithm, c.params, c.why, brief(got.Ranking))
 			}
 			if got.Cost < got.Ranking[0].Cost {
-				t.Errorf("it costs %g, less than the cheapest, %g", got.Cost, got.Ranking[0].Cost)
+				t.Errorf("it costs %g, less than the lowest cost, %g", got.Cost, got.Ranking[0].Cost)
 			}
 		})
 	}

@@ -112,8 +112,8 @@ func (w *timer) begin(e event) {
 		w.add(event{at: w.cpu[e.rank], what: ends, rank: e.rank, op: e.op})
 		return
 	}
-	if turn := g.Turn(e.op); turn >= 0 {
-		w.satisfy(e.at, e.rank, turn)
+	if next := g.NextPost(e.op); next >= 0 {
+		w.satisfy(e.at, e.rank, next)
 	}
 	pair, side := [2]int{e.rank, int(op.Peer)}, 0
 	if op.Kind == sched.Recv {

@@ -33,7 +33,7 @@ type network struct {
 type strand struct{ from, to, stream int }
 
 // Here tells of peers that have begun, now and then.
-func (w *network) Here(_ *sched.Run, _ int, op *sched.Op) bool {
+func (w *network) Arrived(_ *sched.Run, _ int, op *sched.Op) bool {
 	return w.begun[op.Peer] && w.rng.Intn(3) > 0
 }
 
@@ -146,7 +146,7 @@ func execute(a *Algorithm, shapes []Shape, params []int, rng *rand.Rand) error {
 		if err != nil {
 			return fmt.Errorf("rank %d: %w", i, err)
 		}
-		r := &sched.Run{Graph: g, Port: w, Who: w, Mem: [3][]byte{calls[i].in, calls[i].out, random(rng, g.Tmp)}}
+		r := &sched.Run{Graph: g, Port: w, Arrivals: w, Mem: [3][]byte{calls[i].in, calls[i].out, random(rng, g.Tmp)}}
 		w.runs = append(w.runs, r)
 		w.rank[r] = i
 	}

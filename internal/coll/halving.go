@@ -26,7 +26,7 @@ func power(n int) int {
 func newFolding(size, keeper int) folding { return folding{size, size - power(size), keeper} }
 
 // place is the number of a rank, or of its pair, among those that take part.
-func (d folding) place(rank int) int {
+func (d folding) index(rank int) int {
 	if rank < 2*d.extra {
 		return rank / 2
 	}
@@ -34,14 +34,14 @@ func (d folding) place(rank int) int {
 }
 
 // at is the rank that has a place.
-func (d folding) at(place int) int {
+func (d folding) at(index int) int {
 	switch {
-	case place >= d.extra:
-		return place + d.extra
-	case d.keeper == 2*place+1:
+	case index >= d.extra:
+		return index + d.extra
+	case d.keeper == 2*index+1:
 		return d.keeper
 	}
-	return 2 * place
+	return 2 * index
 }
 
 // partner is the other one of a pair, or -1.
@@ -76,7 +76,7 @@ type halved struct {
 // that rank needs it in Out.
 func halving(f *flow, s *Shape, keeper int) (*halved, *accumulator) {
 	h := &halved{folding: newFolding(s.Size, keeper)}
-	h.rank = h.place(s.Rank)
+	h.rank = h.index(s.Rank)
 	partner := h.partner(s.Rank)
 	if partner >= 0 && h.at(h.rank) != s.Rank {
 		h.out = true
@@ -110,17 +110,17 @@ func halving(f *flow, s *Shape, keeper int) (*halved, *accumulator) {
 	return h, x
 }
 
-// cut plans the rounds. The parts are numbered 0 to places-1; the lower one of two
+// cut plans the rounds. The parts are numbered 0 to active-1; the lower one of two
 // keeps the lower half.
 func (h *halved) cut(s *Shape) {
-	places := power(s.Size)
+	active := power(s.Size)
 	parts := func(i, j int) reach {
-		from, _ := part(s.Bytes, s.Elem, i, places)
-		last, n := part(s.Bytes, s.Elem, j-1, places)
+		from, _ := part(s.Bytes, s.Elem, i, active)
+		last, n := part(s.Bytes, s.Elem, j-1, active)
 		return reach{from, last + n - from}
 	}
-	from, to := 0, places
-	for d := 1; d < places; d *= 2 {
+	from, to := 0, active
+	for d := 1; d < active; d *= 2 {
 		middle := (from + to) / 2
 		c := cutting{peer: h.at(h.rank ^ d), distance: d, keep: parts(from, middle), give: parts(middle, to)}
 		if h.rank&d != 0 {

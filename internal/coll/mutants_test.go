@@ -120,7 +120,7 @@ func (n *mutantTally) judge(shapes []Shape, graphs []*sched.Graph, d *draft, rng
 func mutantShapes(a *Algorithm, rng *rand.Rand) (calls [][]Shape) {
 	for variant := range 8 {
 		ranks, irregular, inPlace := 4+3*(variant&1), variant&2 != 0, variant&4 != 0
-		if irregular && !hasBlocks(a.Kind) || inPlace && len(places(a.Kind)) == 1 {
+		if irregular && !hasBlocks(a.Kind) || inPlace && len(placements(a.Kind)) == 1 {
 			continue
 		}
 		shapes := make([]Shape, ranks)

@@ -95,7 +95,7 @@ func mutants(g *sched.Graph, elem int, try func(fault string, d *draft)) {
 					*p = (*p + 1) % int32(g.Size)
 				}
 			})
-			if next := g.Turn(i); next >= 0 {
+			if next := g.NextPost(i); next >= 0 {
 				change("two messages exchanged", func(d *draft) {
 					a, b := &d.ops[i], &d.ops[next]
 					a.Src, a.Dst, b.Src, b.Dst = b.Src, b.Dst, a.Src, a.Dst

@@ -13,19 +13,19 @@ import "github.com/muster-mpi/muster/internal/sched"
 
 // parts is the view of a rank on its node and on those that speak for the nodes.
 type parts struct {
-	t        *Topology
-	node     int
-	local    []int // the ranks of the node
-	place    int   // of the rank among them
-	speakers []int // one rank of each node: the master, on the root's node the root
-	speaks   int   // place of the node's speaker among local
+	t         *Topology
+	node      int
+	local     []int // the ranks of the node
+	localRank int   // of the rank among them
+	speakers  []int // one rank of each node: the master, on the root's node the root
+	speaks    int   // place of the node's speaker among local
 }
 
 // newParts is for a root, or for none if it is negative.
 func newParts(s *Shape, root int) *parts {
 	t := s.Nodes
 	node := t.Node[s.Rank]
-	p := &parts{t: t, node: node, local: t.Ranks[node], place: t.LocalRank[s.Rank], speakers: make([]int, len(t.Ranks))}
+	p := &parts{t: t, node: node, local: t.Ranks[node], localRank: t.LocalRank[s.Rank], speakers: make([]int, len(t.Ranks))}
 	for n := range t.Ranks {
 		p.speakers[n] = t.master(n)
 	}
@@ -37,14 +37,14 @@ func newParts(s *Shape, root int) *parts {
 }
 
 // isSpeaker reports whether the rank speaks for its node.
-func (p *parts) isSpeaker() bool { return p.place == p.speaks }
+func (p *parts) isSpeaker() bool { return p.localRank == p.speaks }
 
 // inNode begins a phase among the ranks of the node, with the speaker as root, and
 // is the call as they see it.
 func (p *parts) inNode(b *sched.Builder, s *Shape, step int) *Shape {
 	b.Among(p.local, step)
 	sub := *s
-	sub.Rank, sub.Size, sub.Root, sub.Nodes = p.place, len(p.local), p.speaks, nil
+	sub.Rank, sub.Size, sub.Root, sub.Nodes = p.localRank, len(p.local), p.speaks, nil
 	return &sub
 }
 

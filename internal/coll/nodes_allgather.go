@@ -159,7 +159,7 @@ type grouped struct {
 	at     [][]int // where the part of a node and a group begins, by node and group
 	order  []int   // the ranks as they lie in the row
 	begin  []int   // where the block of each of them begins, and the end
-	placed bool    // the own block is brought to its place without the row
+	placed bool    // the own block is brought to its localRank without the row
 }
 
 // newGrouped lays the row out: by group and node if it will be copied out anyway,
@@ -227,19 +227,19 @@ func (w *grouped) part(node, group int) sched.Span {
 // block is the place in the row of the block of a rank.
 func (w *grouped) block(rank int) sched.Span {
 	n := w.t.Node[rank]
-	place := w.t.LocalRank[rank]
+	localRank := w.t.LocalRank[rank]
 	for j := range w.groups {
 		lo, hi := w.cut(n, j)
-		if place < lo || place >= hi {
+		if localRank < lo || localRank >= hi {
 			continue
 		}
 		off := w.at[n][j]
-		for _, r := range w.t.Ranks[n][lo:place] {
+		for _, r := range w.t.Ranks[n][lo:localRank] {
 			off += w.s.gathered(r).Len
 		}
 		return w.mem.At(off, w.s.gathered(rank).Len)
 	}
-	panic("coll: every place is in a group") // cut leaves none out
+	panic("coll: every localRank is in a group") // cut leaves none out
 }
 
 // deliver copies what lies in a part of the row to its place in Out, block by block

@@ -71,13 +71,13 @@ func carriersAlltoall(b *sched.Builder, s *Shape, params []int) {
 	}
 	// In place, what comes now may take the place of what was to be sent; the flow
 	// sees to it.
-	if place := c.t.LocalRank[s.Rank]; place < count {
-		c.carry(place)
+	if localRank := c.t.LocalRank[s.Rank]; localRank < count {
+		c.carry(localRank)
 	}
 	b.Step(2)
 	for i := range count {
 		if carrier := local[i]; carrier != s.Rank {
-			c.f.recvAll(carrier, c.places(c.nodesOf(c.node, i)))
+			c.f.recvAll(carrier, c.spans(c.nodesOf(c.node, i)))
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (c *carried) outgoing(from int, nodes []int, at func(from, to int) sched.Sp
 }
 
 // places is where the blocks belong that come from the ranks of some nodes.
-func (c *carried) places(nodes []int) (spans []sched.Span) {
+func (c *carried) spans(nodes []int) (spans []sched.Span) {
 	for _, n := range nodes {
 		for _, from := range c.t.Ranks[n] {
 			spans = append(spans, c.s.gathered(from))
@@ -127,9 +127,9 @@ func (c *carried) places(nodes []int) (spans []sched.Span) {
 }
 
 // carry is what a carrier does.
-func (c *carried) carry(place int) {
+func (c *carried) carry(localRank int) {
 	s, f, each := c.s, c.f, c.s.Recv.Each
-	local, nodes := c.t.Ranks[c.node], c.nodesOf(c.node, place)
+	local, nodes := c.t.Ranks[c.node], c.nodesOf(c.node, localRank)
 	// Where the blocks of a node's ranks lie, by their order in the message of a rank.
 	index := map[int]int{}
 	for _, n := range nodes {
@@ -177,7 +177,7 @@ func (c *carried) carry(place int) {
 		if rank != s.Rank {
 			f.sendAll(rank, spans)
 		} else {
-			defer func() { f.copyRuns(c.places(nodes), spans) }() // after all that is read of the input
+			defer func() { f.copyRuns(c.spans(nodes), spans) }() // after all that is read of the input
 		}
 	}
 }
@@ -197,9 +197,9 @@ func (c *carried) around(nodes []int) (list []int) {
 // inside exchanges the blocks that stay in the node.
 func (c *carried) inside() {
 	s, f := c.s, c.f
-	local, place := c.t.Ranks[c.node], c.t.LocalRank[s.Rank]
+	local, localRank := c.t.Ranks[c.node], c.t.LocalRank[s.Rank]
 	for i := 1; i < len(local); i++ {
-		to := local[around(place+i, len(local))]
+		to := local[around(localRank+i, len(local))]
 		if s.InPlace {
 			saved := f.Tmp(s.Recv.Each)
 			f.copy(saved, s.sentTo(to))
@@ -209,7 +209,7 @@ func (c *carried) inside() {
 		}
 	}
 	for i := 1; i < len(local); i++ {
-		from := local[around(place-i, len(local))]
+		from := local[around(localRank-i, len(local))]
 		f.recv(from, s.gathered(from))
 	}
 	f.copy(s.gathered(s.Rank), s.sentTo(s.Rank))

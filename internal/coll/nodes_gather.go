@@ -45,20 +45,20 @@ func nodesGather(b *sched.Builder, s *Shape, params []int) {
 		f.send(of.speaks, s.given())
 		return
 	}
-	place := s.gathered
+	block := s.gathered
 	if s.Rank != s.Root {
 		all := b.Tmp(len(of.local) * s.Recv.Each)
-		place = func(rank int) sched.Span { return all.At(s.Nodes.LocalRank[rank]*s.Recv.Each, s.Recv.Each) }
+		block = func(rank int) sched.Span { return all.At(s.Nodes.LocalRank[rank]*s.Recv.Each, s.Recv.Each) }
 	}
 	for q, rank := range of.local {
-		if q != of.place {
-			f.recv(q, place(rank))
+		if q != of.localRank {
+			f.recv(q, block(rank))
 		}
 	}
-	f.copy(place(s.Rank), s.given())
+	f.copy(block(s.Rank), s.given())
 	b.Among(nil, 1)
 	if s.Rank != s.Root {
-		f.sendAll(s.Root, spansOf(of.local, place))
+		f.sendAll(s.Root, spansOf(of.local, block))
 		return
 	}
 	var receives []sched.ID
@@ -74,18 +74,18 @@ func nodesScatter(b *sched.Builder, s *Shape, params []int) {
 	f, of := &flow{Builder: b}, newParts(s, s.Root)
 	out := sched.Span{Buf: sched.Out, Len: s.Send.Each}
 	b.Among(nil, 0)
-	var place func(rank int) sched.Span
+	var block func(rank int) sched.Span
 	if s.Rank == s.Root {
-		place = func(rank int) sched.Span { return sched.Span{Buf: sched.In, Off: rank * s.Send.Each, Len: s.Send.Each} }
+		block = func(rank int) sched.Span { return sched.Span{Buf: sched.In, Off: rank * s.Send.Each, Len: s.Send.Each} }
 		var sends []sched.ID
 		for i := 1; i < s.nodeCount(); i++ {
 			n := around(of.node+i, s.nodeCount())
 			b.Step((i - 1) / params[0])
-			sends = append(sends, f.sendAll(of.speakers[n], spansOf(s.Nodes.Ranks[n], place), back(sends, params[0])))
+			sends = append(sends, f.sendAll(of.speakers[n], spansOf(s.Nodes.Ranks[n], block), back(sends, params[0])))
 		}
 	} else if of.isSpeaker() {
 		all := b.Tmp(len(of.local) * s.Send.Each)
-		place = func(rank int) sched.Span { return all.At(s.Nodes.LocalRank[rank]*s.Send.Each, s.Send.Each) }
+		block = func(rank int) sched.Span { return all.At(s.Nodes.LocalRank[rank]*s.Send.Each, s.Send.Each) }
 		f.recv(s.Root, all)
 	}
 	b.Among(of.local, 1)
@@ -94,20 +94,20 @@ func nodesScatter(b *sched.Builder, s *Shape, params []int) {
 		return
 	}
 	for q, rank := range of.local {
-		if q != of.place {
-			f.send(q, place(rank))
+		if q != of.localRank {
+			f.send(q, block(rank))
 		}
 	}
 	if !s.InPlace {
-		f.copy(out, place(s.Rank))
+		f.copy(out, block(s.Rank))
 	}
 }
 
 // spansOf is the places of some ranks' blocks.
-func spansOf(ranks []int, place func(rank int) sched.Span) []sched.Span {
+func spansOf(ranks []int, block func(rank int) sched.Span) []sched.Span {
 	spans := make([]sched.Span, len(ranks))
 	for i, rank := range ranks {
-		spans[i] = place(rank)
+		spans[i] = block(rank)
 	}
 	return spans
 }

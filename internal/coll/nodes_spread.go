@@ -74,14 +74,14 @@ func nodesBarrier(b *sched.Builder, s *Shape, params []int) {
 	}
 	var heard []sched.ID
 	for q := range of.local {
-		if q != of.place {
+		if q != of.localRank {
 			heard = append(heard, b.Recv(q, none))
 		}
 	}
 	heard = disseminate(b, of.betweenNodes(b, s, 1), params[0], heard)
 	b.Among(of.local, last)
 	for q := range of.local {
-		if q != of.place {
+		if q != of.localRank {
 			b.Send(q, none, heard...)
 		}
 	}

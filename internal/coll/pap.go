@@ -13,7 +13,7 @@ import "github.com/muster-mpi/muster/internal/sched"
 // No message reports who has arrived. A receive that is posted and waits offers its
 // buffer (RTR, T1 4.2), and a message that has come was sent by somebody who is
 // there: the executor asks the messages themselves (sched.ArrivalTracker). Here is only
-// said which sends may go in any order: sched's loose sends. Where there are none,
+// said which sends may go in any order: sched's unordered sends. Where there are none,
 // the order of arrival is left to the data: whatever has come is worked on.
 //
 // Both serve blocks of different lengths, but for one: what two ranks of alltoallv send
@@ -146,8 +146,8 @@ func (s *Shape) mostInNode() int {
 	return s.Nodes.most()
 }
 
-// looseSome leaves out what is empty, like sendSome.
-func looseSome(b *sched.Builder, peer int, src sched.Span, after ...sched.ID) {
+// sendUnorderedSome leaves out what is empty, like sendSome.
+func sendUnorderedSome(b *sched.Builder, peer int, src sched.Span, after ...sched.ID) {
 	if src.Len > 0 {
 		b.SendUnordered(peer, src, after...)
 	}
@@ -175,7 +175,7 @@ func papAlltoall(b *sched.Builder, s *Shape, params []int) {
 	}
 	for i := 1; i < n; i++ {
 		to := around(s.Rank+i, n)
-		looseSome(b, to, saved[to].at, saved[to].by)
+		sendUnorderedSome(b, to, saved[to].at, saved[to].by)
 	}
 	b.Copy(s.gathered(s.Rank), s.sentTo(s.Rank))
 }
@@ -188,7 +188,7 @@ func papAllgather(b *sched.Builder, s *Shape, params []int) {
 		recvSome(b, from, s.gathered(from))
 	}
 	for i := 1; i < n; i++ {
-		looseSome(b, around(s.Rank+i, n), s.given())
+		sendUnorderedSome(b, around(s.Rank+i, n), s.given())
 	}
 	b.Copy(s.gathered(s.Rank), s.given())
 }
@@ -200,7 +200,7 @@ func papBcast(b *sched.Builder, s *Shape, params []int) {
 		return
 	}
 	for i := 1; i < s.Size; i++ {
-		looseSome(b, around(s.Root+i, s.Size), s.result())
+		sendUnorderedSome(b, around(s.Root+i, s.Size), s.result())
 	}
 }
 
@@ -219,13 +219,13 @@ func papShmBcast(b *sched.Builder, s *Shape, params []int) {
 		got = recvSome(b, s.Root, s.result())
 	} else {
 		for i := 1; i < len(t); i++ {
-			looseSome(b, t.master(around(mine+i, len(t)), s.Root), s.result())
+			sendUnorderedSome(b, t.master(around(mine+i, len(t)), s.Root), s.result())
 		}
 	}
 	b.Step(1)
 	for _, rank := range t[mine] {
 		if rank != master {
-			looseSome(b, rank, s.result(), got)
+			sendUnorderedSome(b, rank, s.result(), got)
 		}
 	}
 }

@@ -11,14 +11,14 @@ import "github.com/muster-mpi/muster/internal/sched"
 
 // pairs combines n values in the order of their numbers.
 type pairs struct {
-	f      *flow
-	places []sched.Span
+	f     *flow
+	spans []sched.Span
 }
 
 // combine gives the place of values from to to-1 together: that of the last.
 func (p *pairs) combine(from, to int) sched.Span {
 	if to-from == 1 {
-		return p.places[from]
+		return p.spans[from]
 	}
 	middle := halfOf(from, to)
 	left, right := p.combine(from, middle), p.combine(middle, to)
@@ -47,19 +47,19 @@ func written(i, from, to int) bool {
 // written to, and lets the result be in end. from(i) is the rank that sends value i.
 func (f *flow) fold(n, mine int, own, end sched.Span, from func(i int) int) {
 	p := pairs{f, make([]sched.Span, n)}
-	for i := range p.places {
+	for i := range p.spans {
 		switch {
 		case i == n-1:
-			p.places[i] = end
+			p.spans[i] = end
 		case i == mine && !written(i, 0, n):
-			p.places[i] = own
+			p.spans[i] = own
 		default:
-			p.places[i] = f.Tmp(own.Len)
+			p.spans[i] = f.Tmp(own.Len)
 		}
 		if i == mine {
-			f.copy(p.places[i], own)
+			f.copy(p.spans[i], own)
 		} else {
-			f.recv(from(i), p.places[i])
+			f.recv(from(i), p.spans[i])
 		}
 	}
 	p.combine(0, n)
@@ -89,7 +89,7 @@ func papAllreduce(b *sched.Builder, s *Shape, params []int) {
 	f := &flow{Builder: b}
 	own := f.kept(s)
 	for i := 1; i < s.Size; i++ {
-		f.sendLoose(around(s.Rank+i, s.Size), own)
+		f.sendUnordered(around(s.Rank+i, s.Size), own)
 	}
 	f.fold(s.Size, s.Rank, own, s.result(), func(i int) int { return i })
 }
@@ -158,7 +158,7 @@ func papShmAllreduce(b *sched.Builder, s *Shape, params []int) {
 	value := f.foldTeam(s, t[mine])
 	f.Step(1)
 	for i := 1; i < len(t); i++ {
-		f.sendLoose(t.master(around(mine+i, len(t)), -1), value)
+		f.sendUnordered(t.master(around(mine+i, len(t)), -1), value)
 	}
 	f.fold(len(t), mine, value, s.result(), func(i int) int { return t.master(i, -1) })
 	f.Step(2)

@@ -108,8 +108,8 @@ func (f *flow) spread(l *landing, from sched.Span) {
 	}
 }
 
-// sendLoose is send to a peer that may be served before or after others.
-func (f *flow) sendLoose(peer int, src sched.Span) {
+// sendUnordered is send to a peer that may be served before or after others.
+func (f *flow) sendUnordered(peer int, src sched.Span) {
 	if src.Len == 0 {
 		return
 	}
@@ -157,7 +157,7 @@ func papShmAllgather(b *sched.Builder, s *Shape, params []int) {
 	}
 	f.Step(1)
 	for i := 1; i < len(t); i++ {
-		f.sendLoose(t.master(around(mine+i, len(t)), -1), lands[mine].at)
+		f.sendUnordered(t.master(around(mine+i, len(t)), -1), lands[mine].at)
 	}
 	f.Step(2)
 	for i := range t {
@@ -219,7 +219,7 @@ func papShmAlltoall(b *sched.Builder, s *Shape, params []int) {
 	for i := 1; i < len(t); i++ {
 		f.Step(1)
 		to := around(mine+i, len(t))
-		f.sendLoose(t.master(to, -1), pack(t[to]))
+		f.sendUnordered(t.master(to, -1), pack(t[to]))
 	}
 	came[mine] = pack(team)
 	f.Step(2)

@@ -97,7 +97,7 @@ func mixed(a, b *Algorithm, shapes []Shape, rng *rand.Rand) error {
 		if graphs[i], err = form.Graph(&build, &shapes[i], []int{1 + rng.Intn(4)}); err != nil {
 			return err
 		}
-		r := &sched.Run{Graph: graphs[i], Port: w, Who: w, Mem: [3][]byte{calls[i].in, calls[i].out, random(rng, graphs[i].Tmp)}}
+		r := &sched.Run{Graph: graphs[i], Port: w, Arrivals: w, Mem: [3][]byte{calls[i].in, calls[i].out, random(rng, graphs[i].Tmp)}}
 		w.runs = append(w.runs, r)
 		w.rank[r] = i
 	}
@@ -138,7 +138,7 @@ func TestInsteadOfMasters(t *testing.T) {
 		if c.Algorithm.Name != want || len(c.Params) != 1 || c.Params[0] != 8 {
 			t.Errorf("irregular %v: %s %v is chosen, want %s with 8 ports", irregular, c.Algorithm.Name, c.Params, want)
 		}
-		if told := strings.Contains(c.Why, "names pap_shm_direct, but the blocks have different lengths"); told != irregular {
+		if named := strings.Contains(c.Why, "names pap_shm_direct, but the blocks have different lengths"); named != irregular {
 			t.Errorf("irregular %v: it is said %q", irregular, c.Why)
 		}
 	}

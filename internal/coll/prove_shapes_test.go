@@ -27,15 +27,15 @@ func proofCases(kind Kind, ranks int, counts []int, rng *rand.Rand, try func(pro
 	for _, count := range counts {
 		for _, irregular := range choice(hasBlocks(kind) || kind == Neighbors) {
 			for _, ordered := range choice(reduces(kind)) {
-				for _, place := range places(kind) {
+				for _, p := range placements(kind) {
 					for _, root := range rootsOf(kind, ranks) {
 						shapes := make([]Shape, ranks)
 						for r := range shapes {
 							shapes[r] = Shape{Kind: kind, Rank: r, Size: ranks, Root: root, Elem: proveElem, Commutes: !ordered,
-								InPlace: place.at(r, root, rng), Bytes: count * proveElem}
+								InPlace: p.at(r, root, rng), Bytes: count * proveElem}
 						}
 						drawBlocks(shapes, count, irregular, rng)
-						try(proofCase{fmt.Sprintf("%d elements, irregular %v, ordered %v, in place %s, root %d", count, irregular, ordered, place.name, root), shapes})
+						try(proofCase{fmt.Sprintf("%d elements, irregular %v, ordered %v, in place %s, root %d", count, irregular, ordered, p.name, root), shapes})
 					}
 				}
 			}
@@ -102,7 +102,7 @@ type placement struct {
 	at   func(rank, root int, rng *rand.Rand) bool
 }
 
-func places(kind Kind) []placement {
+func placements(kind Kind) []placement {
 	all := []placement{{"nobody", func(int, int, *rand.Rand) bool { return false }}}
 	switch {
 	case kind == Barrier || kind == Bcast || kind == Neighbors:
@@ -155,14 +155,14 @@ func drawBlocks(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 			}
 		}
 	}
-	common, cut := lens[0], place(lens[0], rng)
+	common, cut := lens[0], layOut(lens[0], rng)
 	for r := range shapes {
 		s := &shapes[r]
 		switch kind {
 		case Alltoall:
-			s.Send, s.Recv = place(lens[r], rng), place(lens[r], rng)
+			s.Send, s.Recv = layOut(lens[r], rng), layOut(lens[r], rng)
 		case Gather, Allgather:
-			s.Recv = place(common, rng)
+			s.Recv = layOut(common, rng)
 		case Scatter, ReduceScatter: // one cut of the data for all
 			s.Send = cut
 		}
@@ -175,7 +175,7 @@ func drawBlocks(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 }
 
 // place puts blocks into a buffer.
-func place(lens []int, rng *rand.Rand) Blocks {
+func layOut(lens []int, rng *rand.Rand) Blocks {
 	b := Blocks{Lens: slices.Clone(lens), Offs: make([]int, len(lens)), Irregular: true}
 	end := 0
 	for _, i := range rng.Perm(len(lens)) {
@@ -204,7 +204,7 @@ func drawNeighbors(shapes []Shape, count int, irregular bool, rng *rand.Rand) {
 	for r := range shapes {
 		s := &shapes[r]
 		if irregular {
-			s.Send, s.Recv = place(blocks[r].send, rng), place(blocks[r].recv, rng)
+			s.Send, s.Recv = layOut(blocks[r].send, rng), layOut(blocks[r].recv, rng)
 		} else {
 			s.Send.Each, s.Recv.Each = count*proveElem, count*proveElem
 		}

@@ -126,7 +126,7 @@ func rabenseifnerReduce(b *sched.Builder, s *Shape, _ []int) {
 	if h.out {
 		return
 	}
-	goal := h.place(s.Root)
+	goal := h.index(s.Root)
 	for i := len(h.cuts) - 1; i >= 0; i-- {
 		c := h.cuts[i]
 		b.Step(h.step)

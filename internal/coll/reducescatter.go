@@ -141,10 +141,10 @@ func (s *Shape) inOrder(f *flow) (all sched.Span, at []int) {
 func halvingReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 	f := &flow{Builder: b}
 	d := newFolding(s.Size, -1)
-	place, partner, places := d.place(s.Rank), d.partner(s.Rank), power(s.Size)
-	last := 1 + log(places, 2)
+	index, partner, active := d.index(s.Rank), d.partner(s.Rank), power(s.Size)
+	last := 1 + log(active, 2)
 	all, at := s.inOrder(f)
-	if d.at(place) != s.Rank {
+	if d.at(index) != s.Rank {
 		f.send(partner, all)
 		b.Step(last)
 		f.recv(partner, s.reduced())
@@ -166,17 +166,17 @@ func halvingReduceScatter(b *sched.Builder, s *Shape, _ []int) {
 		}
 		step++
 	}
-	from, to := 0, places
-	for distance := places / 2; distance > 0; distance /= 2 {
+	from, to := 0, active
+	for distance := active / 2; distance > 0; distance /= 2 {
 		b.Step(step)
 		step++
 		middle := from + distance
 		keep, end, give, stop := from, middle, middle, to
-		if place&distance != 0 {
+		if index&distance != 0 {
 			keep, end, give, stop = give, stop, keep, end
 		}
 		first, beyond := at[d.at(keep)], at[d.at(end)]
-		peer := d.at(place ^ distance)
+		peer := d.at(index ^ distance)
 		f.send(peer, have.At(at[d.at(give)], at[d.at(stop)]-at[d.at(give)]))
 		if distance == 1 && partner < 0 {
 			s.reduceLast(f, peer, have.At(first, beyond-first))

@@ -45,7 +45,7 @@ func hvector(name string, count, blocklen, stride int64, base *Layout) (*Layout,
 		return nil, argumentError("%s: count %d, block length %d; neither may be negative", name, count, blocklen)
 	}
 	var a assembly
-	a.place(base, 0, count, stride, blocklen)
+	a.repeat(base, 0, count, stride, blocklen)
 	return a.finish(name, func() *shape {
 		return repeat(count, stride, repeat(blocklen, base.Extent(), base.shape))
 	})
@@ -88,7 +88,7 @@ func indexed(name string, displs []int64, base *Layout, inElements bool, blockle
 		if blocklen(i) < 0 {
 			return nil, argumentError("%s: block length %d of block %d is negative", name, blocklen(i), i)
 		}
-		a.place(base, a.mul(d, unit), 1, 0, blocklen(i))
+		a.repeat(base, a.mul(d, unit), 1, 0, blocklen(i))
 	}
 	return a.finish(name, func() *shape {
 		var j joiner
@@ -119,7 +119,7 @@ func Struct(blocklens, displs []int64, types []*Layout) (*Layout, error) {
 		if blocklens[i] < 0 {
 			return nil, argumentError("Struct: block length %d of block %d is negative", blocklens[i], i)
 		}
-		a.place(t, displs[i], 1, 0, blocklens[i])
+		a.repeat(t, displs[i], 1, 0, blocklens[i])
 	}
 	return a.finish("Struct", func() *shape {
 		var j joiner

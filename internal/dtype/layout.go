@@ -83,7 +83,7 @@ type assembly struct {
 // place adds blocks × count copies of base: runs of count elements an extent
 // apart, the runs a stride apart, the first at off. Zero copies leave no trace,
 // not even in the bounds.
-func (a *assembly) place(base *Layout, off, blocks, stride, count int64) {
+func (a *assembly) repeat(base *Layout, off, blocks, stride, count int64) {
 	if blocks == 0 || count == 0 {
 		return
 	}

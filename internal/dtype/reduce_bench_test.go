@@ -33,7 +33,7 @@ func againstCopy[T Real](b *testing.B, name string, bytes, n int, reduce func(ds
 			src[i] = T(i % 5)
 		}
 		calls := max(1, 4<<20/bytes)
-		turn := func(work func()) float64 {
+		measure := func(work func()) float64 {
 			work()
 			start := time.Now()
 			for range calls {
@@ -43,8 +43,8 @@ func againstCopy[T Real](b *testing.B, name string, bytes, n int, reduce func(ds
 		}
 		var reducing, copying []float64
 		for b.Loop() {
-			copying = append(copying, turn(func() { copy(dst, src) }))
-			reducing = append(reducing, turn(func() { reduce(dst, src) }))
+			copying = append(copying, measure(func() { copy(dst, src) }))
+			reducing = append(reducing, measure(func() { reduce(dst, src) }))
 		}
 		r, c := median(reducing), median(copying)
 		b.ReportMetric(3*float64(bytes)/r, "GB/s")

@@ -1,17 +1,18 @@
 package engine
 
-// Who has arrived at a collective, for the sends of its graph that may go in any
-// order (sched.ArrivalTracker, T2 6.4.1). No message is sent for it:
+// Arrival tracking: which peers have entered a collective. Sends of its graph that
+// may go in any order go first to peers that have arrived (sched.ArrivalTracker,
+// T2 6.4.1). No extra message is needed; a peer has arrived if it sent
 //
-//	an offer    the peer has posted the receive of our message and sent an RTR; so
-//	            receives of such a graph are offered (T1 4.2). This is the zero-copy
-//	            scheme of the thesis, where the address of a buffer is the news
-//	a message   of this collective from the peer, whole or announced by an RTS: the
-//	            copy scheme, where the data is the news
+//	an offer    it has posted the receive of our message and sent an RTR. Receives of
+//	            such a graph therefore offer their buffers (T1 4.2). This corresponds to
+//	            the thesis' zero-copy scheme, where the buffer's address signals arrival
+//	a message   of this collective, complete or announced by an RTS. This corresponds
+//	            to the copy scheme, where the data signals arrival
 //
-// Both are looked for when sends are held back and something has come: work calls
-// serveHeld. Whether offers are worth sending is seen by p2p's habits, which stop
-// them for an envelope whose senders are always first (decision 016).
+// work calls serveHeld to check for both while sends are held back. The speculation
+// history of p2p stops offers for an envelope whose senders always arrive first
+// (decision 016).
 
 import (
 	"time"
@@ -20,18 +21,18 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// crowd is what a collective knows of its peers.
-type crowd struct {
-	came   []bool  // by rank of the graph: a message of this run has come from it
-	answer []int32 // by operation: of a loose send, the first receive from the same peer, or -1
-	stays  bool    // the caller does nothing but wait
-	holds  bool    // counted in Engine.held
+// arrivals records which peers of a collective have arrived.
+type arrivals struct {
+	arrived  []bool  // by rank of the graph: the peer has arrived in this run
+	answer   []int32 // by operation: for an unordered send, the first receive from its peer, or -1
+	blocking bool    // the caller blocks until the run ends
+	holds    bool    // counted in Engine.held
 }
 
-// gatherCrowd prepares a collective whose graph has loose sends.
-func (co *Collective) gatherCrowd() {
+// trackArrivals prepares a collective whose graph has unordered sends.
+func (co *Collective) trackArrivals() {
 	g := co.run.Graph
-	c := &crowd{came: make([]bool, g.Size), answer: make([]int32, len(g.Ops))}
+	c := &arrivals{arrived: make([]bool, g.Size), answer: make([]int32, len(g.Ops))}
 	first := make([]int32, g.Size)
 	for i := range first {
 		first[i] = -1
@@ -47,51 +48,52 @@ func (co *Collective) gatherCrowd() {
 			c.answer[i] = first[op.Peer]
 		}
 	}
-	co.crowd, co.run.Who = c, co
+	co.arrivals, co.run.Arrivals = c, co
 }
 
-func (c *crowd) reset(stays bool) {
-	clear(c.came)
-	c.stays = stays
+func (c *arrivals) reset(blocking bool) {
+	clear(c.arrived)
+	c.blocking = blocking
 }
 
-// tell lets the sender of a receive that waits know that this rank is there.
-func (co *Collective) tell(x *p2p.Xfer) {
-	if co.crowd.stays {
-		co.e.m.OfferStaying(x)
+// announce offers the buffer of a posted receive, which tells its sender that this
+// rank has arrived.
+func (co *Collective) announce(x *p2p.Xfer) {
+	if co.arrivals.blocking {
+		co.e.m.OfferBlocking(x)
 	} else {
 		co.e.m.Offer(x)
 	}
 }
 
-// heard notes that a message of the run has ended.
-func (co *Collective) heard(op *sched.Op) {
-	if co.crowd != nil && op.Kind == sched.Recv {
-		co.crowd.came[op.Peer] = true
+// noteArrived records the peer of a completed receive as arrived.
+func (co *Collective) noteArrived(op *sched.Op) {
+	if co.arrivals != nil && op.Kind == sched.Recv {
+		co.arrivals.arrived[op.Peer] = true
 	}
 }
 
-// Here reports whether the peer of a loose send has arrived.
-func (co *Collective) Here(_ *sched.Run, id int, op *sched.Op) bool {
-	c, p := co.crowd, &co.parts[id]
-	if c.came[op.Peer] {
+// Arrived reports whether the peer of an unordered send has arrived.
+func (co *Collective) Arrived(_ *sched.Run, id int, op *sched.Op) bool {
+	c, p := co.arrivals, &co.parts[id]
+	if c.arrived[op.Peer] {
 		return true
 	}
 	if p.link == nil {
 		p.link = co.e.link(co.world(op.Peer))
 	}
 	if i := c.answer[id]; i >= 0 && co.parts[i].x != nil && co.parts[i].x.Announced() ||
-		p.x == nil && p.link.Awaits(co.Comm.Ctx, co.tag(op)) {
-		c.came[op.Peer] = true
+		p.x == nil && p.link.HasOffer(co.Comm.Ctx, co.tag(op)) {
+		c.arrived[op.Peer] = true
 		return true
 	}
 	return false
 }
 
-// noteHeld counts a collective among those that hold sends back, or not any more.
+// noteHeld updates the count of collectives that hold sends back.
 func (e *Engine) noteHeld(co *Collective) {
-	if holds := co.run.Held() > 0 && co.run.Err() == nil; holds != co.crowd.holds {
-		co.crowd.holds = holds
+	if holds := co.run.Held() > 0 && co.run.Err() == nil; holds != co.arrivals.holds {
+		co.arrivals.holds = holds
 		if holds {
 			e.held++
 		} else {
@@ -100,7 +102,7 @@ func (e *Engine) noteHeld(co *Collective) {
 	}
 }
 
-// Overtaken is how many sends of collectives have gone before others so far, because
+// Overtaken returns how many sends of collectives have overtaken others because
 // their peers had arrived. The lock is held.
 func (e *Engine) Overtaken() uint64 {
 	n := e.overtaken
@@ -110,43 +112,43 @@ func (e *Engine) Overtaken() uint64 {
 	return n
 }
 
-// noteOver is for the end of a run.
-func (e *Engine) noteOver(co *Collective) {
+// noteFinished updates the counters at the end of a run.
+func (e *Engine) noteFinished(co *Collective) {
 	e.overtaken += uint64(co.run.Overtaken())
-	if co.crowd.holds {
-		co.crowd.holds = false
+	if co.arrivals.holds {
+		co.arrivals.holds = false
 		e.held--
 	}
 }
 
-// serveHeld lets sends go whose peers have arrived. A run that ends takes itself off
-// the list, and the last one has its place, which was served already.
+// serveHeld starts held sends whose peers have arrived. A run that ends removes
+// itself from the list; the last entry takes its index and has been served already.
 func (e *Engine) serveHeld() {
 	for i := len(e.active) - 1; i >= 0; i-- {
-		if co := e.active[i]; co.crowd != nil && co.crowd.holds {
+		if co := e.active[i]; co.arrivals != nil && co.arrivals.holds {
 			co.run.Serve()
-			e.moved(co)
+			e.advanced(co)
 		}
 	}
 }
 
-// Meter learns from the runs of collectives how evenly ranks come to them. It is
-// called with the lock held and must not call the engine.
+// Meter measures how evenly ranks arrive at collectives. It is called with the lock
+// held and must not call the engine.
 type Meter interface {
-	Begin(now int64)  // in nanoseconds since some moment
-	Event(now int64)  // a message has ended
-	End(now int64)    // of the run
-	Served(early int) // of a run with loose sends, timed or not: how many went before others
+	Begin(now int64)  // a run starts; now is in nanoseconds
+	Event(now int64)  // a message has completed
+	End(now int64)    // the run has ended
+	Served(early int) // a run with unordered sends has ended; early counts the sends that overtook others
 }
 
 func (e *Engine) now() int64 { return int64(time.Since(e.began)) }
 
-// measured tells the meter of a run that is over, once.
-func (e *Engine) measured(co *Collective) {
+// reportRun reports a finished run to the meter, once.
+func (e *Engine) reportRun(co *Collective) {
 	if co.Timed {
 		co.Meter.End(e.now())
 	}
-	if co.crowd != nil {
+	if co.arrivals != nil {
 		co.Meter.Served(co.run.Overtaken())
 	}
 	co.Meter, co.Timed = nil, false

@@ -1,18 +1,17 @@
 package engine
 
-// Communicators whose collectives have failed: ranks have made different calls, or an
-// operation of the user has panicked. Then no rank can trust a result any more. The
-// rank that finds it tells all others by a note, which ends the collectives that they
-// have under way and every later one (sticky, like MPI's ULFM revoke). Nothing of this
-// costs a collective that goes well more than a comparison that it makes anyway:
+// Failed collectives: ranks have made different calls, or a user function has panicked.
+// No rank can trust a result then. The rank that detects it notifies all others, which
+// ends their pending collectives and every later one (sticky, like MPI's ULFM revoke).
+// A successful collective pays only for a comparison that it makes anyway:
 //
-//	message    carries the signature of its call; a receive compares (p2p.Xfer.Sign)
-//	segment    the words carry it (package nodecoll)
-//	long wait  a rank that has waited for askAfter asks the rank that it waits for:
-//	           "was this your call number n as well?" So a wait that no message can
-//	           end is an error too, and not a hang
+//	message    carries the signature of its call; a receive compares it (p2p.Xfer.Sign)
+//	segment    the words of package nodecoll carry the signature
+//	long wait  a rank that has waited for askAfter asks the awaited rank whether its
+//	           call number n was the same. So a wait that no message can end results
+//	           in an error instead of a hang
 //
-// What a call is and how it is named only package mpi knows: it gives a Past.
+// Only package mpi knows what a call is and how it is named: it provides a Past.
 
 import (
 	"encoding/binary"
@@ -30,34 +29,34 @@ const (
 	noteReply  = math.MaxInt32 - 4
 )
 
-// Past is what a rank has called on a communicator. It may be read while the rank
+// Past is the record of a rank's calls on a communicator. It may be read while the rank
 // makes a call.
 type Past interface {
-	// Latest is the latest call and its number.
+	// Latest returns the latest call and its number.
 	Latest() (number, what uint64)
-	// Differs reports whether another rank's call of a number differs from this
-	// rank's, as far as that is known.
+	// Differs reports whether another rank's call of a number differs from this rank's,
+	// as far as it is recorded.
 	Differs(number, what uint64) bool
-	// Disagrees reports whether the rank that wrote a note by Tell has made other calls.
+	// Disagrees reports whether the rank that sent a note has made other calls.
 	Disagrees(note []byte) bool
-	// Broken is called when another rank has told of an error by a note. The lock is
-	// held.
+	// Broken is called when a note of another rank reports an error. The lock is held.
 	Broken(note []byte)
-	// Calls is this rank's calls, for another rank.
+	// Calls returns this rank's calls, for another rank.
 	Calls() []byte
-	// Tell is what the other ranks are told of an error, at most p2p.MaxNote bytes.
-	Tell(err error) []byte
+	// Encode returns the note that reports an error to the other ranks, at most
+	// p2p.MaxNote bytes.
+	Encode(err error) []byte
 }
 
-// BrokenError says that the collectives of a communicator have failed. Note is what
-// the rank that found it says, or nil if this rank did; then Err is why, and Reply what
-// a rank that has made other calls has answered.
+// BrokenError reports that the collectives of a communicator have failed. Note is the
+// report of the rank that detected it, nil if this rank did; then Err is the reason, and
+// Reply the answer of a rank that has made other calls.
 type BrokenError struct {
 	Note     []byte
 	Err      error
 	Reply    []byte
-	Peer     int  // who replied, rank in the communicator
-	timedOut bool // nobody has replied in time
+	Peer     int  // rank in the communicator that replied
+	timedOut bool // no rank replied in time
 }
 
 func (b *BrokenError) Error() string {
@@ -67,10 +66,10 @@ func (b *BrokenError) Error() string {
 	return fmt.Sprintf("another rank has ended the collectives of the communicator: %q", b.Note)
 }
 
-// Unwrap gives the cause, if this rank knows it.
+// Unwrap returns the cause, if this rank detected it.
 func (b *BrokenError) Unwrap() error { return b.Err }
 
-// MismatchError says that a message of another call has come.
+// MismatchError reports a message of another call.
 type MismatchError struct {
 	Call         string
 	Peer         int // rank in the communicator
@@ -82,9 +81,9 @@ func (m *MismatchError) Error() string {
 	return fmt.Sprintf("rank %d is in another collective call", m.Peer)
 }
 
-// AskedError says that a rank that waits for this one is in another call.
+// AskedError reports that a rank that waits for this one is in another call.
 type AskedError struct {
-	Peer         int // who asked, in the communicator
+	Peer         int // rank in the communicator that asked
 	Number, What uint64
 }
 
@@ -92,25 +91,25 @@ func (a *AskedError) Error() string {
 	return fmt.Sprintf("rank %d has made another call number %d", a.Peer, a.Number)
 }
 
-// RegisterComm makes a communicator known that is about to make its first collective call.
-// The lock is held.
+// RegisterComm registers a communicator before its first collective call. The lock is
+// held.
 func (e *Engine) RegisterComm(c *Comm) {
 	if e.comms == nil {
 		e.comms = make(map[uint32]*Comm)
 	}
-	known := *c
-	e.comms[c.Ctx] = &known
+	registered := *c
+	e.comms[c.Ctx] = &registered
 }
 
-// UnregisterComm forgets a communicator.
+// UnregisterComm removes a communicator.
 func (e *Engine) UnregisterComm(ctx uint32) {
 	e.lock()
 	delete(e.comms, ctx)
 	e.unlock()
 }
 
-// Broken is why the rank can no longer communicate, or why the collectives of a context
-// have failed, or nil.
+// Broken returns why the rank can no longer communicate, or why the collectives of a
+// context have failed, or nil.
 func (e *Engine) Broken(ctx uint32) error {
 	e.lock()
 	err := e.failed
@@ -136,14 +135,14 @@ func (e *Engine) Break(c *Comm, err error) {
 	e.unlock()
 }
 
-// breakComm is Break inside of the engine. What is under way here ends when takeNotes
-// is called next: the caller may be in the middle of a run.
+// breakComm is Break inside the engine. The next takeNotes ends this rank's pending
+// collectives: the caller may be in the middle of a run.
 func (e *Engine) breakComm(c *Comm, err error) {
 	if e.broken[c.Ctx] != nil || e.failed != nil || c.Past == nil {
 		return
 	}
 	e.noteBroken(c.Ctx, &BrokenError{Err: err})
-	note := c.Past.Tell(err)
+	note := c.Past.Encode(err)
 	for r := range c.Size {
 		world := r
 		if c.Ranks != nil {
@@ -166,7 +165,7 @@ func (e *Engine) noteBroken(ctx uint32, b *BrokenError) {
 	}
 }
 
-// takeNotes acts on what other ranks say of communicators.
+// takeNotes handles notes from other ranks about communicators.
 func (e *Engine) takeNotes() {
 	for i := 0; i < len(e.m.Out.Notes); i++ {
 		n := e.m.Out.Notes[i]
@@ -176,7 +175,7 @@ func (e *Engine) takeNotes() {
 			if c := e.comms[n.Ctx]; c != nil && n.Link != nil {
 				c.Past.Broken(n.Data)
 				if c.Past.Disagrees(n.Data) {
-					// The finder knows little of our call: a message has no room for more.
+					// Send the details of our calls: the message had no room for them.
 					e.m.Notify(n.Link, n.Ctx, c.Rank, noteReply, c.Past.Calls())
 					e.flush()
 				}
@@ -197,7 +196,7 @@ func (e *Engine) takeNotes() {
 	e.m.Out.Notes = e.m.Out.Notes[:0]
 }
 
-// endCollectives ends what is under way in a context.
+// endCollectives ends the pending collectives of a context.
 func (e *Engine) endCollectives(ctx uint32) {
 	b := e.broken[ctx]
 	e.m.Drop(ctx, b)
@@ -210,14 +209,15 @@ func (e *Engine) endCollectives(ctx uint32) {
 		}
 		co := e.active[i]
 		co.run.Fail(&PartError{Call: co.Call, Err: b})
-		e.moved(co)
+		e.advanced(co)
 	}
 }
 
-// replyWithin is how long the rank that finds a fault waits to hear more about it.
+// replyWithin is how long the rank that detects a mismatch waits for details.
 const replyWithin = 200 * time.Millisecond
 
-// Reply is what a rank that has made other calls says, if it does so soon.
+// Reply returns the calls of a rank that has made other calls, if it reports them within
+// replyWithin.
 func (e *Engine) Reply(ctx uint32) (note []byte, peer int) {
 	for end := time.Now().Add(replyWithin); ; {
 		e.Lock()
@@ -234,21 +234,21 @@ func (e *Engine) Reply(ctx uint32) (note []byte, peer int) {
 		if over {
 			return note, peer
 		}
-		e.giveWay(0)
+		e.yieldCore(0)
 	}
 }
 
-// How long a rank waits before it asks, and at most between two questions.
+// askAfter is how long a rank waits before it asks, askMost the longest interval between two questions.
 const (
 	askAfter = 200 * time.Millisecond
 	askMost  = 5 * time.Second
 )
 
-// asking is the questions of one wait.
+// asking schedules the questions of one wait.
 type asking struct{ next time.Duration }
 
-// after asks the rank that is waited for whether it has made the same call, if the
-// wait is one of a collective and has lasted long enough.
+// after asks the awaited rank whether it has made the same call, if the wait is that of a
+// collective and has lasted long enough.
 func (a *asking) after(e *Engine, since time.Time, xs []*p2p.Xfer) {
 	if e.comms == nil || since.IsZero() || time.Since(since) < max(a.next, askAfter) {
 		return
@@ -262,7 +262,7 @@ func (a *asking) after(e *Engine, since time.Time, xs []*p2p.Xfer) {
 			if part := e.partAwaited(x); part != nil {
 				e.ask(co.Comm, part.Link, co.Number, co.What)
 			}
-		} else if c := e.comms[x.Ctx]; c != nil && x.Link != nil { // asleep in a segment
+		} else if c := e.comms[x.Ctx]; c != nil && x.Link != nil { // asleep in a shared segment
 			number, what := c.Past.Latest()
 			e.ask(c, x.Link, number, what)
 		}

@@ -1,9 +1,9 @@
 package engine
 
-// Receive buffers of the rank's own, for devices that do not lend theirs, and for who asks
-// for them (Config.Posted): the shared receive queue of P3 section 2.3. openReceive posts the
-// first of them, returnBuffers posts those again that were read, and more when the device
-// says that it runs low. Package recvpool decides how many there are.
+// Posted receive buffers, for devices that do not lend theirs and for Config.Posted: the
+// shared receive queue of P3 section 2.3. openReceive posts the first buffers.
+// returnBuffers reposts those that were read, and more when the device reports a low
+// watermark. Package recvpool decides how many there are.
 
 import (
 	"errors"
@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// receiveMemory is what the buffers of a lane take at most: P3 section 4 stays between
-	// 5 and 10 MB, whatever the number of peers.
+	// receiveMemory bounds the buffers of a lane: P3 section 4 stays between 5 and
+	// 10 MB, for any number of peers.
 	receiveMemory = 8 << 20
-	// leastBuffers and mostBuffers bound their number.
+	// leastBuffers and mostBuffers bound the number of buffers.
 	leastBuffers = 32
 	mostBuffers  = 1024
 )
 
-// openReceive makes the receive queue of a lane: one that lends, or one with posted
-// buffers if that is wanted or the device has no other.
+// openReceive creates the receive queue of a lane: one that lends buffers, or one with
+// posted buffers if they are requested or the device supports no other.
 func (d *lane) openReceive(posted bool) (err error) {
 	lend := rdma.SRQConfig{Lend: true}
 	if !posted {
@@ -49,8 +49,8 @@ func (d *lane) openReceive(posted bool) (err error) {
 	return err
 }
 
-// bufferConfig says what buffers a lane needs: for the longest packet, which is that of the
-// longest body sent inline.
+// bufferConfig returns the configuration of a lane's buffers. Their size is that of the
+// longest packet, which carries the longest inline body.
 func (d *lane) bufferConfig() recvpool.Config {
 	size := min(d.attr.MaxSend, d.attr.MaxInline+rdma.HeadMax)
 	most := min(max(receiveMemory/size, leastBuffers), mostBuffers)
@@ -62,7 +62,7 @@ func (d *lane) bufferConfig() recvpool.Config {
 	return c
 }
 
-// returnBuffers gives the buffers of n completions back, whose messages were read.
+// returnBuffers returns the buffers of n processed completions to the pool.
 func (e *Engine) returnBuffers(d *lane, n int) {
 	for i := range e.comps[:n] {
 		switch c := &e.comps[i]; c.Op {
@@ -78,7 +78,7 @@ func (e *Engine) returnBuffers(d *lane, n int) {
 	}
 }
 
-// countBuffers adds what the pool of a lane has counted.
+// countBuffers adds the counters of a lane's pool.
 func (d *lane) countBuffers(c *prof.Counters) {
 	s := d.pool.Stats()
 	c.Add(prof.Name(rdma.MemoryReceive), s.Bytes)
@@ -88,7 +88,7 @@ func (d *lane) countBuffers(c *prof.Counters) {
 	c.Add(prof.ReceiveShrunk, s.Shrunk)
 }
 
-// closeBuffers gives the memory up. The receive queue is closed.
+// closeBuffers frees the buffers. The receive queue is closed.
 func (d *lane) closeBuffers() error {
 	if d.pool == nil {
 		return nil

@@ -1,6 +1,6 @@
 package engine
 
-// The calls of a rank, on bytes. Package mpi turns types, communicators and
+// The calls of a rank, on bytes. Package mpi translates types, communicators and
 // layouts into them.
 
 import (
@@ -10,18 +10,18 @@ import (
 	"github.com/muster-mpi/muster/internal/p2p"
 )
 
-// Comm is what the engine must know of a communicator.
+// Comm is the engine's view of a communicator.
 type Comm struct {
 	Ctx  uint32
-	Rank int32  // of the caller
+	Rank int32  // of this rank
 	Name string // for the board
-	// Of collectives:
+	// For collectives:
 	Ranks []int32 // rank in the world of each rank; nil: they are equal
 	Size  int
-	Past  Past // what the rank has called; nil before the first call (broken.go)
+	Past  Past // this rank's collective calls; nil before the first one (broken.go)
 }
 
-// Status says what was received. Package mpi shows it to users as it is.
+// Status describes a received message. Package mpi exposes it to users.
 type Status struct {
 	Source    int // rank in the communicator
 	Tag       int
@@ -29,7 +29,7 @@ type Status struct {
 	Cancelled bool
 }
 
-// Op is an operation under way. The zero Op is one that has ended.
+// Op is a pending operation. The zero Op has completed.
 type Op struct {
 	x      *p2p.Xfer
 	handle uint64
@@ -38,19 +38,19 @@ type Op struct {
 // Active reports whether there is something to wait for.
 func (o Op) Active() bool { return o.x != nil }
 
-// Handle is the operation's small integer name, 0 for none.
+// Handle returns the operation's handle, 0 for none.
 func (o Op) Handle() uint64 { return o.handle }
 
-// ErrStale says that an operation was completed before.
+// ErrStale reports that an operation was completed before.
 var ErrStale = errors.New("this request has been completed already")
 
-// ErrShared says that an operation can have only one waiter.
+// ErrShared reports that an operation has a waiter already; it can have only one.
 var ErrShared = errors.New("another goroutine is waiting for this request")
 
-// World rank of a receive from anybody.
+// Anyone is the world rank of a receive from any source.
 const Anyone = -1
 
-// Send sends and waits until buf may be used again. op is the name of the call.
+// Send sends and waits until buf may be reused. op is the name of the MPI call.
 func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
 	e.lock()
 	l := e.last
@@ -83,18 +83,18 @@ func (e *Engine) Send(c *Comm, op string, dst int, tag int32, buf []byte, mode p
 	return e.finish(NoContext, c, op, e.start(c, dst, tag, buf, mode))
 }
 
-// SendContext is Send that gives up when ctx ends.
+// SendContext is Send that returns early when ctx ends.
 func (e *Engine) SendContext(ctx context.Context, c *Comm, op string, dst int, tag int32, buf []byte, mode p2p.Mode) error {
 	e.lock()
 	return e.finish(ctx, c, op, e.start(c, dst, tag, buf, mode))
 }
 
-// finish waits for a send of ours and frees it. It unlocks.
+// finish waits for a send and frees it. It unlocks.
 func (e *Engine) finish(ctx context.Context, c *Comm, op string, x *p2p.Xfer) error {
 	if ctx == nil {
 		e.waitOne(x, c, op)
 	} else if err := e.waitSlow(ctx, c, op, x); err != nil {
-		e.unlock() // x stays: the device may still read the buffer
+		e.unlock() // do not free x: the device may still read the buffer
 		return err
 	}
 	err := x.Err
@@ -103,8 +103,8 @@ func (e *Engine) finish(ctx context.Context, c *Comm, op string, x *p2p.Xfer) er
 	return err
 }
 
-// adopt makes an operation of a SendNow that the device has not taken whole: the
-// last packet that waits on the link is its last.
+// adopt creates an operation for a SendNow whose packets the device has not all
+// accepted. The last packet that waits on the link completes it.
 func (e *Engine) adopt(l *p2p.Link) *p2p.Xfer {
 	x := e.m.Adopt(l)
 	if n := len(l.Wait); n > 0 && l.Err == nil {
@@ -115,12 +115,13 @@ func (e *Engine) adopt(l *p2p.Link) *p2p.Xfer {
 	return x
 }
 
+// start starts a send that needs an operation.
 func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *p2p.Xfer {
 	l := e.link(dst)
 	if e.undriven() && l.Rendezvous(len(buf)) {
-		// If the receiver was first, its RTR is found now, and the data is written
-		// inside this call (T1 4.2.2). All that has come is looked at: the RTRs of
-		// several receives may wait, in another order than the sends.
+		// If the receiver was first, this poll finds its RTR, and the data is written
+		// inside this call (T1 4.2.2). It takes all completions: the RTRs of several
+		// receives may wait, in another order than the sends.
 		d := e.lanes[l.Dev]
 		e.work(d, d.cq.Poll(e.comps[:]))
 	}
@@ -129,15 +130,15 @@ func (e *Engine) start(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) *
 	e.m.Send(x)
 	e.settle()
 	if x.Written() && e.undriven() {
-		// A device that writes with this processor has done so by now. To see the
-		// end and to say so must not wait for the caller's next call.
+		// A device that writes with this processor has finished. Process the
+		// completion and send the FIN now, not in the caller's next call.
 		d := e.lanes[l.Dev]
 		e.work(d, d.cq.Poll(e.comps[:]))
 	}
 	return x
 }
 
-// Isend starts a send. A short one is often over when the call returns: then the
+// Isend starts a send. A short one has often completed when the call returns; then the
 // Op is zero.
 func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) Op {
 	e.lock()
@@ -162,7 +163,7 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 	}
 	switch {
 	case x != nil:
-		if e.parked || e.onDuty() {
+		if e.parked || e.threadDrives() {
 			e.home.cq.Wake()
 		}
 	case sent:
@@ -170,18 +171,18 @@ func (e *Engine) Isend(c *Comm, dst int, tag int32, buf []byte, mode p2p.Mode) O
 		return Op{}
 	case tried:
 		x = e.adopt(l)
-		if e.parked || e.onDuty() {
+		if e.parked || e.threadDrives() {
 			e.home.cq.Wake()
 		}
 	default:
 		x = e.start(c, dst, tag, buf, mode)
 	}
 	op := Op{x, x.Handle()}
-	e.leave(x)
+	e.unlockStarted(x)
 	return op
 }
 
-// Recv receives. from is the world rank, or Anyone; src the same in the
+// Recv receives a message. from is the world rank or Anyone, src the rank in the
 // communicator.
 func (e *Engine) Recv(c *Comm, op string, from int, src, tag int32, buf []byte) (Status, error) {
 	e.lock()
@@ -193,7 +194,7 @@ func (e *Engine) Recv(c *Comm, op string, from int, src, tag int32, buf []byte) 
 	return st, err
 }
 
-// RecvContext is Recv that gives up when ctx ends.
+// RecvContext is Recv that returns early when ctx ends.
 func (e *Engine) RecvContext(ctx context.Context, c *Comm, op string, from int, src, tag int32, buf []byte) (Status, error) {
 	e.lock()
 	x := e.post1(c.Ctx, from, src, tag, buf)
@@ -202,7 +203,7 @@ func (e *Engine) RecvContext(ctx context.Context, c *Comm, op string, from int, 
 			e.settle()
 		}
 		if !x.Done() {
-			e.waitOne(x, c, op) // the message is being moved into buf, or may be: that must end first
+			e.waitOne(x, c, op) // the device may be writing into buf: wait until it has finished
 		}
 		if x.Cancelled {
 			e.m.Free(x)
@@ -213,7 +214,7 @@ func (e *Engine) RecvContext(ctx context.Context, c *Comm, op string, from int, 
 	return e.received(x)
 }
 
-// received frees a receive that has ended. It unlocks.
+// received frees a completed receive. It unlocks.
 func (e *Engine) received(x *p2p.Xfer) (Status, error) {
 	st, err := statusOf(x), x.Err
 	e.m.Free(x)
@@ -221,15 +222,15 @@ func (e *Engine) received(x *p2p.Xfer) (Status, error) {
 	return st, err
 }
 
-// irecvPolls is the largest buffer for which Irecv does not look for what has
-// come: smaller than the messages that travel by rendezvous on any device.
+// irecvPolls is the largest buffer for which Irecv does not poll. It is smaller than the
+// messages that use a rendezvous on any device.
 const irecvPolls = 4 << 10
 
 // Irecv starts a receive.
 func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 	e.lock()
 	if l := e.last; l != nil && l.Rank == from && e.failed == nil && len(buf) <= irecvPolls {
-		// post1, written out
+		// post1, inlined
 		x := e.m.New()
 		x.Ctx, x.Source, x.Tag, x.Buf, x.Link = c.Ctx, src, tag, buf, l
 		e.m.Recv(x)
@@ -242,27 +243,28 @@ func (e *Engine) Irecv(c *Comm, from int, src, tag int32, buf []byte) Op {
 	}
 	x := e.post1(c.Ctx, from, src, tag, buf)
 	if len(buf) > irecvPolls && !x.Done() {
-		// If the sender was first, its request is found now, and the rendezvous
-		// begins inside this call (T1 4.2). One packet is enough: more would
-		// overtake the receives still to come and have to be kept. A short message
-		// gains nothing by being found early. The receive is posted before, so that
-		// an eager message goes straight into its buffer.
+		// If the sender was first, this poll finds its RTS, and the rendezvous begins
+		// inside this call (T1 4.2). It takes one packet: more would arrive before the
+		// receives still to be posted and be kept as unexpected. A short message gains
+		// nothing from an early poll. The receive is posted first, so that an eager
+		// message goes straight into its buffer.
 		if e.undriven() {
 			d := e.laneOf(x)
 			e.work(d, d.cq.Poll(e.comps[:1]))
 		}
-		// If the receiver is first, it tells the sender where to write. This comes
-		// after the look, or an RTR would be sent for a message that is here.
+		// If the receiver is first, it sends an RTR with its buffer's address. This
+		// follows the poll, so that no RTR is sent for a message that has arrived.
 		e.m.Offer(x)
 		if len(e.m.Out.WR) != 0 {
 			e.settle()
 		}
 	}
 	op := Op{x, x.Handle()}
-	e.leave(x)
+	e.unlockStarted(x)
 	return op
 }
 
+// post1 posts a receive.
 func (e *Engine) post1(ctx uint32, from int, src, tag int32, buf []byte) *p2p.Xfer {
 	x := e.m.New()
 	x.Ctx, x.Source, x.Tag, x.Buf = ctx, src, tag, buf
@@ -286,8 +288,8 @@ func statusOf(x *p2p.Xfer) Status {
 	return Status{Source: int(x.Source), Tag: int(x.Tag), Bytes: x.Len, Cancelled: x.Cancelled}
 }
 
-// Failure is the error of an operation that was started by a non-blocking call,
-// with what it was.
+// Failure is the error of an operation that a non-blocking call started, with a
+// description of the operation.
 type Failure struct {
 	Send bool
 	Peer int // rank in the world, or Anyone
@@ -297,10 +299,10 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// collect frees an operation that has ended and says what came of it.
+// collect frees a completed operation and returns its result.
 func (e *Engine) collect(o Op) (Status, error) {
 	st := statusOf(o.x)
 	var err error
@@ -315,7 +317,7 @@ func (e *Engine) collect(o Op) (Status, error) {
 	return st, err
 }
 
-// stale reports whether the operation was completed before; its Xfer may serve
+// stale reports whether the operation was completed before. Its Xfer may be in use for
 // another one by now.
 func (o Op) stale() bool { return o.x != nil && o.x.Handle() != o.handle }
 
@@ -341,7 +343,7 @@ func (e *Engine) Wait(ctx context.Context, c *Comm, op string, o Op) (Status, er
 	return e.collect(o)
 }
 
-// check says why an operation cannot be waited for.
+// check returns an error if an operation cannot be waited for.
 func (o Op) check() error {
 	if o.stale() {
 		return ErrStale
@@ -352,8 +354,8 @@ func (o Op) check() error {
 	return nil
 }
 
-// WaitHeld is Wait for a caller that has the lock, to wait for several operations
-// in turn. The operation is active.
+// WaitHeld is Wait for a caller that holds the lock in order to wait for several
+// operations. The operation is active.
 func (e *Engine) WaitHeld(c *Comm, op string, o Op) (Status, error) {
 	if x := o.x; x.Done() && x.Handle() == o.handle && x.Err == nil && x.Owner == nil {
 		st := statusOf(x)
@@ -372,19 +374,19 @@ func (e *Engine) WaitHeld(c *Comm, op string, o Op) (Status, error) {
 	return e.collect(o)
 }
 
-// Lock and Unlock are for WaitHeld.
+// Lock takes the lock, for WaitHeld.
 func (e *Engine) Lock() {
 	e.lock()
-	e.relieve()
+	e.takeOver()
 }
 
-// Unlock gives the lock back.
+// Unlock releases the lock.
 func (e *Engine) Unlock() {
-	e.standIn()
+	e.resumeThread()
 	e.unlock()
 }
 
-// Test asks whether an operation has ended, and completes it if so.
+// Test reports whether an operation has ended, and completes it if so.
 func (e *Engine) Test(o Op) (Status, bool, error) {
 	if o.x == nil {
 		return Status{Source: p2p.AnySource, Tag: p2p.AnyTag}, true, nil
@@ -397,7 +399,7 @@ func (e *Engine) Test(o Op) (Status, bool, error) {
 	if !o.x.Done() {
 		e.look()
 	}
-	if o.stale() { // look may have let another goroutine in
+	if o.stale() { // look may have released the lock
 		return Status{}, true, ErrStale
 	}
 	if !o.x.Done() {
@@ -407,7 +409,7 @@ func (e *Engine) Test(o Op) (Status, bool, error) {
 	return st, true, err
 }
 
-// Done asks whether an operation has ended and leaves it as it is.
+// Done reports whether an operation has ended. It does not complete it.
 func (e *Engine) Done(o Op) bool {
 	if o.x == nil {
 		return true
@@ -417,26 +419,26 @@ func (e *Engine) Done(o Op) bool {
 	return o.stale() || o.x.Done()
 }
 
-// look polls for a caller that will not wait. One that asks in vain again and
-// again lets others run now and then, or it would hold the core that the answer
-// must be computed on. While the driver is parked in the device nobody else may
-// poll; it is woken by whatever comes, and must get the lock then.
+// look polls for a caller that does not block. After several polls without result it
+// yields, because the peer may need this core to produce the message. While the driver
+// is parked in the device, no other goroutine may poll; an event wakes the driver, and
+// it must get the lock then.
 func (e *Engine) look() {
 	if !e.parked && e.poll() > 0 {
-		e.vain = 0
+		e.idleLooks = 0
 		return
 	}
-	if e.vain++; e.vain&15 == 0 || e.parked {
-		e.watch()
-		vain := e.vain
+	if e.idleLooks++; e.idleLooks&15 == 0 || e.parked {
+		e.checkDeaths()
+		looks := e.idleLooks
 		e.unlock()
-		e.giveWay(vain)
+		e.yieldCore(looks)
 		e.lock()
 	}
 }
 
-// WaitSome waits until at least need of the operations have ended. Those that
-// have are left for Test to collect. Ended and stale ones count.
+// WaitSome waits until at least need of the operations have ended, and leaves them for
+// Test to complete. Ended and stale operations count.
 func (e *Engine) WaitSome(ctx context.Context, c *Comm, op string, ops []Op, need int) error {
 	e.lock()
 	defer e.unlock()
@@ -444,7 +446,7 @@ func (e *Engine) WaitSome(ctx context.Context, c *Comm, op string, ops []Op, nee
 	defer e.putWaiter(w)
 	e.scratch = e.scratch[:0]
 	xs := e.scratch
-	e.scratch = nil // another goroutine that comes meanwhile makes its own
+	e.scratch = nil // a concurrent call allocates its own
 	for _, o := range ops {
 		switch {
 		case o.x == nil || o.stale():
@@ -465,9 +467,9 @@ func (e *Engine) WaitSome(ctx context.Context, c *Comm, op string, ops []Op, nee
 	return err
 }
 
-// Cancel tries to take back a receive. If it is true, the receive is cancelled, or
-// will be as soon as the sender has answered, unless the message was on its way
-// before; the Status tells. The operation must still be waited for.
+// Cancel tries to cancel a receive. It returns true if the receive is cancelled, or will
+// be when the sender has answered, unless the message was sent before; the Status
+// reports which. The operation must still be waited for.
 func (e *Engine) Cancel(o Op) bool {
 	e.lock()
 	defer e.unlock()
@@ -479,8 +481,8 @@ func (e *Engine) Cancel(o Op) bool {
 	return cancelled || pending
 }
 
-// Probe looks for a message without receiving it. With take it is also taken out
-// of matching, for Mrecv.
+// Probe looks for a message without receiving it. With take it also removes the message
+// from matching, for Mrecv.
 func (e *Engine) Probe(ctxID uint32, src, tag int32, take bool) (Status, *p2p.Msg, bool, error) {
 	e.lock()
 	defer e.unlock()
@@ -505,8 +507,8 @@ func (e *Engine) find(ctx uint32, src, tag int32, take bool) *p2p.Msg {
 	return e.m.Look(ctx, src, tag)
 }
 
-// Park waits for anything at all to happen, for callers that probe for a message
-// from src, which is peer in the world.
+// Park waits for any event, for callers that probe for a message from src, which is
+// peer in the world.
 func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, src, peer, tag int32) {
 	var done <-chan struct{}
 	if ctx != nil {
@@ -516,16 +518,16 @@ func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, src, p
 	defer e.unlock()
 	switch {
 	case ended(done) || e.failed != nil || e.m.Look(c.Ctx, src, tag) != nil:
-		return // another goroutine has polled since the caller looked
+		return // another goroutine has polled meanwhile
 	case tries < e.spin+e.yields:
 		e.unlock()
-		e.giveWay(tries)
+		e.yieldCore(tries)
 		e.lock()
 		return
 	}
 	w := e.getWaiter()
-	e.relieve()
-	if e.driver != nil { // it wakes us when something has come
+	e.takeOver()
+	if e.driver != nil { // the driver wakes us when a message arrives
 		w.Pending = probing
 		e.probers++
 		e.sleep(w, done)
@@ -541,17 +543,17 @@ func (e *Engine) Park(ctx context.Context, c *Comm, op string, tries int, src, p
 		defer stop()
 	}
 	e.park()
-	e.watch()
+	e.checkDeaths()
 	e.driver = nil
 	e.putWaiter(w)
 	e.handOver()
-	e.standIn()
+	e.resumeThread()
 }
 
-// Running tells the board that a probing caller has found something.
+// Running records on the board that a probing caller has found a message.
 func (e *Engine) Running() { e.board.Running(e.rank) }
 
-// Mrecv receives a message that Probe took.
+// Mrecv receives a message that Probe has taken.
 func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
 	e.lock()
 	x := e.m.New()
@@ -563,12 +565,11 @@ func (e *Engine) Mrecv(c *Comm, g *p2p.Msg, buf []byte) Op {
 		e.settle()
 	}
 	op := Op{x, x.Handle()}
-	e.leave(x)
+	e.unlockStarted(x)
 	return op
 }
 
-// Progress polls once, for callers that compute for long and want messages to
-// move meanwhile.
+// Progress polls once, for applications that compute for long without other calls.
 func (e *Engine) Progress() {
 	e.lock()
 	e.look()

@@ -1,17 +1,18 @@
 package engine
 
-// Collectives. A graph of package sched is run over the same machine and the same
-// links as other messages, in the context of its communicator's collectives, with
-// the lock held. From the start to the end:
+// Collectives. A graph of package sched runs over the same machine and links as other
+// messages, in the context of its communicator's collectives, with the lock held. In
+// order:
 //
-//	begin      posts what waits for nothing (sched.Run.Start)
-//	Post       a send or receive; a short send is over at once and leaves nothing
-//	partEnded  one has ended; deliver calls it, whoever has polled: the run goes on
-//	over       nothing is left; the scratch memory and the Collective are free again
+//	begin      posts the operations without dependencies (sched.Run.Start)
+//	Post       starts a send or receive; a short send completes at once
+//	partEnded  continues the run when a message has completed; deliver calls it,
+//	           whichever goroutine polls
+//	finishRun  completes the collective and frees its scratch memory
 //
-// An operation without a message of its own stands for the whole. It ends in over,
-// so a collective is waited for and tested like a send or receive, by the same
-// code, and one that nobody waits for moves on whenever anybody polls.
+// An operation without a message represents the whole collective and completes in
+// finishRun. So the code that waits for and tests sends and receives also serves
+// collectives, and every poll of any goroutine advances them.
 
 import (
 	"errors"
@@ -22,54 +23,53 @@ import (
 	"github.com/muster-mpi/muster/internal/sched"
 )
 
-// Nobody is the Source of an operation that has none.
+// Nobody is the Source of an operation without a source.
 const Nobody = -2
 
-// Reducer combines elements: inout = in ∘ inout. It is called with the engine's
-// lock held and must not call the engine (MPI-4.1 section 6.9.5 forbids it to
-// users' functions). An error ends the collectives of the communicator on all ranks.
+// Reducer combines elements: inout = in ∘ inout. It is called with the engine's lock
+// held and must not call the engine (MPI-4.1 section 6.9.5 forbids that to user
+// functions). An error ends the collectives of the communicator on all ranks.
 type Reducer interface {
 	Reduce(inout, in []byte) error
 }
 
-// Collective runs a graph, again and again, one run at a time. The exported fields
+// Collective runs a graph any number of times, one run at a time. The exported fields
 // are set while it is not Active, with the lock held.
 type Collective struct {
-	Call    string  // what the user has called, for errors
-	Comm    *Comm   // whose context and rank its messages bear
-	Ranks   []int32 // rank in the world of each rank of the graph; nil: they are equal
+	Call    string  // name of the MPI call, for errors
+	Comm    *Comm   // context and rank of its messages
+	Ranks   []int32 // world rank of each rank of the graph; nil: the same
 	Tag     int32
-	Streams int32  // stream n of the graph, but for the first, has the tag Streams+n
-	Sign    uint32 // of its messages: those of another call have another
-	Number  uint64 // and What: the call, for other ranks (Past)
+	Streams int32  // stream n > 0 of the graph has the tag Streams+n
+	Sign    uint32 // signature of its messages, which identifies the call
+	Number  uint64 // with What: the call as reported to other ranks (Past)
 	What    uint64
 	Reducer Reducer
-	Meter   Meter // hears of the next run, if not nil
-	Timed   bool  // and when what happens in it
+	Meter   Meter // measures the next run, if not nil
+	Timed   bool  // Meter also gets the times of events
 
-	e      *Engine
-	run    sched.Run
-	parts  []part
-	waiter p2p.Waiter // the owner of its messages
-	whole  *p2p.Xfer  // stands for all of it; nil while it does not run
-	bad    error      // what has gone wrong without stopping it
-	place  int        // in Engine.active
-	crowd  *crowd     // who has arrived, if the graph asks; else nil
-	pool   *CollectivePool
-	next   *Collective // in pool
+	e        *Engine
+	run      sched.Run
+	parts    []part
+	waiter   p2p.Waiter // owner of its messages
+	whole    *p2p.Xfer  // represents the collective; nil while it does not run
+	bad      error      // an error that does not stop the run
+	index    int        // index in Engine.active
+	arrivals *arrivals  // arrival tracker; nil unless the graph has unordered sends
+	pool     *CollectivePool
+	next     *Collective // in the pool's free list
 }
 
-// part is what is kept for an operation of the graph.
+// part is the state of an operation of the graph.
 type part struct {
-	link *p2p.Link // found once
-	x    *p2p.Xfer // while it is under way
+	link *p2p.Link // set on first use
+	x    *p2p.Xfer // while it is pending
 }
 
-// CollectivePool keeps the collectives of one graph that do not run. The zero pool
-// is empty.
+// CollectivePool holds idle collectives of one graph. The zero pool is empty.
 type CollectivePool struct{ free *Collective }
 
-// Take gives one that does not run, or nil. The lock is held.
+// Take returns an idle collective, or nil. The lock is held.
 func (p *CollectivePool) Take() *Collective {
 	co := p.free
 	if co != nil {
@@ -78,24 +78,24 @@ func (p *CollectivePool) Take() *Collective {
 	return co
 }
 
-// NewCollective makes one for a graph. It goes to the pool, if there is one, each
-// time that it has ended.
+// NewCollective creates a collective for a graph. It returns to the pool, if any, after
+// each run.
 func (e *Engine) NewCollective(g *sched.Graph, c *Comm, ranks []int32, pool *CollectivePool) *Collective {
 	co := &Collective{Comm: c, Ranks: ranks, e: e, pool: pool, parts: make([]part, len(g.Ops))}
 	co.run.Graph, co.run.Port = g, co
 	co.waiter.Whole = co
 	if g.Ports > 0 {
-		co.gatherCrowd()
+		co.trackArrivals()
 	}
 	return co
 }
 
-// Active reports whether it runs.
+// Active reports whether the collective is running.
 func (co *Collective) Active() bool { return co.whole != nil }
 
-// RunCollective runs a collective to its end. The lock is held.
+// RunCollective runs a collective until it completes. The lock is held.
 func (e *Engine) RunCollective(co *Collective, in, out []byte) error {
-	call, c := co.Call, co.Comm // co may serve again when it has ended
+	call, c := co.Call, co.Comm // co may be reused when the run has ended
 	x := e.begin(co, in, out, true)
 	if !x.Done() {
 		e.waitOne(x, c, call)
@@ -105,13 +105,13 @@ func (e *Engine) RunCollective(co *Collective, in, out []byte) error {
 	return err
 }
 
-// StartCollective starts one. If it is over at once and well, the Op is zero. The
-// lock is held.
+// StartCollective starts a collective. The Op is zero if it has completed without an
+// error. The lock is held.
 func (e *Engine) StartCollective(co *Collective, in, out []byte) Op {
 	x := e.begin(co, in, out, false)
 	if !x.Done() && e.driver == nil {
-		// What the others have sent may be here already: a caller that goes on to
-		// compute then has one step less to do at the end.
+		// Messages of the other ranks may have arrived: processing them now leaves
+		// less to do after the caller's computation.
 		e.poll()
 	}
 	if x.Done() && x.Err == nil {
@@ -121,8 +121,8 @@ func (e *Engine) StartCollective(co *Collective, in, out []byte) Op {
 	return Op{x, x.Handle()}
 }
 
-// begin starts a run; stays says that the caller will do nothing but wait for it.
-func (e *Engine) begin(co *Collective, in, out []byte, stays bool) *p2p.Xfer {
+// begin starts a run. blocking reports that the caller only waits for it.
+func (e *Engine) begin(co *Collective, in, out []byte, blocking bool) *p2p.Xfer {
 	x := e.m.New()
 	x.Source, x.Tag, x.Ctx = Nobody, p2p.AnyTag, co.Comm.Ctx
 	if e.broken != nil && e.broken[x.Ctx] != nil {
@@ -131,41 +131,41 @@ func (e *Engine) begin(co *Collective, in, out []byte, stays bool) *p2p.Xfer {
 		return x
 	}
 	co.whole, co.bad = x, nil
-	if co.crowd != nil {
-		co.crowd.reset(stays)
+	if co.arrivals != nil {
+		co.arrivals.reset(blocking)
 		e.aware++
 	}
 	e.collectives++
-	co.place = len(e.active)
+	co.index = len(e.active)
 	e.active = append(e.active, co)
-	co.run.Mem = [3][]byte{in, out, e.borrow(co.run.Graph.Tmp)}
+	co.run.Mem = [3][]byte{in, out, e.getScratch(co.run.Graph.Tmp)}
 	if co.Timed {
 		co.Meter.Begin(e.now())
 	}
 	co.run.Start()
-	e.moved(co)
+	e.advanced(co)
 	if len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.blocked) != 0 {
 		e.settle()
 	}
 	return x
 }
 
-// moved sees whether a run that went on has failed or ended.
-func (e *Engine) moved(co *Collective) {
-	if co.crowd != nil {
+// advanced checks whether a run that made progress has failed or ended.
+func (e *Engine) advanced(co *Collective) {
+	if co.arrivals != nil {
 		e.noteHeld(co)
 	}
 	if co.run.Err() != nil {
 		e.abandon(co)
 	}
 	if co.run.Done() {
-		e.over(co)
+		e.finishRun(co)
 	}
 }
 
-// Post starts a message of the run. What the device does not take at once waits in
-// the link, like that of any send. Nothing is polled here: the caller may be
-// working on what a poll has brought.
+// Post starts a message of the run. Packets that the device does not accept wait in the
+// link, like those of any send. Post does not poll: its caller may be processing the
+// results of a poll.
 func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended bool, err error) {
 	e, p := co.e, &co.parts[id]
 	l := p.link
@@ -203,15 +203,15 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 		x = e.m.New()
 		x.Link, x.Ctx, x.Source, x.Tag, x.Buf, x.Sign = l, co.Comm.Ctx, op.Peer, tag, b, co.Sign
 		e.m.Recv(x)
-		if co.crowd != nil {
-			co.tell(x)
+		if co.arrivals != nil {
+			co.announce(x)
 		}
 	}
 	if len(e.m.Out.WR) > 0 {
 		e.flush()
 	}
 	if x.Done() {
-		co.heard(op)
+		co.noteArrived(op)
 		err := co.outcome(x, op)
 		e.m.Free(x)
 		return true, err
@@ -220,7 +220,7 @@ func (co *Collective) Post(_ *sched.Run, id int, op *sched.Op, b []byte) (ended 
 	return false, nil
 }
 
-// tag is the tag of a message: that of the collective, or of a stream.
+// tag returns the tag of a message: that of the collective, or of a stream.
 func (co *Collective) tag(op *sched.Op) int32 {
 	if op.Stream == 0 {
 		return co.Tag
@@ -235,7 +235,7 @@ func (co *Collective) world(rank int32) int {
 	return int(co.Ranks[rank])
 }
 
-// Reduce is the run's reduction.
+// Reduce performs a reduction of the run.
 func (co *Collective) Reduce(r *sched.Run, inout, in []byte) {
 	if err := co.Reducer.Reduce(inout, in); err != nil {
 		co.e.breakComm(co.Comm, err)
@@ -243,29 +243,29 @@ func (co *Collective) Reduce(r *sched.Run, inout, in []byte) {
 	}
 }
 
-// partEnded lets a collective go on when one of its messages has ended.
+// partEnded continues a collective after one of its messages has completed.
 func (e *Engine) partEnded(co *Collective, x *p2p.Xfer) {
 	id := int(x.Part)
 	co.parts[id].x = nil
 	op := &co.run.Graph.Ops[id]
-	co.heard(op)
+	co.noteArrived(op)
 	if co.Timed {
 		co.Meter.Event(e.now())
 	}
 	err := co.outcome(x, op)
 	e.m.Free(x)
 	co.run.Ended(id, err)
-	e.moved(co)
+	e.advanced(co)
 }
 
-// outcome is the error of a message that has ended. A message of another length
-// than expected is one too, but does not stop the run: the other ranks would wait
-// for what it has still to send, and only those that see the difference can tell.
+// outcome returns the error of a completed message. A message of unexpected length is an
+// error too, but does not stop the run: the other ranks would wait for the remaining
+// sends, and only the ranks that see the difference can report it.
 func (co *Collective) outcome(x *p2p.Xfer, op *sched.Op) error {
 	switch {
 	case x.Err == nil && !x.Differs && !x.Cancelled && (x.Send || x.Len == op.Dst.Len):
 		return nil
-	case x.Cancelled: // by abandon, or with its context
+	case x.Cancelled: // by abandon, or because its context was given up
 		if err := co.run.Err(); err != nil {
 			return err
 		}
@@ -287,8 +287,8 @@ func (co *Collective) failure(op *sched.Op, err error) error {
 	return &PartError{Call: co.Call, Send: op.Kind == sched.Send, Peer: int(op.Peer), Err: err}
 }
 
-// PartError says which message of a collective ended badly. If Err is nil, it had
-// another length than expected.
+// PartError reports which message of a collective failed. If Err is nil, its length was
+// unexpected.
 type PartError struct {
 	Call      string
 	Send      bool
@@ -304,12 +304,11 @@ func (p *PartError) Error() string {
 	return fmt.Sprintf("rank %d sent %d bytes where this rank expects %d: the counts differ between ranks", p.Peer, p.Got, p.Want)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (p *PartError) Unwrap() error { return p.Err }
 
-// abandon takes back the receives of a run that has failed. Nobody may be left to
-// send to them: who waits for this rank cannot go on either. Sends end by
-// themselves.
+// abandon cancels the receives of a failed run, because their senders may have failed as
+// well. Sends complete by themselves.
 func (e *Engine) abandon(co *Collective) {
 	for i := range co.parts {
 		if x := co.parts[i].x; x != nil && !x.Send && !x.Done() {
@@ -317,34 +316,34 @@ func (e *Engine) abandon(co *Collective) {
 		}
 	}
 	if len(e.m.Out.WR) > 0 {
-		e.flush() // offers that are taken back
+		e.flush() // revoked offers
 	}
 }
 
-// over ends a collective.
-func (e *Engine) over(co *Collective) {
+// finishRun completes a collective.
+func (e *Engine) finishRun(co *Collective) {
 	x, err := co.whole, co.run.Err()
 	if err == nil {
 		err = co.bad
 	}
-	if co.crowd != nil {
-		e.noteOver(co)
+	if co.arrivals != nil {
+		e.noteFinished(co)
 	}
 	if co.Meter != nil {
-		e.measured(co)
+		e.reportRun(co)
 	}
-	e.giveBack(co.run.Mem[sched.Tmp])
-	co.run.Mem = [3][]byte{} // or it would keep the user's buffers alive
+	e.putScratch(co.run.Mem[sched.Tmp])
+	co.run.Mem = [3][]byte{} // release the user's buffers to the garbage collector
 	last := len(e.active) - 1
-	e.active[last].place = co.place
-	e.active[co.place] = e.active[last]
+	e.active[last].index = co.index
+	e.active[co.index] = e.active[last]
 	e.active[last] = nil
 	e.active = e.active[:last]
 	co.free()
 	e.m.Refuse(x, err)
 }
 
-// free gives a collective that does not run any more to its pool.
+// free returns an idle collective to its pool.
 func (co *Collective) free() {
 	co.whole = nil
 	if co.pool != nil {
@@ -352,8 +351,8 @@ func (co *Collective) free() {
 	}
 }
 
-// partAwaited is the message that an operation that stands for a collective waits
-// for, a receive if there is one; nil if it stands for none.
+// partAwaited returns the message that a collective's operation waits for, a receive if
+// there is one. It returns nil if x represents no collective.
 func (e *Engine) partAwaited(x *p2p.Xfer) (awaited *p2p.Xfer) {
 	for _, co := range e.active {
 		if co.whole != x {
@@ -368,15 +367,15 @@ func (e *Engine) partAwaited(x *p2p.Xfer) (awaited *p2p.Xfer) {
 	return awaited
 }
 
-// Scratch memory is shared by all collectives of a rank. It is given back at the
-// end of each run, and the same memory serves the next one of that size.
+// All collectives of a rank share scratch memory. A run returns it at the end, and the
+// next run of that size reuses it.
 const (
-	keepTmps = 8        // pieces that are kept
-	keepTmp  = 64 << 20 // the largest that is
+	keepTmps = 8        // blocks kept
+	keepTmp  = 64 << 20 // largest block kept
 )
 
-// borrow takes n bytes of scratch memory: the smallest free piece that will do.
-func (e *Engine) borrow(n int) []byte {
+// getScratch returns n bytes of scratch memory: the smallest free block that fits.
+func (e *Engine) getScratch(n int) []byte {
 	if n == 0 {
 		return nil
 	}
@@ -387,7 +386,7 @@ func (e *Engine) borrow(n int) []byte {
 		}
 	}
 	if best < 0 {
-		// Powers of two, so that calls of slowly growing sizes settle soon.
+		// Powers of two, so that calls of slowly growing sizes reuse blocks.
 		return make([]byte, n, 1<<bits.Len(uint(max(n, 64)-1)))
 	}
 	t := e.tmps[best]
@@ -397,7 +396,8 @@ func (e *Engine) borrow(n int) []byte {
 	return t[:n]
 }
 
-func (e *Engine) giveBack(t []byte) {
+// putScratch returns scratch memory.
+func (e *Engine) putScratch(t []byte) {
 	if cap(t) == 0 || cap(t) > keepTmp {
 		return
 	}

@@ -1,9 +1,8 @@
 package engine
 
-// What the rank has counted, gathered: the machine's and the links' counts, those of
-// the devices and of the registration caches, and the memory that the engine keeps
-// itself. All of it lies under the engine's lock, which the calls of a rank take
-// anyway; gathering costs microseconds and happens when somebody asks.
+// The counters of a rank: those of the machine, the links, the devices and the
+// registration caches, and the memory that the engine uses. The engine's lock guards
+// them; gathering takes microseconds and happens on request.
 
 import (
 	"time"
@@ -13,8 +12,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// waitTime is the time in which calls waited and gave their core away. Waits that
-// spinning ends are not timed: they are as short as the look at the clock.
+// waitTime is the time that calls spent waiting after they had yielded their core.
+// Shorter waits are not timed: they take no longer than reading the clock.
 type waitTime struct {
 	total time.Duration
 	times uint64
@@ -25,7 +24,7 @@ func (w *waitTime) since(began time.Time) {
 	w.times++
 }
 
-// Counters gathers the counters of this rank.
+// Counters returns the counters of this rank.
 func (e *Engine) Counters() prof.Counters {
 	e.lock()
 	defer e.unlock()
@@ -45,8 +44,8 @@ func (e *Engine) Counters() prof.Counters {
 	for _, d := range e.lanes {
 		d.count(&c)
 	}
-	if e.deputy != nil {
-		s := e.deputy.stats
+	if e.thread != nil {
+		s := e.thread.stats
 		c.Add(prof.BackgroundDuties, s.Duties)
 		c.Add(prof.BackgroundWakes, s.Wakes)
 		c.Add(prof.BackgroundServed, s.Served)
@@ -54,7 +53,7 @@ func (e *Engine) Counters() prof.Counters {
 	return c
 }
 
-// countMessages adds the lengths of the messages that were sent.
+// countMessages adds the lengths of sent messages.
 func (e *Engine) countMessages(c *prof.Counters) {
 	sizes := e.m.Sizes()
 	for p, name := range p2p.Protocols() {
@@ -87,8 +86,8 @@ func (e *Engine) countLinks(c *prof.Counters) {
 			c.Peers = append(c.Peers, prof.Pair{From: e.rank, To: l.Rank, Messages: t.Sent, Bytes: t.BytesSent})
 		}
 	}
-	// What nobody has asked for yet is not received. At the end of a job, these are the
-	// first messages of ranks that leave it already.
+	// Messages without a receive do not count as received. At the end of a job, these are
+	// the first messages of ranks that leave it already.
 	waiting, bytes := e.m.Waiting()
 	c.Add(prof.MessagesSent, s.Sent)
 	c.Add(prof.MessagesReceived, s.Received-waiting)
@@ -129,7 +128,7 @@ func (e *Engine) countMemory(c *prof.Counters) {
 	c.Add(prof.MemoryScratch, uint64(scratch))
 }
 
-// count adds what a lane's device and its registration cache have counted.
+// count adds the counters of a lane's device and registration cache.
 func (d *lane) count(c *prof.Counters) {
 	c.Devices = append(c.Devices, d.attr.Name)
 	c.Add(prof.Name(rdma.PeersRinged), uint64(len(d.rings)))

@@ -1,26 +1,27 @@
-// Package engine drives the pure point-to-point machine on devices. It is the
-// only shell: it owns the lock, polls the completion queues, posts what the
-// machine wants posted, opens links on first use, and lets callers wait without
-// burning a core.
+// Package engine runs the point-to-point state machine of package p2p on devices.
+// It owns the lock, polls the completion queues, posts the machine's work requests,
+// opens links on first use, and blocks callers without occupying a core.
 //
-//	engine.go     what it is made of; start and end
-//	calls.go      send, receive, probe, cancel
-//	collective.go schedules of collectives over the same messages
-//	attendance.go who has arrived at a collective
-//	onesided.go   windows: memory of others, by the device or by request
-//	progress.go   poll, post, deliver
-//	lock.go       the lock
-//	wait.go       waiting: who drives, who sleeps, when to yield and park
-//	deputy.go     progress while the application computes
-//	gate.go       waiting at a barrier's gate
-//	lanes.go      the devices
-//	links.go      a peer's first contact
-//	failure.go    a rank has died
+//	engine.go          the Engine: configuration, start and end
+//	calls.go           send, receive, probe, cancel
+//	collective.go      runs the schedules of collectives over the same messages
+//	arrivals.go        which peers have arrived at a collective
+//	onesided.go        windows: remote memory, by RDMA or by request
+//	progress.go        poll, post, deliver
+//	lock.go            the lock
+//	wait.go            waiting: driving, sleeping, yielding and parking
+//	wait_memory.go     waiting for a word in shared memory
+//	progress_thread.go background progress while the application computes
+//	gate.go            the gate of a job's barrier
+//	lanes.go           the devices
+//	links.go           connections to peers, opened on first use
+//	failure.go         death of a rank
+//	broken.go          failed collectives
 //
-// Every call is safe from many goroutines. One lock guards the machine and the
-// devices. Of the goroutines that wait, one drives: it polls, with the lock held
-// as long as nobody else wants it, then yields the core, then parks in the
-// device. The others sleep until their operation is done or it is their turn to
-// drive. A program with one goroutine never meets any of this: it takes a free
-// lock, and polls.
+// All calls are safe for concurrent use. One lock guards the machine and the
+// devices. One of the waiting goroutines is the driver: it polls with the lock held
+// until another goroutine wants the lock, then yields the core, then parks in the
+// device. The other goroutines sleep until their operation has completed or the
+// driver hands over to them. A program with one goroutine takes an uncontended lock
+// and polls; it needs none of this.
 package engine

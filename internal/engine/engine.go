@@ -12,106 +12,110 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Config of an Engine.
+// Config configures an Engine.
 type Config struct {
 	Client pmi.Client
-	// Lanes are the devices, at least one; the first is polled most.
+	// Lanes are the devices, at least one. The first one, home, is polled most often.
 	Lanes []LaneConfig
 	P2P   p2p.Config
-	// Oversubscribed says that ranks of this host share cores.
+	// Oversubscribed reports that ranks of this host share cores.
 	Oversubscribed bool
-	// Spin is how many polls a waiter makes before it yields the core; Yield
-	// how many times it yields before it parks. Zero: 1000 polls when every
-	// rank has a core, 2 when ranks share cores; 500 yields (measured: an
-	// early futex costs 5–7 µs; on a shared core, what is awaited is usually
-	// computed by the rank that the yield lets run).
+	// Spin is the number of polls before a waiter yields the core, and Yield the
+	// number of yields before it parks. The defaults are 1000 polls, or 2 if ranks
+	// share cores, and 500 yields. Measured: parking early in a futex costs 5–7 µs,
+	// and on a shared core the awaited message usually comes from the rank that the
+	// yield schedules.
 	Spin, Yield int
-	// RegisterCache is how many bytes may stay registered after use, with devices
-	// for which that is dear. Zero: the cache's own default. Negative: none.
+	// RegisterCache is the number of bytes that may stay registered after use, on
+	// devices where registration is expensive. Zero is the cache's default; negative
+	// disables the cache.
 	RegisterCache int64
-	// Frequent says when short messages are sent from the user's buffer, with devices for
-	// which that must be registered: FrequentAlways, FrequentNever, or when it pays.
+	// Frequent selects when short messages are sent from the user's buffer on devices
+	// that need it registered: FrequentAlways, FrequentNever, or, if empty, when the
+	// cost model predicts a gain.
 	Frequent string
-	// Rings is how many peers may have a ring to write their packets into, for each
-	// device. Zero: none, all use the shared receive queue.
+	// Rings is the number of peers per device that may have a ring to write their
+	// packets into. Zero: all peers use the shared receive queue.
 	Rings int
-	// Posted makes the rank post receive buffers of its own, also with devices that lend
-	// theirs (buffers.go). Those that cannot take any lend all the same.
+	// Posted makes the rank post its own receive buffers, also on devices that lend
+	// theirs (buffers.go). Devices that do not support posted buffers lend anyway.
 	Posted bool
-	// InProcess says that the ranks are goroutines of this process, so that a
-	// waiter must give way to goroutines rather than to threads.
+	// InProcess reports that the ranks are goroutines of this process. A waiter then
+	// yields to goroutines instead of threads.
 	InProcess bool
-	// Async leaves a deputy in the library while the application computes, see
-	// deputy.go.
+	// Async starts the progress thread, which completes large transfers while the
+	// application computes (progress_thread.go).
 	Async bool
-	// Orphaned, if not nil, is called when the launcher is gone, after all calls of
-	// this rank have been ended with an error.
+	// Orphaned, if not nil, is called when the connection to the launcher is lost,
+	// after all calls of this rank have failed.
 	Orphaned func(error)
-	// Timeout bounds each step of coming into contact with a peer. Default 60 s.
+	// Timeout bounds each step of connecting to a peer. Default 60 s.
 	Timeout time.Duration
 }
 
 // Engine is one rank.
 type Engine struct {
-	mu      spinLock
-	m       *p2p.Machine
-	home    lane    // the first
-	lanes   []*lane // all of them
-	cfg     Config
-	client  pmi.Client
-	board   *pmi.Board
-	rank    int
-	size    int
-	spin    int
-	yields  int
-	last    *p2p.Link // the link used last
-	links   map[int]*p2p.Link
-	cards   int         // fetched
-	blocked []*p2p.Link // links with packets that the device would not take yet
-	deaths  uint32      // deaths on the board that we know of
-	failed  error
-	alarm   atomic.Bool // failed is not nil, or will be at the next look
-	patrol  *time.Timer // see Alarm
-	closed  bool
-	leaving bool
-	comps   [pollBatch]rdma.Completion
-	// ringWrite is a packet on its way into a ring.
+	mu         spinLock
+	m          *p2p.Machine
+	home       lane    // the first lane
+	lanes      []*lane // all lanes, home included
+	cfg        Config
+	client     pmi.Client
+	board      *pmi.Board
+	rank       int
+	size       int
+	spin       int
+	yields     int
+	last       *p2p.Link // the most recently used link
+	links      map[int]*p2p.Link
+	cards      int         // cards fetched from the launcher
+	blocked    []*p2p.Link // links with packets that the device has not accepted yet
+	deaths     uint32      // deaths read from the board so far
+	failed     error
+	alarm      atomic.Bool // set when failed is set, or a death has been reported
+	deathTimer *time.Timer // checks for deaths in the background, see Alarm
+	closed     bool
+	leaving    bool
+	comps      [pollBatch]rdma.Completion
+	// ringWrite is scratch space for a packet written into a ring.
 	ringWrite [1]rdma.SendWR
-	vain      int         // looks without result since the last one with
-	scratch   []*p2p.Xfer // for WaitSome
-	active    []*Collective
+	idleLooks int                     // polls of look without result in a row
+	scratch   []*p2p.Xfer             // for WaitSome
+	active    []*Collective           // collectives under way
 	broken    map[uint32]*BrokenError // contexts whose collectives have failed; nil: none
 	comms     map[uint32]*Comm        // communicators that have made collective calls
-	held      int                     // of these, that hold sends back until somebody arrives
-	tmps      [][]byte                // scratch memory of collectives, free
+	held      int                     // active collectives that hold sends back until a peer arrives
+	tmps      [][]byte                // free scratch memory of collectives
 	began     time.Time
 	waited    waitTime
 
-	collectives uint64 // that were begun
-	aware       uint64 // of these, that serve first who has arrived
-	overtaken   uint64 // sends of collectives that went before others, to peers that had arrived
+	collectives uint64 // collectives started
+	aware       uint64 // of these, with sends ordered by the peers' arrival
+	overtaken   uint64 // sends that overtook others because their peers had arrived
 
-	driver   *p2p.Waiter // the goroutine that polls for all, if any
-	parked   bool        // it is parked in the device
-	sleepers *p2p.Waiter // those who wait for it
-	probers  int         // sleepers that probe
-	waiters  *p2p.Waiter // free ones
-	deputy   *deputy     // nil without Config.Async
-	movers   []mover     // devices whose polls may move something without a completion
+	driver   *p2p.Waiter     // the goroutine that polls for all waiters, if any
+	parked   bool            // the driver is parked in the device
+	sleepers *p2p.Waiter     // waiters that sleep while another goroutine drives
+	probers  int             // sleepers that wait for any message
+	waiters  *p2p.Waiter     // free waiters
+	thread   *progressThread // nil until needed: Config.Async or a window
+	movers   []mover         // devices whose polls can transfer data without a completion
 }
 
-// pollBatch bounds how long one poll can hold the lock.
+// pollBatch is the number of completions one poll takes; it bounds how long a poll
+// holds the lock.
 const pollBatch = 16
 
-// turnCost is how long a rank waits for its turn where ranks share cores, in nanoseconds. With
-// 16 ranks on two cores that were all waiting it was 65 to 190 µs; with less to share it is less.
-const turnCost = 50_000
+// timeSlice is how long a rank waits for a core where ranks share cores, in
+// nanoseconds. With 16 ranks on two cores, all waiting, it was 65 to 190 µs; with
+// fewer ranks it is less.
+const timeSlice = 50_000
 
-// cardKey is the name of a rank's address in the launcher's store.
+// cardKey is the key of a rank's card in the launcher's store.
 const cardKey = "muster-card"
 
-// New makes a rank of the job: it opens the queues of the device, publishes the
-// address, and waits until every rank has done so.
+// New starts a rank of the job. It opens the queues of the devices, publishes the
+// rank's card, and waits until every rank has done so.
 func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 60 * time.Second
@@ -131,8 +135,8 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if e.yields == 0 {
 		e.yields = 500
 	}
-	if cfg.Oversubscribed && cfg.P2P.Turn == 0 {
-		cfg.P2P.Turn = turnCost
+	if cfg.Oversubscribed && cfg.P2P.TimeSlice == 0 {
+		cfg.P2P.TimeSlice = timeSlice
 	}
 	e.m = p2p.New(cfg.P2P, registrar{e})
 	e.m.UseSources(registrar{e})
@@ -148,21 +152,21 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("wait for all %d ranks to start: %w", e.size, err)
 	}
 	e.board.Started(e.rank)
-	e.client.Watch(e.heard)
+	e.client.Watch(e.clientFailed)
 	if cfg.Async {
-		e.appointDeputy()
+		e.startThread()
 	}
 	return e, nil
 }
 
-// Rank is this rank's number in the world.
+// Rank returns this rank's number in the world.
 func (e *Engine) Rank() int { return e.rank }
 
-// Size is the number of ranks in the world.
+// Size returns the number of ranks in the world.
 func (e *Engine) Size() int { return e.size }
 
-// Attr describes the device that carries messages to a rank of the world; Anyone
-// stands for the device that carries most.
+// Attr returns the attributes of the device that carries messages to a rank of the
+// world. For Anyone it returns those of home.
 func (e *Engine) Attr(rank int) *rdma.Attr {
 	if rank == Anyone {
 		return e.home.attr
@@ -176,13 +180,13 @@ func (e *Engine) Attr(rank int) *rdma.Attr {
 // Oversubscribed reports whether ranks of this host share cores.
 func (e *Engine) Oversubscribed() bool { return e.cfg.Oversubscribed }
 
-// Timeout is how long a step with the launcher may take.
+// Timeout returns the time limit of a step with the launcher.
 func (e *Engine) Timeout() time.Duration { return e.cfg.Timeout }
 
-// Client is the connection to the launcher.
+// Client returns the connection to the launcher.
 func (e *Engine) Client() pmi.Client { return e.client }
 
-// Links visits what is known of each peer that this rank has talked to.
+// Links calls visit for the link of each peer that this rank has communicated with.
 func (e *Engine) Links(visit func(*p2p.Link)) {
 	e.lock()
 	defer e.unlock()
@@ -194,7 +198,7 @@ func (e *Engine) Links(visit func(*p2p.Link)) {
 func (e *Engine) lock()   { e.mu.lock() }
 func (e *Engine) unlock() { e.mu.unlock() }
 
-// Drain waits until every packet has left.
+// Drain waits until the devices have sent all packets, or the timeout expires.
 func (e *Engine) Drain(timeout time.Duration) {
 	deadline := time.Now().Add(timeout)
 	for {
@@ -205,13 +209,13 @@ func (e *Engine) Drain(timeout time.Duration) {
 		if !left || time.Now().After(deadline) {
 			return
 		}
-		e.giveWay(0)
+		e.yieldCore(0)
 	}
 }
 
 var errLeft = errors.New("this rank has left the job: Finalize was called")
 
-// Close ends the rank. Nothing may be under way.
+// Close ends the rank. No operation may be pending.
 func (e *Engine) Close() error {
 	e.lock()
 	if e.closed {
@@ -219,12 +223,12 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
-	if e.patrol != nil {
-		e.patrol.Stop()
+	if e.deathTimer != nil {
+		e.deathTimer.Stop()
 	}
 	e.fail(errLeft)
 	e.unlock()
-	e.dismissDeputy()
+	e.stopThread()
 	err := e.closeLanes()
 	e.board.Left(e.rank)
 	return err

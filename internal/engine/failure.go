@@ -1,10 +1,9 @@
 package engine
 
-// A rank has died. The launcher writes it on the board; without a board the
-// client may have heard of it, and the device is asked whether the peers'
-// processes still exist. Either way every pending call, and every later one,
-// returns an error that names the rank: in a job that has lost a rank no wait
-// can be trusted to end.
+// Death of a rank. The launcher records it on the board; without a board the client
+// may report it, and the device reports whether the peers' processes still exist.
+// Every pending and later call then returns an error that names the rank: in a job that
+// has lost a rank, any wait might never end.
 
 import (
 	"errors"
@@ -17,7 +16,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// PeerDeadError says which rank died, and how, as far as it is known.
+// PeerDeadError reports which rank died, and the cause if known.
 type PeerDeadError struct {
 	Rank  int
 	Host  string
@@ -28,9 +27,9 @@ func (p *PeerDeadError) Error() string {
 	return fmt.Sprintf("rank %d on %s has died: %s", p.Rank, p.Host, p.Cause)
 }
 
-// heard takes what the client learns without asking. The program may be computing, or
-// working on shared memory, so it is not the one to look.
-func (e *Engine) heard(err error) {
+// clientFailed handles an error that the client reports asynchronously. The program may
+// be computing or working on shared memory, so it might not check for errors itself.
+func (e *Engine) clientFailed(err error) {
 	var dead *pmi.DeadError
 	if errors.As(err, &dead) {
 		err = &PeerDeadError{dead.Rank, dead.Host, dead.Status}
@@ -47,43 +46,44 @@ func (e *Engine) heard(err error) {
 	}
 }
 
-// Alarm is a word for who works on shared memory without waiting for anybody: true if
-// there is a Cause why the job cannot go on. It stays in the cache until then. The rank
-// looks for deaths in the background from the first call on.
+// Alarm returns a flag for callers that work on shared memory without waiting. It
+// becomes true when the job cannot continue; Cause returns the reason. Until then the
+// flag stays in the processor's cache. The first call starts a background check for
+// deaths.
 func (e *Engine) Alarm() *atomic.Bool {
 	e.lock()
 	defer e.unlock()
-	if e.patrol == nil && !e.closed {
-		e.patrol = time.AfterFunc(time.Hour, e.lookAround)
-		e.patrol.Reset(patrolEvery) // now that it can be found
+	if e.deathTimer == nil && !e.closed {
+		e.deathTimer = time.AfterFunc(time.Hour, e.checkDeathsTimer)
+		e.deathTimer.Reset(deathInterval) // after the field is set
 	}
 	return &e.alarm
 }
 
-// patrolEvery is how long a rank that only works on shared memory may go on after a
-// death.
-const patrolEvery = 250 * time.Millisecond
+// deathInterval bounds how long a rank that only works on shared memory continues after
+// a death.
+const deathInterval = 250 * time.Millisecond
 
-// lookAround looks for deaths while the program does not call anything that waits. It
-// takes the lock only where there is neither board nor news: then the device must
-// be asked.
-func (e *Engine) lookAround() {
+// checkDeathsTimer checks for deaths while the program makes no blocking call. It takes
+// the lock only without a board or a report from the client: then it must query the
+// device.
+func (e *Engine) checkDeathsTimer() {
 	_, died := e.client.Died()
 	if !died && e.board == nil && e.mu.borrow() {
-		e.watch()
+		e.checkDeaths()
 		e.mu.giveBack()
 	}
 	if died {
 		e.alarm.Store(true)
 	}
 	if !e.alarm.Load() {
-		e.patrol.Reset(patrolEvery)
+		e.deathTimer.Reset(deathInterval)
 	}
 }
 
-// watch looks for dead ranks; it is called while waiting, not on the way of a
+// checkDeaths looks for dead ranks. It is called while waiting, not on the path of a
 // message.
-func (e *Engine) watch() {
+func (e *Engine) checkDeaths() {
 	if e.failed != nil {
 		return
 	}
@@ -119,11 +119,11 @@ func (e *Engine) watch() {
 	}
 }
 
-// disconnected gives up a peer from which a device takes nothing more. Where messages were
-// lost, or the peer cannot be reached, all calls end: one that waits for those messages would
-// never end. A peer that has died is the better explanation.
+// disconnected handles a peer from which a device accepts nothing more. If messages were
+// lost or the peer is unreachable, all calls fail, because a call that waits for those
+// messages would never end. A death of the peer takes precedence as the cause.
 func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
-	e.watch()
+	e.checkDeaths()
 	if e.failed != nil || e.leaving {
 		return
 	}
@@ -136,8 +136,8 @@ func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
 			l = e.arrivalLink(d, c.Peer)
 		}
 		if l != nil && l.Err == nil {
-			e.m.FailLink(l, fmt.Errorf("%w: rank %d on %s has tried again and again to access memory of this rank without permission, over %s: "+
-				"nothing more is accepted from it; check that it runs the same program, and who started it", p2p.ErrProtocol, l.Rank, l.Host, d.attr.Name))
+			e.m.FailLink(l, fmt.Errorf("%w: rank %d on %s has repeatedly tried to access memory of this rank without permission, over %s: "+
+				"this rank accepts nothing more from it; check that it runs the same program, and who started it", p2p.ErrProtocol, l.Rank, l.Host, d.attr.Name))
 		}
 		return
 	}
@@ -153,14 +153,14 @@ func (e *Engine) disconnected(d *lane, c *rdma.Completion) {
 	e.fail(err)
 }
 
-// Leaving says that this rank is about to enter the last barrier. From now on the
-// end of a peer's process is no sign of its death: it may have left the barrier
-// before us. Nothing is under way that a deputy could look after.
+// Leaving announces that this rank is about to enter the last barrier. From now on a
+// peer's process may exit normally: it may have left the barrier first. No large
+// operation is pending, so the progress thread stops.
 func (e *Engine) Leaving() {
 	e.lock()
 	e.leaving = true
 	e.unlock()
-	e.dismissDeputy()
+	e.stopThread()
 }
 
 // Fail ends all calls of this rank with an error.
@@ -186,17 +186,17 @@ func (e *Engine) fail(err error) {
 	e.wakeProbers()
 }
 
-// Failed is the reason why the rank can no longer communicate, or nil.
+// Failed returns the reason why the rank can no longer communicate, or nil.
 func (e *Engine) Failed() error {
 	e.lock()
 	defer e.unlock()
 	return e.failed
 }
 
-// Cause is the reason for an alarm, or nil if it is nothing that ends calls.
+// Cause returns the reason for an alarm, or nil if calls can continue.
 func (e *Engine) Cause() error {
 	e.lock()
 	defer e.unlock()
-	e.watch()
+	e.checkDeaths()
 	return e.failed
 }

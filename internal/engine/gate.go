@@ -1,15 +1,16 @@
 package engine
 
-// The gate of a job's barrier: a counter on the board that all ranks of the host
-// see. Who arrives last opens it; those who wait poll meanwhile, for others may need
-// an answer from them.
+// The gate of a job's barrier: a counter on the board that all ranks of the host see.
+// The last rank to arrive opens it. Waiting ranks poll meanwhile, because peers may
+// need an answer from them.
 
 import "time"
 
-// Arrive counts this rank in at the gate of the job; 0 if it has none.
+// Arrive counts this rank in at the gate of the job. It returns 0 if the job has no
+// gate.
 func (e *Engine) Arrive() (opening uint64, last bool) { return e.board.Arrive() }
 
-// OpenGate lets the others go, and calls wake for those who are asleep.
+// OpenGate releases the other ranks and calls wake for those that are asleep.
 func (e *Engine) OpenGate(opening uint64, wake func(rank int) error) error {
 	e.board.Open(opening)
 	for r := range e.size {
@@ -22,23 +23,23 @@ func (e *Engine) OpenGate(opening uint64, wake func(rank int) error) error {
 	return nil
 }
 
-// AwaitGate waits for the gate to open, as long as waiting without sleep makes
-// sense. If it has not opened then, it says so: a message will come.
+// AwaitGate polls until the gate opens, for as long as a wait spins and yields. It
+// returns false if the gate has not opened by then: a message will wake the rank.
 func (e *Engine) AwaitGate(opening uint64, ctx uint32) bool {
-	var long time.Time // since when the core is given away
+	var long time.Time // when yielding began
 	for i := range e.spin + e.yields {
 		if e.board.Opened(opening) {
 			e.waitedLong(long)
-			e.backOnDuty()
+			e.lockAndResumeThread()
 			return true
 		}
 		e.lock()
 		if e.undriven() {
-			e.relieve()
+			e.takeOver()
 			e.poll()
 		}
 		if i&63 == 63 {
-			e.watch()
+			e.checkDeaths()
 		}
 		failed := e.failed != nil || e.broken != nil && e.broken[ctx] != nil
 		e.unlock()
@@ -49,16 +50,16 @@ func (e *Engine) AwaitGate(opening uint64, ctx uint32) bool {
 			if long.IsZero() {
 				long = time.Now()
 			}
-			e.giveWay(i)
+			e.yieldCore(i)
 		}
 	}
 	e.waitedLong(long)
 	e.board.FallAsleep(e.rank, opening)
-	e.backOnDuty()
+	e.lockAndResumeThread()
 	return e.board.Opened(opening) && e.board.WakeUp(e.rank, opening)
 }
 
-// waitedLong counts a wait, if it was a long one.
+// waitedLong counts a wait that yielded.
 func (e *Engine) waitedLong(since time.Time) {
 	if !since.IsZero() {
 		e.lock()

@@ -1,13 +1,12 @@
 package engine
 
-// The devices of a rank. Ranks of one host talk over shared memory, all others
-// over the network, and matching is above both, so a receive from anybody is no
-// special case. Each device is a lane: its queues, the peers it knows, and how it
-// is waited for.
+// The devices of a rank. Ranks of one host communicate over shared memory, all others
+// over the network. Matching is above both, so a receive from any source is no special
+// case. Each device is a lane: its queues, its known peers, and how to wait for it.
 //
-// A rank that waits polls its lanes, and then parks in the first one, home. A
-// goroutine per further lane waits in that lane meanwhile and wakes home up.
-// Nothing of this happens on the way of a message, and with one lane not at all.
+// A waiting rank polls its lanes and then parks in the first one, home. Meanwhile a
+// goroutine per further lane waits in that lane and wakes home. None of this is on the
+// path of a message, and with one lane none of it happens.
 
 import (
 	"errors"
@@ -23,41 +22,44 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// LaneConfig is a device and whom it reaches.
+// LaneConfig is a device and the ranks it reaches.
 type LaneConfig struct {
 	Device rdma.Device
-	// Local says that it reaches the ranks of this host, each by its place among
-	// them. Otherwise it reaches every rank: a device that names its peers by the name,
-	// any other by the handle, which must be the number in the world.
+	// Local reports that the device reaches the ranks of this host, by their index on
+	// the host. Otherwise it reaches every rank: by name if it is an rdma.NamedDevice,
+	// else by a handle that equals the rank in the world.
 	Local bool
 }
 
+// lane is a device in use.
 type lane struct {
 	dev    rdma.Device
 	attr   *rdma.Attr
 	cq     rdma.CQ
 	qp     rdma.QP
 	srq    rdma.SRQ
-	pool   *recvpool.Pool   // of posted buffers; nil: the device lends
-	names  rdma.NamedDevice // nil: its handles are places on the node, or ranks
-	byPeer []*p2p.Link      // links by the device's handle
-	rings  []*p2p.Link      // that write packets into rings here
-	number int              // its place in Engine.lanes
+	pool   *recvpool.Pool   // of posted receive buffers; nil: the device lends its own
+	names  rdma.NamedDevice // nil: its handles are indexes on the node, or ranks
+	byPeer []*p2p.Link      // links by the device's peer handle
+	rings  []*p2p.Link      // links whose peers write packets into rings here
+	number int              // its index in Engine.lanes
 	local  bool
-	alone  bool // only this rank itself can send over it
-	// regs keeps memory registered where that is dear; nil: each use registers.
+	alone  bool // only this rank itself sends over it
+	// regs keeps memory registered where registration is expensive; nil: each use
+	// registers.
 	regs    *regcache.Cache
-	sources *sources // buffers that short messages may be sent from; nil: all are copied
-	stages  *stages  // what short puts and gets are copied through; nil: they are not
+	sources *sources // use counts of send buffers; nil: short messages are always copied
+	stages  *stages  // bounce buffers of short puts and gets; nil: none
 
 	// For lanes other than home:
-	silence  uint32       // polls since the last traffic on it
-	armed    rdma.ArmedCQ // nil: it cannot be waited for beside home
-	kick     chan struct{}
-	waiting  atomic.Bool // its goroutine is waiting, or about to
-	watchers sync.WaitGroup
+	silence    uint32       // polls since the last traffic
+	armed      rdma.ArmedCQ // nil: the device cannot be waited for together with home
+	kick       chan struct{}
+	waiting    atomic.Bool // its goroutine waits, or is about to
+	goroutines sync.WaitGroup
 }
 
+// openLanes opens the queues of all devices.
 func (e *Engine) openLanes() error {
 	if len(e.cfg.Lanes) == 0 {
 		return errors.New("engine: no device")
@@ -86,7 +88,7 @@ func (e *Engine) openLanes() error {
 		}
 		if armed, ok := d.cq.(rdma.ArmedCQ); ok && i > 0 && !d.alone {
 			d.armed, d.kick = armed, make(chan struct{}, 1)
-			d.watchers.Go(func() { d.keepWatch(e.home.cq) })
+			d.goroutines.Go(func() { d.waitAndWake(e.home.cq) })
 		}
 	}
 	return nil
@@ -106,8 +108,8 @@ func (d *lane) openQueues(posted bool) (err error) {
 	return nil
 }
 
-// The card of a rank tells others how to reach it: a line with the name of its
-// host, and one with name and address of each device.
+// A card lists how to reach a rank: a line with the name of its host, and a line with
+// name and address of each device.
 const cardHost = "host"
 
 func (e *Engine) card() []byte {
@@ -119,7 +121,8 @@ func (e *Engine) card() []byte {
 	return []byte(b.String())
 }
 
-// readCard finds a device's address on a card, and the host.
+// readCard returns the host and a device's address from a card, and the names of the
+// other devices.
 func readCard(card, device string) (host string, addr rdma.Addr, others []string) {
 	for line := range strings.Lines(card) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
@@ -135,7 +138,7 @@ func readCard(card, device string) (host string, addr rdma.Addr, others []string
 	return host, addr, others
 }
 
-// laneTo is the lane that carries messages to a rank, nil if there is none.
+// laneTo returns the lane that carries messages to a rank, or nil.
 func (e *Engine) laneTo(rank int) *lane {
 	near := e.client.Node(rank) == e.client.Node(e.rank)
 	var found *lane
@@ -150,7 +153,7 @@ func (e *Engine) laneTo(rank int) *lane {
 	return found
 }
 
-// laneOf is the lane over which an operation ends, home if that is not known.
+// laneOf returns the lane over which an operation completes, home if unknown.
 func (e *Engine) laneOf(x *p2p.Xfer) *lane {
 	if x.Link != nil {
 		return e.lanes[x.Link.Dev]
@@ -158,21 +161,21 @@ func (e *Engine) laneOf(x *p2p.Xfer) *lane {
 	return &e.home
 }
 
-// unwatchedPark bounds a sleep while a lane cannot be waited for.
+// unwatchedPark bounds a sleep while some lane or ring cannot be waited for.
 const unwatchedPark = time.Millisecond
 
-// watchLanes gets all lanes but home ready to wake it. It gives how long home may
-// sleep at most; 0 if there is something to do at once.
-func (e *Engine) watchLanes(timeout time.Duration) time.Duration {
+// armLanes arms all lanes other than home to wake it. It returns how long home may
+// sleep, or 0 if there is work already.
+func (e *Engine) armLanes(timeout time.Duration) time.Duration {
 	if len(e.home.rings) > 0 {
-		timeout = min(timeout, unwatchedPark) // an adapter that fills a slot tells nobody
+		timeout = min(timeout, unwatchedPark) // a write into a ring raises no event
 	}
 	for _, d := range e.lanes[1:] {
 		if len(d.rings) > 0 {
 			timeout = min(timeout, unwatchedPark)
 		}
 		switch {
-		case d.alone: // what this rank sent itself has been polled
+		case d.alone: // messages to self have been polled
 		case d.armed == nil:
 			timeout = min(timeout, unwatchedPark)
 		case !d.armed.Arm():
@@ -184,11 +187,10 @@ func (e *Engine) watchLanes(timeout time.Duration) time.Duration {
 	return timeout
 }
 
-// keepWatch waits in a lane whenever home is about to sleep. It may still be
-// waiting when that happens again: what comes ends its wait all the same. Home is
-// woken after waiting was taken back, so that who saw the old value does not
-// sleep on it.
-func (d *lane) keepWatch(home rdma.CQ) {
+// waitAndWake waits in a lane whenever home is about to sleep. It may still be waiting
+// when that happens again; any event ends its wait. It wakes home after it has cleared
+// waiting, so that a driver that read the old value does not stay asleep.
+func (d *lane) waitAndWake(home rdma.CQ) {
 	for range d.kick {
 		_ = d.armed.WaitArmed(parkIdle)
 		d.waiting.Store(false)
@@ -196,7 +198,7 @@ func (d *lane) keepWatch(home rdma.CQ) {
 	}
 }
 
-// pending is the number of messages that devices have taken and still hold.
+// pending returns the number of messages that devices have accepted and not sent yet.
 func (e *Engine) pending() (n int) {
 	for _, d := range e.lanes {
 		if q, ok := d.qp.(rdma.DrainQP); ok {
@@ -211,7 +213,7 @@ func (e *Engine) closeLanes() error {
 		if d.kick != nil {
 			close(d.kick)
 			d.cq.Wake()
-			d.watchers.Wait()
+			d.goroutines.Wait()
 		}
 	}
 	var err error
@@ -232,7 +234,7 @@ func (e *Engine) closeLanes() error {
 	return err
 }
 
-// registrar registers memory with a link's device for the machine.
+// registrar implements p2p.Memory and p2p.Sources with a link's device.
 type registrar struct{ e *Engine }
 
 func (r registrar) Register(l *p2p.Link, mem []byte, acc rdma.Access) (rdma.MR, error) {
@@ -252,8 +254,8 @@ func (r registrar) Deregister(l *p2p.Link, mr rdma.MR) {
 	_ = d.dev.Deregister(mr)
 }
 
-// RegisterFixed registers memory until DropFixed with every device for which
-// that is dear.
+// RegisterFixed registers memory until DropFixed, with every device where registration
+// is expensive.
 func (e *Engine) RegisterFixed(mem []byte) error {
 	e.lock()
 	defer e.unlock()

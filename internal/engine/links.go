@@ -1,7 +1,7 @@
 package engine
 
-// A peer's first contact. Nothing is known of a rank before the first message
-// to or from it; its address is fetched when the first packet must be posted.
+// Connections to peers. A rank keeps no state for a peer before the first message to
+// or from it, and fetches the peer's address when it posts the first packet.
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// link finds or makes the link to a rank of the world.
+// link returns the link to a rank of the world, creating it if necessary.
 func (e *Engine) link(rank int) *p2p.Link {
 	if l := e.last; l != nil && l.Rank == rank {
 		return l
@@ -25,10 +25,10 @@ func (e *Engine) link(rank int) *p2p.Link {
 	return l
 }
 
-// linkTo makes the link to a rank over the lane that reaches it.
+// linkTo creates the link to a rank over the lane that reaches it.
 func (e *Engine) linkTo(rank int) *p2p.Link {
 	d := e.laneTo(rank)
-	if d == nil { // its first packet will find out
+	if d == nil { // the first packet returns the error
 		d = &e.home
 		l := &p2p.Link{Rank: rank, Attr: d.attr, QP: d.qp}
 		e.m.SetUp(l)
@@ -39,15 +39,15 @@ func (e *Engine) linkTo(rank int) *p2p.Link {
 	l := e.newLink(d, rank)
 	switch {
 	case d.local:
-		d.meet(l, e.peerOf(rank))
+		d.setPeer(l, e.peerOf(rank))
 	case d.names == nil:
-		d.meet(l, rdma.PeerID(rank))
-	} // else open will learn the handle
+		d.setPeer(l, rdma.PeerID(rank))
+	} // otherwise open sets the handle
 	return l
 }
 
-// arrivalLink is the link of a peer that has sent something over a lane before the
-// handle was known. It is nil for a peer that cannot be.
+// arrivalLink returns the link of a peer whose packet arrived over a lane before its
+// handle was known. It returns nil for an invalid peer.
 func (e *Engine) arrivalLink(d *lane, peer rdma.PeerID) *p2p.Link {
 	rank := int(peer)
 	switch {
@@ -66,8 +66,8 @@ func (e *Engine) arrivalLink(d *lane, peer rdma.PeerID) *p2p.Link {
 	if l == nil {
 		l = e.newLink(d, rank)
 	}
-	if !l.Open { // else it has another handle: an earlier life of that rank, or an impostor
-		d.meet(l, peer)
+	if !l.Open { // an open link has another handle: an earlier incarnation of that rank, or an impostor
+		d.setPeer(l, peer)
 		return l
 	}
 	return nil
@@ -89,16 +89,16 @@ func (e *Engine) newLink(d *lane, rank int) *p2p.Link {
 	return l
 }
 
-// meet notes by which handle a lane knows the peer of a link.
-func (d *lane) meet(l *p2p.Link, peer rdma.PeerID) {
-	l.Meet(peer)
+// setPeer sets the lane's handle for the peer of a link.
+func (d *lane) setPeer(l *p2p.Link, peer rdma.PeerID) {
+	l.SetPeer(peer)
 	for int(peer) >= len(d.byPeer) {
 		d.byPeer = append(d.byPeer, nil)
 	}
 	d.byPeer[peer] = l
 }
 
-// hostOf is the name of a rank's host, as far as it is known without asking.
+// hostOf returns the name of a rank's host, as far as it is known locally.
 func (e *Engine) hostOf(rank int) string {
 	if e.client.Node(rank) == e.client.Node(e.rank) {
 		return e.client.Host()
@@ -106,30 +106,30 @@ func (e *Engine) hostOf(rank int) string {
 	return "another host"
 }
 
-// peerOf and rankOf translate between ranks of the world and places on the node,
-// which are what the shared-memory device calls its peers. They count instead of
-// keeping a table.
+// peerOf and rankOf translate between ranks of the world and indexes on the node, which
+// the shared-memory device uses as peer handles. They count, which saves a table per
+// rank.
 func (e *Engine) peerOf(rank int) rdma.PeerID {
 	if e.client.LocalSize() == e.size {
 		return rdma.PeerID(rank)
 	}
-	place := 0
+	index := 0
 	for r := range rank {
 		if e.client.Node(r) == e.client.Node(e.rank) {
-			place++
+			index++
 		}
 	}
-	return rdma.PeerID(place)
+	return rdma.PeerID(index)
 }
 
 func (e *Engine) rankOf(peer rdma.PeerID) int {
 	if e.client.LocalSize() == e.size {
 		return int(peer)
 	}
-	place := -1
+	index := -1
 	for r := range e.size {
 		if e.client.Node(r) == e.client.Node(e.rank) {
-			if place++; place == int(peer) {
+			if index++; index == int(peer) {
 				return r
 			}
 		}
@@ -137,7 +137,7 @@ func (e *Engine) rankOf(peer rdma.PeerID) int {
 	return -1
 }
 
-// open makes a link ready for its first packet.
+// open connects a link for its first packet.
 func (e *Engine) open(l *p2p.Link) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Timeout)
 	defer cancel()
@@ -157,7 +157,7 @@ func (e *Engine) open(l *p2p.Link) error {
 		return fmt.Errorf("reach rank %d on %s over %s: %w", l.Rank, host, l.Attr.Name, err)
 	}
 	if d := e.lanes[l.Dev]; d.names != nil {
-		d.meet(l, peer)
+		d.setPeer(l, peer)
 	} else if peer != l.Peer {
 		return fmt.Errorf("reach rank %d on %s over %s: the device calls it peer %d, expected %d", l.Rank, host, l.Attr.Name, peer, l.Peer)
 	}
@@ -165,15 +165,15 @@ func (e *Engine) open(l *p2p.Link) error {
 	return nil
 }
 
-// CardsFetched is how many ranks this one has asked the launcher for the address
-// of: those that it has sent to, and no others.
+// CardsFetched returns how many cards this rank has fetched from the launcher: one for
+// each rank it has sent to.
 func (e *Engine) CardsFetched() int {
 	e.lock()
 	defer e.unlock()
 	return e.cards
 }
 
-// Stats is what the link to a rank has done, nothing if there is none.
+// Stats returns the counters of the link to a rank, zero if there is none.
 func (e *Engine) Stats(rank int) (s p2p.LinkStats) {
 	e.lock()
 	defer e.unlock()
@@ -183,15 +183,15 @@ func (e *Engine) Stats(rank int) (s p2p.LinkStats) {
 	return s
 }
 
-// OffersFrom is the length of the shortest buffer that a receive from a rank offers
-// before it is asked, and whether any is.
+// OffersFrom returns the length of the shortest buffer that a receive from a rank
+// offers before the sender's RTS, and whether receives offer any.
 func (e *Engine) OffersFrom(rank int) (int, bool) {
 	e.lock()
 	defer e.unlock()
 	return e.m.OffersFrom(e.link(rank))
 }
 
-// Choices is the link's table of protocols by size.
+// Choices returns the link's table of protocols by size.
 func (e *Engine) Choices(rank int) []p2p.Choice {
 	e.lock()
 	defer e.unlock()

@@ -1,33 +1,34 @@
 package engine
 
-// The lock of a rank. A program with one goroutine takes and gives it for every
-// message, with nobody else there, so that must cost next to nothing. An atomic
-// instruction is not that: besides its own 8 ns it waits until all earlier stores
-// have left the core, and the last of them is the message before, on its way to
-// a line that the other core is looking at.
+// The lock of a rank. A program with one goroutine locks and unlocks for every
+// message without contention, so that must cost almost nothing. An atomic
+// instruction is too slow: besides its own 8 ns it waits until all earlier stores
+// have left the core, and the last of them is the previous message, on its way to
+// a cache line that the other core is reading.
 //
-// So the lock is biased. The goroutine that has taken it often in a row becomes
-// its owner and from then on takes it by a plain store and a plain load
+// So the lock is biased. The goroutine that has taken it often in a row becomes its
+// owner and from then on takes it by a plain store and a plain load
 // (lock_amd64.go):
 //
-//	owner        inside = 1; is bias still me?
-//	contender    bias = nobody; membarrier; wait until inside = 0
+//	owner        inside = 1; is bias still mine?
+//	contender    bias = none; membarrier; wait until inside = 0
 //
 // Either the owner's load sees that the bias is gone, or the contender sees the
-// owner inside: that takes a full barrier between the two steps on both sides,
-// and membarrier(2) executes one on every core that runs this process, at the
-// contender's expense. The bias is lost for ever at the first contention; a
-// lock that several goroutines use is an ordinary one. It is never given to a
-// second goroutine, because an owner that was stopped between its two steps may
-// still write inside, much later.
+// owner inside. That takes a full barrier between the two steps on both sides;
+// membarrier(2) executes one on every core that runs this process, at the
+// contender's expense. The first contention ends the bias for good; a lock that
+// several goroutines use is an ordinary one. The bias never goes to a second
+// goroutine, because an owner that was preempted between its two steps may still
+// write inside, much later.
 //
-// The deputy (deputy.go) takes the lock seldom, and must leave the owner as fast as
-// it was: it borrows the lock. That is the contender's way too, but the bias comes
-// back to the same owner, and who is inside is not waited for.
+// The progress thread (progress_thread.go) takes the lock rarely and must not slow
+// the owner down, so it borrows the lock. It revokes the bias like a contender, but
+// the bias returns to the same owner, and the borrower does not wait for an owner
+// that is inside.
 //
-// Those who find the lock taken spin, then let other goroutines run: it is held
-// for less than a microsecond, except by a driver that polls, and that one looks
-// at wanted.
+// A goroutine that finds the lock taken spins, then yields to other goroutines. The
+// lock is held for less than a microsecond, except by a driver that polls, and the
+// driver checks wanted.
 
 import (
 	"runtime"
@@ -36,24 +37,24 @@ import (
 )
 
 type spinLock struct {
-	bias   uintptr // the owner, 0 for nobody
-	inside uint64  // the owner has it, or is about to look whether it may
-	held   bool    // the owner has it; written by the owner alone, while inside
+	bias   uintptr // the owner, 0 for none
+	inside uint64  // the owner has the lock, or is about to check the bias
+	held   bool    // the owner has the lock; written only by the owner, while inside
 
-	state  atomic.Uint32 // 1: somebody has it in the ordinary way
-	wanted atomic.Int32  // callers that wait for it
+	state  atomic.Uint32 // 1: held as an ordinary lock
+	wanted atomic.Int32  // number of callers that wait for the lock
 
-	operating atomic.Bool // the holder runs a function of the user (operation.go)
+	operating atomic.Bool // the holder runs a user function (operation.go)
 
-	// Of the holder:
-	last   uintptr // who took it last
-	streak int     // how many times in a row
-	shared bool    // it was contended once, or cannot be biased
-	lent   uintptr // the bias, while the lock is borrowed
+	// Accessed by the holder only:
+	last   uintptr // the last goroutine that took it
+	streak int     // how many times in a row it did
+	shared bool    // it was contended, or cannot be biased
+	lent   uintptr // the bias while the lock is borrowed
 }
 
-// biasAfter is how often in a row a goroutine must have taken the lock to own it.
-// A job's start is done by other goroutines than its work in some programs.
+// biasAfter is how many times in a row a goroutine must take the lock to become its
+// owner. In some programs other goroutines start the job than do its work.
 const biasAfter = 256
 
 func (s *spinLock) lockShared() {
@@ -73,7 +74,7 @@ func (s *spinLock) lockShared() {
 	}
 	g := goroutine()
 	if b := atomic.LoadUintptr(&s.bias); b != 0 {
-		if b != g { // or else it was borrowed when its owner came
+		if b != g { // otherwise the lock was borrowed when its owner arrived
 			s.revoke()
 		}
 		return
@@ -87,8 +88,8 @@ func (s *spinLock) lockShared() {
 	}
 }
 
-// revoke ends the bias. The caller has the lock in the ordinary way, so only the
-// owner can be inside.
+// revoke ends the bias. The caller holds the ordinary lock, so only the owner can be
+// inside.
 func (s *spinLock) revoke() {
 	s.shared = true
 	s.wanted.Add(1)
@@ -100,12 +101,12 @@ func (s *spinLock) revoke() {
 	s.wanted.Add(-1)
 }
 
-// borrowSpins is how often the deputy looks whether the owner has left. The owner is
-// inside for less than a microsecond, or else it polls and needs no deputy.
+// borrowSpins is how often a borrower checks whether the owner has left. The owner is
+// inside for less than a microsecond, or else it polls and needs no progress thread.
 const borrowSpins = 100
 
-// borrow takes the lock if nobody has it, and leaves the bias to its owner: every
-// borrow that succeeds is followed by giveBack.
+// borrow takes the lock if it is free and leaves the bias with its owner. Every
+// successful borrow must be followed by giveBack.
 func (s *spinLock) borrow() bool {
 	if atomic.LoadUint64(&s.inside) != 0 || !s.state.CompareAndSwap(0, 1) {
 		return false
@@ -124,6 +125,7 @@ func (s *spinLock) borrow() bool {
 	return true
 }
 
+// giveBack releases a borrowed lock and restores the bias.
 func (s *spinLock) giveBack() {
 	if s.lent != 0 {
 		atomic.StoreUintptr(&s.bias, s.lent)
@@ -136,10 +138,10 @@ func backOff(i int) {
 	case i < 20:
 	case i < 2000:
 		if i&15 == 0 {
-			yieldThread() // its holder may be a thread that waits for this core
+			yieldThread() // the holder may be a thread that waits for this core
 		}
 		runtime.Gosched()
 	default:
-		time.Sleep(20 * time.Microsecond) // its holder does not run: do not take its core
+		time.Sleep(20 * time.Microsecond) // the holder is not running: leave it the core
 	}
 }

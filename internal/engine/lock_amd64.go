@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// On amd64 stores become visible in program order and loads are made in program
-// order, so plain stores are enough for entering and leaving; the compiler keeps
-// their order too. The loads of bias are atomic so that the second is made at all.
-// What nothing here orders is the store to inside before that load: see lock.go.
+// On amd64 stores become visible in program order and loads execute in program order,
+// so plain stores suffice for entering and leaving; the compiler keeps their order
+// too. The loads of bias are atomic so that the compiler keeps the second one. Nothing
+// here orders the store to inside before that load; lock.go explains what does.
 
 // lock takes the lock.
 func (s *spinLock) lock() {
@@ -26,7 +26,7 @@ func (s *spinLock) lock() {
 	s.lockShared()
 }
 
-// unlock gives it.
+// unlock releases the lock.
 func (s *spinLock) unlock() {
 	if s.held {
 		s.held = false
@@ -36,11 +36,11 @@ func (s *spinLock) unlock() {
 	s.state.Store(0)
 }
 
-// biased tells the holder whether it has the lock as its owner.
+// biased reports whether the caller, which holds the lock, holds it as its owner.
 func (s *spinLock) biased() bool { return s.held }
 
-// goroutine is the address of what the runtime knows of the calling goroutine:
-// good for telling living goroutines apart, and used for nothing else.
+// goroutine returns the address of the runtime's descriptor of the calling goroutine.
+// It distinguishes running goroutines and serves no other purpose.
 func goroutine() uintptr
 
 // The commands of membarrier(2).
@@ -49,8 +49,8 @@ const (
 	membarrierRegisterPrivateExpedited = 1 << 4
 )
 
-// canBias reports whether the kernel can make a barrier on all cores of this
-// process, and asks it to be ready.
+// canBias reports whether the kernel supports a barrier on all cores of this process,
+// and registers for it.
 func canBias() bool {
 	_, _, errno := unix.RawSyscall(unix.SYS_MEMBARRIER, membarrierRegisterPrivateExpedited, 0, 0)
 	return errno == 0

@@ -2,8 +2,8 @@
 
 package engine
 
-// Without a biased lock: see lock.go. Under the race detector the ordinary lock
-// is what tells it about the order.
+// Builds without a biased lock (lock.go). The race detector needs the atomics of the
+// ordinary lock to see the order.
 
 func (s *spinLock) lock() { s.lockShared() }
 

@@ -10,9 +10,9 @@ import (
 
 func newLock() *spinLock { return &spinLock{shared: !canBias()} }
 
-// Contenders come at random moments after the bias was given, so that each round
-// has one revocation, met at whatever point the owner is.
-func TestLockExcludesWhileTheBiasIsTaken(t *testing.T) {
+// Contenders arrive at different moments after the bias was given, so each round revokes
+// the bias at another point of the owner's code.
+func TestLockExcludesDuringRevoke(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0))))
 	for round := range 300 {
 		s := newLock()
@@ -39,7 +39,7 @@ func TestLockExcludesWhileTheBiasIsTaken(t *testing.T) {
 			wg.Add(1)
 			go func() {
 				if g > 0 {
-					time.Sleep(time.Duration(round*g) * time.Microsecond)
+					time.Sleep(time.Duration(round*g) * time.Microsecond) // vary the moment of contention
 				}
 				work(n)
 			}()
@@ -51,7 +51,7 @@ func TestLockExcludesWhileTheBiasIsTaken(t *testing.T) {
 	}
 }
 
-func TestLockIsBiasedToTheGoroutineThatUsesIt(t *testing.T) {
+func TestLockBias(t *testing.T) {
 	s := newLock()
 	if s.shared {
 		t.Skip("no bias in this build or on this kernel")
@@ -61,7 +61,7 @@ func TestLockIsBiasedToTheGoroutineThatUsesIt(t *testing.T) {
 		s.unlock()
 	}
 	if s.bias != goroutine() {
-		t.Error("a goroutine that took the lock often should own it")
+		t.Error("a goroutine that took the lock often does not own it")
 	}
 	done := make(chan bool)
 	go func() {
@@ -71,15 +71,15 @@ func TestLockIsBiasedToTheGoroutineThatUsesIt(t *testing.T) {
 	}()
 	<-done
 	if s.bias != 0 || !s.shared {
-		t.Error("a second goroutine should have ended the bias for good")
+		t.Error("a second goroutine has not ended the bias for good")
 	}
 	s.lock()
 	s.unlock()
 }
 
-// A borrower and others come while the owner uses its bias: nobody meets anybody
-// inside, and as long as only the borrower comes, the owner keeps the bias.
-func TestLockIsBorrowed(t *testing.T) {
+// A borrower and others take the lock while the owner uses its bias. The lock excludes
+// all of them, and the owner keeps the bias while only the borrower interferes.
+func TestLockBorrow(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0))))
 	for _, contended := range []bool{false, true} {
 		s := newLock()
@@ -113,7 +113,9 @@ func TestLockIsBorrowed(t *testing.T) {
 		if contended {
 			want += n / 10
 			others.Go(func() {
-				time.Sleep(time.Millisecond)
+				for biased && atomic.LoadUintptr(&s.bias) == 0 && s.wanted.Load() == 0 {
+					runtime.Gosched() // until the owner has the bias
+				}
 				work(n / 10)
 			})
 		}
@@ -125,14 +127,14 @@ func TestLockIsBorrowed(t *testing.T) {
 			t.Errorf("contended %v: %d increments and %d of the borrower gave %d", contended, want, borrowed, count)
 		}
 		if !contended && biased && s.bias != goroutine() {
-			t.Errorf("after %d loans the lock should still be biased to its owner", borrowed)
+			t.Errorf("after %d loans the lock is no longer biased to its owner", borrowed)
 		}
 	}
 }
 
-// Who holds the lock is not waited for.
+// A borrower does not wait for the holder of the lock.
 func TestBorrowDoesNotWait(t *testing.T) {
-	for _, uses := range []int{1, 2 * biasAfter} { // in the ordinary way, and as the owner
+	for _, uses := range []int{1, 2 * biasAfter} { // as an ordinary lock, and as the owner
 		s := newLock()
 		for range uses {
 			s.lock()

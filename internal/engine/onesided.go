@@ -1,18 +1,18 @@
 package engine
 
-// One-sided communication where memory is not simply mapped: by the device, which
-// writes and reads a peer's memory alone, or by request, which the peer's progress
-// serves. With the lock held:
+// One-sided communication where memory is not mapped: by RDMA of the device, or by
+// requests that the peer's progress engine serves. With the lock held:
 //
-//	Put, Get      a Write or Read of the device (p2p/move.go); without one, requests
+//	Put, Get      an RDMA Write or Read (p2p/onesided.go); without RDMA, requests
 //	Accumulate …  requests: a message, served by rma.Target, perhaps an answer
-//	serve         a request has come: whoever polls serves it and sends the answers
-//	Flush         waits for what is under way, and asks for an answer behind what had none
+//	serve         handles an incoming request and sends the answers
+//	Flush         waits for pending operations, and requests an answer behind
+//	              requests that had none
 //
-// Requests are ordinary messages in a context of the window, received from anybody
-// by one receive that is always posted: order, credit and long messages are those of
-// all messages. They are marked as solicited, and while a window is open the rank's
-// deputy is on duty, so that they are served while the application computes.
+// Requests are ordinary messages in a context of the window, received from any source by
+// one receive that is always posted. So order, credit and long messages work as for all
+// messages. They are solicited, and while a window is open the progress thread is
+// active, so they are served while the application computes.
 
 import (
 	"fmt"
@@ -22,78 +22,78 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Tags in the context of a window. Answers have those from firstAnswer on.
+// Tags in the context of a window. Answers use the tags from firstAnswer on.
 const (
 	requestTag  = 0
 	firstAnswer = 16
 	lastAnswer  = 1<<31 - 1
 )
 
-// Window is a rank's part in a window.
+// Window is a rank's part of a window.
 type Window struct {
 	e       *Engine
 	comm    Comm
 	target  *rma.Target
 	peers   []windowPeer
-	waiter  p2p.Waiter // the owner of all its messages and moves
+	waiter  p2p.Waiter // owner of all its messages and transfers
 	inbox   []byte
 	serving *p2p.Xfer
 	closed  bool
 	tag     int32
 	parts   []windowPart
-	free    []int32 // places in parts
-	pending int     // moves and answers under way, of all peers
+	free    []int32 // free indexes of parts
+	pending int     // pending transfers and answers of all peers
 	mrs     []rdma.MR
 	stats   WindowStats
 }
 
-// WindowStats counts what a window did.
+// WindowStats counts the operations of a window.
 type WindowStats struct {
-	Moves    uint64 // Writes and Reads of the device
-	Requests uint64 // sent
-	Served   uint64
+	Transfers uint64 // RDMA Writes and Reads
+	Requests  uint64 // requests sent
+	Served    uint64
 }
 
-// windowPeer is what is known of a rank's memory, and what is under way there.
+// windowPeer is a peer's memory and the operations pending there.
 type windowPeer struct {
-	world int
-	link  *p2p.Link
-	place WindowMemory
-	// pending counts moves and answers that have not ended.
+	world  int
+	link   *p2p.Link
+	memory WindowMemory
+	// pending counts pending transfers and answers.
 	pending int
-	// unconfirmed says that requests without an answer were sent since the last Flush.
+	// unconfirmed reports that requests without an answer were sent since the last Flush.
 	unconfirmed bool
-	err         error // the first thing that went wrong since the last Flush
+	err         error // the first error since the last Flush
 }
 
-// WindowMemory is where a rank's memory is for others: the address and the key with the
-// device of its host, and with that of the network; keys are 0 where there is none.
+// WindowMemory holds the addresses and keys of a rank's memory for the device of its
+// host (Near) and for the network device (Far). A key is 0 where there is none.
 type WindowMemory struct {
 	Near, Far rdma.MR
 }
 
-// windowPart is an operation under way.
+// windowPart is a pending operation.
 type windowPart struct {
 	rank   int
-	memory []byte // of the message, borrowed
-	answer []byte // where the bytes of an answer go
-	counts bool   // it is among pending
+	memory []byte // of the message, from getScratch
+	answer []byte // destination of the answer's bytes
+	counts bool   // it is included in pending
 	batch  *Batch
 }
 
-// Batch is a call that can be waited for on its own (MPI-4.1 section 12.3.6).
+// Batch is a call with a request of its own (MPI-4.1 section 12.3.6).
 type Batch struct {
 	x    *p2p.Xfer
 	left int
 	err  error
 }
 
-// The Part of the receive that requests come by.
+// servingPart is the Part of the receive for requests.
 const servingPart = -1
 
-// OpenWindow makes a rank's part in a window. comm is for its messages alone; ranks
-// are those of the world, nil if they are equal. memory, if not empty, is what
-// others may reach by the device. All ranks do this before anybody uses the window.
+// OpenWindow creates a rank's part of a window. comm is used only for its messages; ranks
+// are the world ranks, nil if equal. memory, if not empty, is what peers may access by
+// RDMA. All ranks call it before any of them uses the window.
 func (e *Engine) OpenWindow(comm Comm, ranks []int32, size int, target *rma.Target, memory []byte) (*Window, WindowMemory, error) {
 	w := &Window{e: e, comm: comm, target: target, peers: make([]windowPeer, size), tag: firstAnswer,
 		inbox: make([]byte, rma.RequestMax)}
@@ -105,9 +105,9 @@ func (e *Engine) OpenWindow(comm Comm, ranks []int32, size int, target *rma.Targ
 	}
 	e.lock()
 	defer e.unlock()
-	var place WindowMemory
+	var exposed WindowMemory
 	if e.failed != nil {
-		return nil, place, e.failed
+		return nil, exposed, e.failed
 	}
 	for _, d := range e.lanes {
 		if len(memory) == 0 || !d.attr.Ops.Has(rdma.OpWrite) && !d.attr.Ops.Has(rdma.OpRead) {
@@ -116,37 +116,37 @@ func (e *Engine) OpenWindow(comm Comm, ranks []int32, size int, target *rma.Targ
 		mr, err := d.dev.Register(memory, rdma.RemoteRead|rdma.RemoteWrite)
 		if err != nil {
 			w.deregister()
-			return nil, place, fmt.Errorf("register %d bytes with %s: %w", len(memory), d.attr.Name, err)
+			return nil, exposed, fmt.Errorf("register %d bytes with %s: %w", len(memory), d.attr.Name, err)
 		}
 		for len(w.mrs) < d.number {
 			w.mrs = append(w.mrs, rdma.MR{})
 		}
 		w.mrs = append(w.mrs, mr)
 		if d.local {
-			place.Near = mr
+			exposed.Near = mr
 		} else {
-			place.Far = mr
+			exposed.Far = mr
 		}
 	}
-	w.listen()
+	w.postRecv()
 	e.settle()
-	e.watchWindow(1)
-	return w, place, nil
+	e.countWindow(1)
+	return w, exposed, nil
 }
 
-// SetMemory reports where the memory of a rank is.
-func (w *Window) SetMemory(rank int, p WindowMemory) { w.peers[rank].place = p }
+// SetMemory sets the memory of a rank.
+func (w *Window) SetMemory(rank int, p WindowMemory) { w.peers[rank].memory = p }
 
-// watchWindow counts the windows that need somebody to serve requests.
-func (e *Engine) watchWindow(n int) {
-	if e.deputy == nil {
-		e.appointDeputy()
+// countWindow counts the windows that need the progress thread to serve requests.
+func (e *Engine) countWindow(n int) {
+	if e.thread == nil {
+		e.startThread()
 	}
-	e.deputy.windows += n
-	e.standIn()
+	e.thread.windows += n
+	e.resumeThread()
 }
 
-// Close ends the rank's part. Nothing is under way, and all ranks know it.
+// Close ends the rank's part. Nothing is pending on any rank.
 func (w *Window) Close() error {
 	e := w.e
 	e.lock()
@@ -159,7 +159,7 @@ func (w *Window) Close() error {
 		e.m.Cancel(w.serving)
 		e.settle()
 	}
-	e.watchWindow(-1)
+	e.countWindow(-1)
 	return w.deregister()
 }
 
@@ -176,7 +176,7 @@ func (w *Window) deregister() (err error) {
 	return err
 }
 
-// Stats is what the window has done.
+// Stats returns the window's counters.
 func (w *Window) Stats() WindowStats {
 	w.e.lock()
 	defer w.e.unlock()
@@ -191,25 +191,25 @@ func (w *Window) link(rank int) *p2p.Link {
 	return p.link
 }
 
-// reach is the key of a rank's memory for the device that leads there; ok is false
-// if that device cannot do op, or the memory is not known to it.
+// reach returns the key of a rank's memory for the device that reaches it. ok is false if
+// the device does not support op, or the memory is not registered with it.
 func (w *Window) reach(rank int, op rdma.Op) (mr rdma.MR, ok bool) {
 	l := w.link(rank)
 	d := w.e.lanes[l.Dev]
-	mr = w.peers[rank].place.Far
+	mr = w.peers[rank].memory.Far
 	if d.local {
-		mr = w.peers[rank].place.Near
+		mr = w.peers[rank].memory.Near
 	}
 	return mr, mr.RKey != 0 && d.attr.Ops.Has(op)
 }
 
-// Put writes b into a rank's memory. Region 0 is the window's own. b is in use until
-// a Flush, or until the batch, if there is one, has ended.
+// Put writes b into a rank's memory. Region 0 is the window's own. b is in use until a
+// Flush, or until the batch, if any, has completed.
 func (w *Window) Put(rank int, region, offset uint64, b []byte, batch *Batch) {
 	w.e.lock()
 	defer w.e.unlock()
 	if mr, ok := w.reach(rank, rdma.OpWrite); ok && region == 0 {
-		w.move(rank, rdma.OpWrite, mr, offset, b, batch)
+		w.transfer(rank, rdma.OpWrite, mr, offset, b, batch)
 		return
 	}
 	for at := 0; at < len(b); at += rma.MaxPiece {
@@ -223,7 +223,7 @@ func (w *Window) Get(rank int, region, offset uint64, b []byte, batch *Batch) {
 	w.e.lock()
 	defer w.e.unlock()
 	if mr, ok := w.reach(rank, rdma.OpRead); ok && region == 0 {
-		w.move(rank, rdma.OpRead, mr, offset, b, batch)
+		w.transfer(rank, rdma.OpRead, mr, offset, b, batch)
 		return
 	}
 	for at := 0; at < len(b); at += rma.MaxPiece {
@@ -232,8 +232,8 @@ func (w *Window) Get(rank int, region, offset uint64, b []byte, batch *Batch) {
 	}
 }
 
-// Accumulate combines b with a rank's memory. If was is not nil, it gets what was
-// there before; b may be nil with rma.NoOp.
+// Accumulate combines b with a rank's memory. If was is not nil, it receives the previous
+// contents; b may be nil with rma.NoOp.
 func (w *Window) Accumulate(rank int, region, offset uint64, op rma.Op, b, was []byte, elem int, batch *Batch) {
 	w.e.lock()
 	defer w.e.unlock()
@@ -258,27 +258,27 @@ func (w *Window) Accumulate(rank int, region, offset uint64, op rma.Op, b, was [
 	}
 }
 
-// CompareSwap puts value in the place of expected; was gets what was there.
+// CompareSwap replaces expected by value; was receives the previous contents.
 func (w *Window) CompareSwap(rank int, region, offset uint64, expected, value, was []byte) {
 	w.e.lock()
 	defer w.e.unlock()
 	w.ask(rank, rma.Request{Kind: rma.CompareSwap, Region: region, Offset: offset, Length: uint64(len(was))}, expected, value, was, nil)
 }
 
-// move has the device write or read.
-func (w *Window) move(rank int, op rdma.Op, mr rdma.MR, offset uint64, b []byte, batch *Batch) {
+// transfer starts an RDMA Write or Read.
+func (w *Window) transfer(rank int, op rdma.Op, mr rdma.MR, offset uint64, b []byte, batch *Batch) {
 	if len(b) == 0 {
 		return
 	}
-	w.stats.Moves++
+	w.stats.Transfers++
 	x := w.e.m.New()
 	x.Link, x.Buf = w.link(rank), b
 	w.track(x, windowPart{rank: rank, counts: true, batch: batch})
-	w.e.m.Move(x, op, mr.Base+offset, mr.RKey)
+	w.e.m.Transfer(x, op, mr.Base+offset, mr.RKey)
 	w.e.settle()
 }
 
-// track keeps an operation of the window until it has ended.
+// track keeps an operation of the window until it completes.
 func (w *Window) track(x *p2p.Xfer, p windowPart) {
 	x.Owner = &w.waiter
 	if n := len(w.free); n > 0 {
@@ -307,7 +307,7 @@ func (w *Window) ask(rank int, r rma.Request, data, more, was []byte, batch *Bat
 	r.Tag = w.tag
 	x := e.m.New()
 	x.Link, x.Ctx, x.Source, x.Tag = w.link(rank), w.comm.Ctx, int32(rank), w.tag
-	x.Buf = e.borrow(rma.AnswerHead + len(was))
+	x.Buf = e.getScratch(rma.AnswerHead + len(was))
 	w.track(x, windowPart{rank: rank, counts: true, memory: x.Buf, answer: was, batch: batch})
 	if e.failed != nil {
 		e.m.Refuse(x, e.failed)
@@ -325,7 +325,7 @@ func (w *Window) request(rank int, r rma.Request, data, more []byte) {
 
 func (w *Window) send(rank int, r rma.Request, data, more []byte) {
 	w.stats.Requests++
-	b := w.e.borrow(rma.HeaderLen + len(data) + len(more))
+	b := w.e.getScratch(rma.HeaderLen + len(data) + len(more))
 	r.Encode(b)
 	copy(b[rma.HeaderLen:], data)
 	copy(b[rma.HeaderLen+len(data):], more)
@@ -333,24 +333,24 @@ func (w *Window) send(rank int, r rma.Request, data, more []byte) {
 	w.e.settle()
 }
 
-// post sends a message from borrowed memory.
+// post sends a message from scratch memory.
 func (w *Window) post(rank int, tag int32, b []byte) {
 	e := w.e
 	x := e.sendUrgent(w.link(rank), &w.comm, tag, b)
 	switch {
 	case x == nil:
-		e.giveBack(b)
+		e.putScratch(b)
 	case x.Done():
 		w.fault(rank, x.Err)
 		e.m.Free(x)
-		e.giveBack(b)
+		e.putScratch(b)
 	default:
 		w.track(x, windowPart{rank: rank, memory: b})
 	}
 }
 
-// sendUrgent starts a message that the peer should see even if it computes. It gives
-// nil if nothing is left to do.
+// sendUrgent starts a message that the peer handles even while it computes. It returns
+// nil if the message has been sent.
 func (e *Engine) sendUrgent(l *p2p.Link, c *Comm, tag int32, b []byte) *p2p.Xfer {
 	if wr := e.m.SendOne(l, c.Ctx, c.Rank, tag, b); wr != nil {
 		wr[0].Flags |= rdma.Solicited
@@ -374,8 +374,8 @@ func (e *Engine) sendUrgent(l *p2p.Link, c *Comm, tag int32, b []byte) *p2p.Xfer
 	return e.adopt(l)
 }
 
-// listen posts the receive for the next request.
-func (w *Window) listen() {
+// postRecv posts the receive for the next request.
+func (w *Window) postRecv() {
 	e := w.e
 	x := e.m.New()
 	x.Ctx, x.Source, x.Tag, x.Buf = w.comm.Ctx, p2p.AnySource, requestTag, w.inbox
@@ -384,7 +384,7 @@ func (w *Window) listen() {
 	e.m.Recv(x)
 }
 
-// ended is called when a message or move of the window has.
+// ended handles the completion of a message or transfer of the window.
 func (w *Window) ended(x *p2p.Xfer) {
 	if x.Part == servingPart {
 		w.serve(x)
@@ -405,13 +405,13 @@ func (w *Window) ended(x *p2p.Xfer) {
 			b.part(w.e, err)
 		}
 	}
-	w.e.giveBack(p.memory)
+	w.e.putScratch(p.memory)
 	*p = windowPart{}
 	w.free = append(w.free, x.Part)
 	w.e.m.Free(x)
 }
 
-// readAnswer gives the bytes of an answer to whom they are for.
+// readAnswer copies the bytes of an answer to their destination.
 func readAnswer(b []byte, x *p2p.Xfer, to []byte) error {
 	switch {
 	case x.Err != nil:
@@ -427,20 +427,20 @@ func readAnswer(b []byte, x *p2p.Xfer, to []byte) error {
 	return nil
 }
 
-// Refused says why a target did not do what it was asked for.
+// Refused reports why a target rejected a request.
 type Refused struct{ Outcome rma.Outcome }
 
 func (r *Refused) Error() string { return r.Outcome.String() }
 
-// fault notes what went wrong with a rank; a Flush will tell.
+// fault records an error with a rank, which the next Flush returns.
 func (w *Window) fault(rank int, err error) {
 	if p := &w.peers[rank]; p.err == nil {
 		p.err = err
 	}
 }
 
-// serve works on a request that has come. If an error ended the receive there will
-// be no more: the job is broken, or the window closed.
+// serve handles an incoming request. If the receive failed there will be no more: the
+// job has failed, or the window is closed.
 func (w *Window) serve(x *p2p.Xfer) {
 	from, n, over := x.Source, x.Len, x.Err != nil || x.Cancelled
 	w.serving = nil
@@ -454,10 +454,10 @@ func (w *Window) serve(x *p2p.Xfer) {
 		w.fault(int(from), fmt.Errorf("%w: a request of %d bytes is none of ours", p2p.ErrProtocol, n))
 	} else {
 		for _, a := range answers.List {
-			b := w.e.borrow(len(a.Data))
+			b := w.e.getScratch(len(a.Data))
 			copy(b, a.Data)
 			w.post(int(a.To), a.Tag, b)
 		}
 	}
-	w.listen()
+	w.postRecv()
 }

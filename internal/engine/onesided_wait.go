@@ -1,6 +1,6 @@
 package engine
 
-// Waiting for what a window has under way: Flush, the lock of a rank's memory, and
+// Waiting for pending operations of a window: Flush, the lock of a rank's memory, and
 // batches, which are waited for like sends and receives.
 
 import (
@@ -8,12 +8,11 @@ import (
 	"github.com/muster-mpi/muster/internal/rma"
 )
 
-// NewBatch makes a call that can be waited for on its own. Its operations are
-// started with it, then Seal says that there are no more.
+// NewBatch creates a batch. Operations are started with it; Seal ends the list.
 func (e *Engine) NewBatch() *Batch { return &Batch{left: 1} }
 
-// Seal gives the operation that stands for a batch. If it has ended well, the Op is
-// zero.
+// Seal returns the operation that represents a batch. The Op is zero if the batch has
+// completed without an error.
 func (e *Engine) Seal(b *Batch) Op {
 	e.lock()
 	defer e.unlock()
@@ -28,7 +27,7 @@ func (e *Engine) Seal(b *Batch) Op {
 	return Op{b.x, b.x.Handle()}
 }
 
-// part notes that an operation of a batch has ended.
+// part records the completion of an operation of a batch.
 func (b *Batch) part(e *Engine, err error) {
 	if b.left--; b.err == nil {
 		b.err = err
@@ -38,8 +37,8 @@ func (b *Batch) part(e *Engine, err error) {
 	}
 }
 
-// Flush waits until all that was started at a rank has ended there; local: until the
-// buffers may be used again and what was asked for is here.
+// Flush waits until all operations at a rank have completed there; with local, until
+// their buffers may be reused and their results have arrived.
 func (w *Window) Flush(op string, rank int, local bool) error {
 	w.e.lock()
 	defer w.e.unlock()
@@ -47,8 +46,8 @@ func (w *Window) Flush(op string, rank int, local bool) error {
 	return w.await(op, rank)
 }
 
-// confirm asks for an answer behind requests that had none. A request is copied when
-// it is sent, so locally it has ended.
+// confirm requests an answer behind requests that had none. Requests are copied when they
+// are sent, so they are complete locally.
 func (w *Window) confirm(rank int, local bool) {
 	if p := &w.peers[rank]; p.unconfirmed && !local {
 		p.unconfirmed = false
@@ -56,7 +55,7 @@ func (w *Window) confirm(rank int, local bool) {
 	}
 }
 
-// await waits until nothing is under way to a rank, and reports what went wrong.
+// await waits until nothing is pending to a rank, and returns the first error.
 func (w *Window) await(op string, rank int) error {
 	p := &w.peers[rank]
 	if p.pending > 0 {
@@ -69,7 +68,7 @@ func (w *Window) await(op string, rank int) error {
 	return err
 }
 
-// FlushAll is Flush for all ranks. rank is the first for which something went wrong.
+// FlushAll is Flush for all ranks. rank is the first one with an error.
 func (w *Window) FlushAll(op string, local bool) (rank int, err error) {
 	w.e.lock()
 	defer w.e.unlock()
@@ -84,7 +83,7 @@ func (w *Window) FlushAll(op string, local bool) (rank int, err error) {
 	return 0, nil
 }
 
-// Lock locks the memory of a rank by request, and waits until it is granted.
+// Lock locks the memory of a rank by request, and waits until the lock is granted.
 func (w *Window) Lock(op string, rank int, exclusive bool) error {
 	w.e.lock()
 	defer w.e.unlock()
@@ -100,21 +99,21 @@ func (w *Window) askLock(rank int, exclusive bool) {
 	w.ask(rank, rma.Request{Kind: kind}, nil, nil, nil, nil)
 }
 
-// Unlock waits for what is under way, and gives the lock back.
+// Unlock waits for pending operations and releases the lock.
 func (w *Window) Unlock(op string, rank int) error {
 	w.e.lock()
 	defer w.e.unlock()
 	err := w.await(op, rank)
-	w.giveUp(rank)
+	w.releaseLock(rank)
 	if uerr := w.await(op, rank); err == nil {
 		err = uerr
 	}
 	return err
 }
 
-// giveUp asks the target to release the lock. The answer is wanted only if it tells
-// about requests before it.
-func (w *Window) giveUp(rank int) {
+// releaseLock sends the request to release the lock. It asks for an answer only if the
+// answer confirms earlier requests.
+func (w *Window) releaseLock(rank int) {
 	if p := &w.peers[rank]; p.unconfirmed {
 		p.unconfirmed = false
 		w.ask(rank, rma.Request{Kind: rma.Unlock}, nil, nil, nil, nil)
@@ -133,13 +132,13 @@ func (w *Window) LockAll(op string) (rank int, err error) {
 	return w.awaitAll(op)
 }
 
-// UnlockAll waits for what is under way and gives all locks back.
+// UnlockAll waits for pending operations and releases all locks.
 func (w *Window) UnlockAll(op string) (rank int, err error) {
 	w.e.lock()
 	defer w.e.unlock()
 	rank, err = w.awaitAll(op)
 	for r := range w.peers {
-		w.giveUp(r)
+		w.releaseLock(r)
 	}
 	if r, uerr := w.awaitAll(op); err == nil {
 		rank, err = r, uerr
@@ -156,27 +155,27 @@ func (w *Window) awaitAll(op string) (rank int, err error) {
 	return rank, err
 }
 
-// Attach and Detach add memory to a window and take it away.
+// Attach adds memory to a window and returns its region.
 func (w *Window) Attach(mem []byte) uint64 {
 	w.e.lock()
 	defer w.e.unlock()
 	return w.target.Attach(mem)
 }
 
-// Detach is false if there is no such region.
+// Detach removes a region. It returns false if there is no such region.
 func (w *Window) Detach(region uint64) bool {
 	w.e.lock()
 	defer w.e.unlock()
 	return w.target.Detach(region)
 }
 
-// awaitHeld waits until over is true, which only something that a poll brings can
-// make it. peer is for the board. The lock is held on entry and on return.
+// awaitHeld waits until over returns true, which only the result of a poll can cause.
+// peer is for the board. The lock is held on entry and on return.
 func (e *Engine) awaitHeld(c *Comm, op string, peer int, over func() bool) error {
-	e.relieve()
+	e.takeOver()
 	err := e.awaitDriving(c, op, peer, over)
 	e.handOver()
-	e.standIn()
+	e.resumeThread()
 	return err
 }
 
@@ -194,17 +193,17 @@ func (e *Engine) awaitDriving(c *Comm, op string, peer int, over func() bool) er
 		case tries < e.spin && e.mu.wanted.Load() == 0:
 		case tries < e.spin+e.yields:
 			if tries&63 == 0 {
-				e.watch()
+				e.checkDeaths()
 			}
 			e.unlock()
-			e.giveWay(tries)
+			e.yieldCore(tries)
 			e.lock()
 		default:
 			if !shown {
 				e.board.Waiting(e.rank, e.describeProbe(c, op, int32(peer), p2p.AnyTag))
 				shown = true
 			}
-			e.parkBeside()
+			e.parkOrSleep()
 		}
 	}
 	if shown {
@@ -213,12 +212,13 @@ func (e *Engine) awaitDriving(c *Comm, op string, peer int, over func() bool) er
 	return nil
 }
 
-// parkBeside sleeps until something has come, as the driver or beside one.
-func (e *Engine) parkBeside() {
+// parkOrSleep waits for the next event, as the driver, or asleep if there is another
+// driver.
+func (e *Engine) parkOrSleep() {
 	w := e.getWaiter()
 	defer e.putWaiter(w)
-	e.relieve()
-	if e.driver != nil { // it wakes us when something has come
+	e.takeOver()
+	if e.driver != nil { // the driver wakes us when a message arrives
 		w.Pending = probing
 		e.probers++
 		e.sleep(w, nil)
@@ -227,6 +227,6 @@ func (e *Engine) parkBeside() {
 	}
 	e.driver = w
 	e.park()
-	e.watch()
+	e.checkDeaths()
 	e.driver = nil
 }

@@ -1,10 +1,10 @@
 package engine
 
-// Operations of the user inside of a reduction. They run with the lock held and must
-// not call this package (MPI-4.1 section 6.9.5). One that does would wait for a lock
-// that its own goroutine has, or, where the lock is biased, walk into the middle of
-// what the engine is doing. So the bias is put aside meanwhile, and whoever then waits
-// for the lock looks whether it was called by the operation.
+// User functions in reductions. They run with the lock held and must not call package
+// mpi (MPI-4.1 section 6.9.5). A function that does would wait for a lock that its own
+// goroutine holds, or, with a biased lock, enter the engine in an inconsistent state. So
+// the bias is suspended meanwhile, and a goroutine that waits for the lock checks whether
+// a user function has called it.
 
 import (
 	"runtime"
@@ -12,18 +12,18 @@ import (
 	"sync/atomic"
 )
 
-// Operation is a function of the user with its arguments.
+// Operation is a user function with its arguments.
 type Operation interface{ Operate() }
 
-// OperationCallsError is the value of the panic in a call that an operation has made.
+// OperationCallsError is the panic value of a call made by an operation.
 type OperationCallsError struct{}
 
 func (OperationCallsError) Error() string {
 	return "the operation calls package mpi, which MPI-4.1 section 6.9.5 forbids: let Combine only compute, and communicate before or after the reduction"
 }
 
-// RunOperation runs an operation; held says that the caller has the lock. Its name is
-// what insideOperation looks for.
+// RunOperation runs an operation. held reports that the caller holds the lock.
+// insideOperation searches the stack for this function's name.
 //
 //go:noinline
 func (e *Engine) RunOperation(op Operation, held bool) {
@@ -36,21 +36,21 @@ func (e *Engine) RunOperation(op Operation, held bool) {
 	op.Operate()
 }
 
-// InOperation reports whether the caller was called by an operation.
+// InOperation reports whether an operation has called the caller.
 func (e *Engine) InOperation() bool { return insideOperation() }
 
-// guarded is what guard has changed.
+// guarded is the state that unguard restores.
 type guarded struct {
 	took bool
 	lent uintptr
 }
 
-// guard makes every caller wait for a lock that is held, its owner included.
+// guard makes every goroutine, the owner included, wait for a lock that is held.
 func (s *spinLock) guard() (g guarded) {
 	s.operating.Store(true)
 	if s.biased() {
-		// The ordinary lock as well. Who has it now takes the bias away for good, or
-		// borrows the lock and gives up soon (lock.go).
+		// Take the ordinary lock as well. Its current holder either revokes the bias
+		// for good, or borrows the lock and gives up soon (lock.go).
 		for i := 0; i < guardTries; i++ {
 			if g.took = s.state.CompareAndSwap(0, 1); g.took {
 				break
@@ -80,7 +80,7 @@ func (s *spinLock) unguard(g guarded) {
 	}
 }
 
-// insideOperation reports whether the caller was called by an operation.
+// insideOperation reports whether an operation has called the caller.
 func insideOperation() bool {
 	var pcs [64]uintptr
 	n := runtime.Callers(2, pcs[:])

@@ -1,16 +1,16 @@
 package engine
 
 import (
+	"runtime"
 	"testing"
-	"time"
 )
 
 type operation func()
 
 func (f operation) Operate() { f() }
 
-// A call that an operation makes is found out, with a lock that its goroutine owns and
-// with an ordinary one; another goroutine only waits.
+// A call made by an operation panics, with a biased and with an ordinary lock. Another
+// goroutine waits for the lock.
 func TestOperationCalls(t *testing.T) {
 	for _, biased := range []bool{false, true} {
 		for _, held := range []bool{false, true} {
@@ -27,7 +27,7 @@ func TestOperationCalls(t *testing.T) {
 			func() {
 				defer func() {
 					if p := recover(); p != (OperationCallsError{}) {
-						t.Errorf("biased %v, held %v: the call of an operation ended with %v", biased, held, p)
+						t.Errorf("biased %v, held %v: the call in an operation panicked with %v", biased, held, p)
 					}
 				}()
 				e.RunOperation(operation(func() {
@@ -36,10 +36,12 @@ func TestOperationCalls(t *testing.T) {
 						e.unlock()
 						close(other)
 					}()
-					time.Sleep(5 * time.Millisecond)
+					for e.mu.wanted.Load() == 0 {
+						runtime.Gosched() // until it waits for the lock
+					}
 					select {
 					case <-other:
-						t.Error("another goroutine got a lock that is held")
+						t.Error("another goroutine took a lock that is held")
 					default:
 					}
 					e.lock()
@@ -50,7 +52,7 @@ func TestOperationCalls(t *testing.T) {
 			}
 			<-other
 			if e.mu.operating.Load() {
-				t.Error("the operation is over")
+				t.Error("the lock is still marked as operating")
 			}
 			e.lock()
 			e.unlock()

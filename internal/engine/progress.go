@@ -1,6 +1,7 @@
 package engine
 
-// Poll, post, deliver: between the machine and the device, with the lock held.
+// Polling, posting and delivery, between the machine and the devices, with the lock
+// held.
 
 import (
 	"errors"
@@ -10,8 +11,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// poll takes what has come, lets the machine work on it, and posts what it wants
-// posted. It returns the number of completions.
+// poll takes completions from all lanes, passes them to the machine, and posts the
+// machine's work requests. It returns the number of completions.
 func (e *Engine) poll() int {
 	n := e.work(&e.home, e.home.cq.Poll(e.comps[:]))
 	if len(e.lanes) > 1 {
@@ -20,7 +21,7 @@ func (e *Engine) poll() int {
 	return n
 }
 
-// pollOthers polls all lanes but one.
+// pollOthers polls all lanes except one.
 func (e *Engine) pollOthers(but *lane) (n int) {
 	for _, d := range e.lanes {
 		if d != but {
@@ -30,7 +31,7 @@ func (e *Engine) pollOthers(but *lane) (n int) {
 	return n
 }
 
-// pollLane polls a lane other than home and notes whether there is traffic on it.
+// pollLane polls a lane other than home and updates its silence counter.
 func (e *Engine) pollLane(d *lane) int {
 	n := d.cq.Poll(e.comps[:])
 	if d.silence++; n > 0 {
@@ -39,17 +40,18 @@ func (e *Engine) pollLane(d *lane) int {
 	return e.work(d, n)
 }
 
-// A lane is silent after so many polls without traffic: more than there are in some
-// waits. It is then polled every silentEvery-th time; a power of two.
+// A lane is silent after silentAfter polls without traffic, more than some waits
+// make. Only every silentEvery-th wait poll includes it then; a power of two.
 const (
 	silentAfter = 2000
 	silentEvery = 8
 )
 
-// pollWaiting is poll for who does nothing but wait. A rank whose messages all stay
-// on its node would pay for a look at the network with each look at shared memory, and
-// where ranks share cores, all would wait for it (measured: a third of the time of a
-// barrier of 16 ranks on two cores).
+// pollWaiting is poll for a caller that only waits; it skips most polls of silent
+// lanes. A rank whose messages all stay on its node would otherwise pay for a poll of
+// the network with each poll of shared memory, and where ranks share cores, all of
+// them would wait for it (measured: a third of the time of a barrier of 16 ranks on
+// two cores).
 func (e *Engine) pollWaiting() int {
 	n := e.work(&e.home, e.home.cq.Poll(e.comps[:]))
 	for _, d := range e.lanes {
@@ -65,15 +67,15 @@ func (e *Engine) pollWaiting() int {
 	return n
 }
 
-// mover is a completion queue whose Poll may move a part of a large message without a
-// completion, and its count when it was last asked.
+// mover is a completion queue whose Poll can transfer a part of a large message
+// without a completion, and its counter at the last check.
 type mover struct {
 	cq    rdma.MovingCQ
 	count uint64
 }
 
-// piecesMoved reports whether a device has moved a part of a large message since it was
-// last asked.
+// piecesMoved reports whether a device has transferred a part of a large message since
+// the last call.
 func (e *Engine) piecesMoved() bool {
 	moved := false
 	for i := range e.movers {
@@ -85,8 +87,9 @@ func (e *Engine) piecesMoved() bool {
 	return moved
 }
 
-// listen makes the next pollWaiting look at every lane: one has woken us, or may have.
-func (e *Engine) listen() {
+// pollAllNext makes the next pollWaiting include every lane: one of them may have
+// woken the driver.
+func (e *Engine) pollAllNext() {
 	for _, d := range e.lanes {
 		if d.silence >= silentAfter {
 			d.silence = silentAfter
@@ -94,7 +97,8 @@ func (e *Engine) listen() {
 	}
 }
 
-// work lets the machine work on n completions of a lane.
+// work passes n completions of a lane to the machine, then posts and delivers the
+// results.
 func (e *Engine) work(d *lane, n int) int {
 	for i := range e.comps[:n] {
 		c := &e.comps[i]
@@ -115,7 +119,7 @@ func (e *Engine) work(d *lane, n int) int {
 			continue
 		}
 		if c.Op == rdma.OpLowWater {
-			continue // returnBuffers answers it
+			continue // handled by returnBuffers
 		}
 		if c.Op == rdma.OpDisconnected {
 			e.disconnected(d, c)
@@ -123,16 +127,16 @@ func (e *Engine) work(d *lane, n int) int {
 		}
 		if c.ID == p2p.RingID {
 			if int(c.Peer) < len(d.byPeer) && d.byPeer[c.Peer] != nil && c.Status != rdma.StatusOK {
-				e.watch()
+				e.checkDeaths()
 				e.m.FailLink(d.byPeer[c.Peer], fmt.Errorf("write into its ring over %s: %w", d.attr.Name, c.Status.Err()))
 			}
 			continue
 		}
 		if c.Status != rdma.StatusOK {
-			// A peer that has learnt of a death before us has ended its operations,
-			// and with them what ours were moving. The death is what the caller must
-			// be told.
-			e.watch()
+			// A peer that learnt of a death before this rank has ended its operations,
+			// and with them our transfers. The caller should see the death as the
+			// cause.
+			e.checkDeaths()
 			if _, ok := d.dev.(rdma.ExplainingDevice); ok && c.Status == rdma.StatusPeerGone {
 				e.disconnected(d, c)
 			}
@@ -169,15 +173,15 @@ func (e *Engine) work(d *lane, n int) int {
 	return n
 }
 
-// quiet reports whether there is nothing to post, to deliver or to try again, and
-// nobody waits for somebody's arrival.
+// quiet reports whether there is nothing to post, to deliver or to retry, and no
+// caller waits for a message or an arrival.
 func (e *Engine) quiet() bool {
 	return len(e.m.Out.WR)|len(e.m.Out.Done)|len(e.m.Out.Notes)|len(e.blocked)|e.probers|e.held == 0
 }
 
-// sendNow sends a message that needs no operation if it can: sent says that the
-// device has taken it, tried that its packets wait in the link. wr is what SendOne
-// gave, if the device has not taken it at once.
+// sendNow sends a message that needs no operation, if possible. sent reports that the
+// device has accepted it, tried that its packets wait in the link. wr is the result of
+// SendOne if the device has not accepted it at once.
 func (e *Engine) sendNow(l *p2p.Link, c *Comm, tag int32, buf []byte, wr *[1]rdma.SendWR) (sent, tried bool) {
 	if wr != nil {
 		e.post(l, wr[:])
@@ -189,11 +193,11 @@ func (e *Engine) sendNow(l *p2p.Link, c *Comm, tag int32, buf []byte, wr *[1]rdm
 	return len(l.Wait) == 0 && l.Err == nil, true
 }
 
-// flush posts what the machine wants posted, link by link in order.
+// flush posts the machine's work requests, link by link in order.
 func (e *Engine) flush() {
 	o := &e.m.Out
 	for i := range o.WR {
-		// What carries no data asks or answers: a peer that computes should see it.
+		// Control packets need an answer even while the peer computes.
 		if wr := &o.WR[i]; wr.Op == rdma.OpSend && wr.Body.Len() == 0 {
 			wr.Flags |= rdma.Solicited
 		}
@@ -208,13 +212,13 @@ func (e *Engine) flush() {
 		i = j
 	}
 	for i := range o.WR {
-		o.WR[i].Body = rdma.Mem{} // or the slot would keep the user's buffer alive
+		o.WR[i].Body = rdma.Mem{} // release the user's buffer to the garbage collector
 	}
 	o.WR, o.Link = o.WR[:0], o.Link[:0]
 }
 
-// post offers work requests to the device; what it does not take waits in the
-// link, in order, heads included.
+// post offers work requests to the device. Those it does not accept wait in the link,
+// in order and with their heads.
 func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 	if l.Err != nil {
 		e.m.Dropped(wrs)
@@ -227,7 +231,7 @@ func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 			return
 		}
 		for i := range wrs {
-			wrs[i].Peer = l.Peer // which may be known only now
+			wrs[i].Peer = l.Peer // open may have set it
 		}
 	}
 	if len(l.Wait) == 0 {
@@ -242,6 +246,7 @@ func (e *Engine) post(l *p2p.Link, wrs []rdma.SendWR) {
 	l.Wait = append(l.Wait, wrs...)
 }
 
+// offer posts work requests and returns how many the device accepted.
 func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
 	var n int
 	var err error
@@ -262,10 +267,10 @@ func (e *Engine) offer(l *p2p.Link, wrs []rdma.SendWR) int {
 	return n
 }
 
-// keepWaiting is how many places for waiting packets a link keeps when none wait.
+// keepWaiting is the capacity that the wait list of a link keeps when it is empty.
 const keepWaiting = 64
 
-// retry offers what waits again.
+// retry offers waiting packets again.
 func (e *Engine) retry() int {
 	moved := 0
 	keep := e.blocked[:0]
@@ -281,7 +286,7 @@ func (e *Engine) retry() int {
 			continue
 		}
 		left := copy(l.Wait, l.Wait[n:])
-		clear(l.Wait[left:]) // or they would keep the users' buffers alive
+		clear(l.Wait[left:]) // release the users' buffers to the garbage collector
 		if l.Wait = l.Wait[:left]; left > 0 {
 			keep = append(keep, l)
 		} else if cap(l.Wait) > keepWaiting {
@@ -293,9 +298,8 @@ func (e *Engine) retry() int {
 	return moved
 }
 
-// deliver tells those who wait that their operations have ended. A collective goes
-// on when one of its messages has: that may end more operations, and their turn
-// comes in the same loop.
+// deliver signals the owners of completed operations. A message of a collective
+// advances its run, which may complete more operations; the same loop delivers them.
 func (e *Engine) deliver() {
 	for i := 0; i < len(e.m.Out.Done); i++ {
 		x := e.m.Out.Done[i]
@@ -325,7 +329,7 @@ func (e *Engine) deliver() {
 	e.m.Out.Done = e.m.Out.Done[:0]
 }
 
-// signal wakes a waiter, the driver included.
+// signal wakes a waiter, also if it is the driver.
 func (e *Engine) signal(w *p2p.Waiter) {
 	select {
 	case w.Ready <- struct{}{}:
@@ -336,7 +340,7 @@ func (e *Engine) signal(w *p2p.Waiter) {
 	}
 }
 
-// settle posts and delivers after a call into the machine.
+// settle posts and delivers the results of a call into the machine.
 func (e *Engine) settle() {
 	if len(e.m.Out.WR) > 0 {
 		e.flush()
@@ -348,6 +352,6 @@ func (e *Engine) settle() {
 		e.deliver()
 	}
 	if e.parked && len(e.blocked) > 0 {
-		e.home.cq.Wake() // the driver must not sleep on packets that wait
+		e.home.cq.Wake() // the driver must not stay parked while packets wait
 	}
 }

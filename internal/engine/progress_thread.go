@@ -1,22 +1,22 @@
 package engine
 
-// Progress while the application computes. A rank's deputy is a thread that stays
-// in the library when the application leaves it with a large operation under way,
-// sleeps in the device, and wakes for what must be answered: a request to send, a
-// place to write to, a copy that only this rank can go on with. It drives in the
-// sense of wait.go, so there is never a question of who polls:
+// Background progress. The progress thread completes large transfers while the
+// application computes. It sleeps in the device and wakes up for what needs an
+// answer or this rank's processor: an RTS, a CTS, a copy that only this rank can
+// continue. It becomes the driver in the sense of wait.go, so exactly one goroutine
+// polls:
 //
-//	Isend, Irecv of a large message  → leave: the deputy drives
-//	a call that waits                → relieve: the caller drives, the deputy sleeps on
-//	the end of that wait             → standIn, if something large is still under way
+//	Isend, Irecv of a large message → unlockStarted: the thread becomes the driver
+//	a blocking call                 → takeOver: the caller drives, the thread sleeps
+//	the end of that call            → resumeThread, if a large operation is still pending
 //
-// Nothing else profits: short messages lie in the receiver's memory before it asks.
-// So without large operations the deputy is not on duty, nobody has to wake it, and
-// calls take the same road as without one: they find no driver.
+// Short messages gain nothing: the device delivers them to the receiver's memory
+// anyway. Without large operations the thread is inactive; calls find no driver and
+// run as they do without a progress thread.
 //
-// The deputy borrows the lock (lock.go), so that the application's goroutine stays
-// its owner. A large copy goes piece by piece, and between two pieces the deputy
-// makes room for whoever wants the lock.
+// The thread borrows the lock (lock.go), so the application's goroutine stays the
+// lock's owner. It copies large messages in pieces and lets other goroutines have the
+// lock between two pieces.
 
 import (
 	"runtime"
@@ -28,218 +28,224 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-type deputy struct {
-	waiter p2p.Waiter // stands for it where the driver is named
-	open   []Op       // large operations that were left behind, and some that have ended
+// progressThread is the state of a rank's progress thread.
+type progressThread struct {
+	waiter p2p.Waiter // Engine.driver points here while the thread is active
+	large  []Op       // pending large operations, and some that have completed
 	stats  ProgressStats
 
-	duty   atomic.Bool // the same as e.onDuty, for a look without the lock
-	called atomic.Bool // the application has left it something to go on with
-	stop   atomic.Bool
-	kick   chan struct{} // where it waits off duty, if it cannot do so in the device
-	gone   chan struct{} // closed at its end
-	futile int           // attempts in a row that got nowhere
-	// windows is how many of the rank's windows others may send requests to, at any
+	active   atomic.Bool // mirrors Engine.threadDrives, readable without the lock
+	notified atomic.Bool // the application has started a large operation
+	stop     atomic.Bool
+	wake     chan struct{} // wakes the inactive thread on devices without SolicitedCQ
+	done     chan struct{} // closed when the thread exits
+	failures int           // rounds without progress in a row
+	// windows is the number of open windows; peers may send requests to them at any
 	// time (onesided.go).
 	windows int
 }
 
-// ProgressStats counts what a deputy did.
+// ProgressStats counts what a progress thread did.
 type ProgressStats struct {
-	Duties uint64 // times the application left it something
-	Wakes  uint64 // times it came to look
-	Served uint64 // completions and messages that it took
+	Duties uint64 // times the thread became the driver
+	Wakes  uint64 // times the thread polled
+	Served uint64 // completions and messages the thread handled
 }
 
-// appointDeputy starts the deputy.
-func (e *Engine) appointDeputy() {
-	d := &deputy{kick: make(chan struct{}, 1), gone: make(chan struct{})}
-	e.deputy = d
-	go e.deputise()
+// startThread starts the progress thread.
+func (e *Engine) startThread() {
+	d := &progressThread{wake: make(chan struct{}, 1), done: make(chan struct{})}
+	e.thread = d
+	go e.runThread()
 }
 
-// dismissDeputy ends it, if that has not been done, and waits until it has left the
+// stopThread stops the progress thread, if any, and waits until it has left the
 // device.
-func (e *Engine) dismissDeputy() {
-	d := e.deputy
+func (e *Engine) stopThread() {
+	d := e.thread
 	if d == nil {
 		return
 	}
 	e.lock()
-	e.relieve()
+	e.takeOver()
 	d.stop.Store(true)
 	e.unlock()
-	e.callDeputy()
-	<-d.gone
+	e.wakeThread()
+	<-d.done
 }
 
-// onDuty reports whether the deputy drives.
-func (e *Engine) onDuty() bool { return e.deputy != nil && e.driver == &e.deputy.waiter }
+// threadDrives reports whether the progress thread is the driver.
+func (e *Engine) threadDrives() bool { return e.thread != nil && e.driver == &e.thread.waiter }
 
 // undriven reports whether no caller drives.
-func (e *Engine) undriven() bool { return e.driver == nil || e.onDuty() }
+func (e *Engine) undriven() bool { return e.driver == nil || e.threadDrives() }
 
-// leave is the end of a call that has started an operation. It unlocks, and calls the
-// deputy after that: it would find the lock taken, and wait for the end of the
-// caller's turn on the core.
-func (e *Engine) leave(x *p2p.Xfer) {
-	call := e.deputy != nil && e.noteLarge(x)
+// unlockStarted ends a call that has started an operation. It unlocks before it wakes
+// the progress thread, which otherwise would find the lock taken and wait until the
+// end of the caller's time slice.
+func (e *Engine) unlockStarted(x *p2p.Xfer) {
+	wake := e.thread != nil && e.trackLarge(x)
 	e.unlock()
-	if call {
-		e.deputy.called.Store(true)
-		e.callDeputy()
+	if wake {
+		e.thread.notified.Store(true)
+		e.wakeThread()
 	}
 }
 
-// noteLarge puts the deputy on duty for a large operation, and reports whether it must
-// be called.
-func (e *Engine) noteLarge(x *p2p.Xfer) bool {
+// trackLarge activates the progress thread for a large operation, and reports whether
+// the thread must be woken.
+func (e *Engine) trackLarge(x *p2p.Xfer) bool {
 	if !e.cfg.Async || x.Done() || len(x.Buf) <= irecvPolls || x.Link != nil && !x.Link.Rendezvous(len(x.Buf)) {
 		return false
 	}
-	d := e.deputy
-	if len(d.open) == cap(d.open) {
-		d.open = slices.DeleteFunc(d.open, Op.over)
-		if len(d.open) > cap(d.open)/2 {
-			d.open = slices.Grow(d.open, 2*len(d.open))
+	d := e.thread
+	if len(d.large) == cap(d.large) {
+		d.large = slices.DeleteFunc(d.large, Op.ended)
+		if len(d.large) > cap(d.large)/2 {
+			d.large = slices.Grow(d.large, 2*len(d.large))
 		}
 	}
-	d.open = append(d.open, Op{x, x.Handle()})
-	return e.putOnDuty()
+	d.large = append(d.large, Op{x, x.Handle()})
+	return e.activateThread()
 }
 
-// over reports whether an operation has ended, and perhaps serves as another by now.
-func (o Op) over() bool { return o.stale() || o.x.Done() }
+// ended reports whether an operation has completed. Its Xfer may be in use for another
+// operation by now.
+func (o Op) ended() bool { return o.stale() || o.x.Done() }
 
-// pending reports whether something large is under way, or a window open. The newest is looked at first:
-// it is the likeliest.
-func (d *deputy) pending() bool {
+// pending reports whether a large operation is under way or a window is open. It checks
+// the newest operation first, which is the most likely to be pending.
+func (d *progressThread) pending() bool {
 	if d.windows > 0 {
 		return true
 	}
-	for n := len(d.open); n > 0; n-- {
-		if !d.open[n-1].over() {
-			d.open = d.open[:n]
+	for n := len(d.large); n > 0; n-- {
+		if !d.large[n-1].ended() {
+			d.large = d.large[:n]
 			return true
 		}
 	}
-	d.open = d.open[:0]
+	d.large = d.large[:0]
 	return false
 }
 
-// standIn is the end of a wait: the deputy takes over if something is left.
-func (e *Engine) standIn() {
-	if e.deputy != nil && e.putOnDuty() {
-		e.callDeputy()
+// resumeThread ends a wait: the progress thread becomes the driver again if a large
+// operation is pending.
+func (e *Engine) resumeThread() {
+	if e.thread != nil && e.activateThread() {
+		e.wakeThread()
 	}
 }
 
-// putOnDuty lets the deputy drive if nobody else does and something is left. The
-// device wakes it; it must be called only for what is there already, and then it
-// tells.
-func (e *Engine) putOnDuty() (call bool) {
-	d := e.deputy
+// activateThread makes the progress thread the driver if there is none and a large
+// operation is pending. The device wakes the thread for later events; wake reports
+// whether the caller must wake it for something that is already there.
+func (e *Engine) activateThread() (wake bool) {
+	d := e.thread
 	if !e.undriven() || e.sleepers != nil || d.stop.Load() {
 		return false
 	}
 	if !d.pending() {
-		e.relieve()
+		e.takeOver()
 		return false
 	}
-	if !e.onDuty() {
+	if !e.threadDrives() {
 		e.driver = &d.waiter
-		d.duty.Store(true)
+		d.active.Store(true)
 		d.stats.Duties++
 	}
 	s, ok := e.home.cq.(rdma.SolicitedCQ)
 	return !ok || len(e.lanes) > 1 || len(e.blocked) > 0 || !s.ArmSolicited()
 }
 
-// backOnDuty is standIn for a caller without the lock.
-func (e *Engine) backOnDuty() {
-	if e.deputy != nil {
+// lockAndResumeThread is resumeThread for a caller without the lock.
+func (e *Engine) lockAndResumeThread() {
+	if e.thread != nil {
 		e.lock()
-		e.standIn()
+		e.resumeThread()
 		e.unlock()
 	}
 }
 
-// relieve lets the caller drive.
-func (e *Engine) relieve() {
-	if e.onDuty() {
-		e.takeOver()
+// takeOver makes room for the caller to drive in place of the progress thread.
+func (e *Engine) takeOver() {
+	if e.threadDrives() {
+		e.deactivateThread()
 	}
 }
 
-func (e *Engine) takeOver() {
+// deactivateThread ends the progress thread's time as the driver.
+func (e *Engine) deactivateThread() {
 	e.driver = nil
-	e.deputy.duty.Store(false)
+	e.thread.active.Store(false)
 	if s, ok := e.home.cq.(rdma.SolicitedCQ); ok {
 		s.Disarm()
 	}
 }
 
-// callDeputy wakes the deputy, wherever it sleeps.
-func (e *Engine) callDeputy() {
+// wakeThread wakes the progress thread, both in the device and on its channel.
+func (e *Engine) wakeThread() {
 	e.home.cq.Wake()
 	select {
-	case e.deputy.kick <- struct{}{}:
+	case e.thread.wake <- struct{}{}:
 	default:
 	}
 }
 
-// deputise is the deputy. It keeps a thread of its own, because that is what wakes up
-// within microseconds while another thread of the process computes.
-func (e *Engine) deputise() {
-	d := e.deputy
-	defer close(d.gone)
+// runThread is the body of the progress thread. It keeps an OS thread of its own,
+// because such a thread wakes up within microseconds while another thread of the
+// process computes.
+func (e *Engine) runThread() {
+	d := e.thread
+	defer close(d.done)
 	if !e.cfg.InProcess {
-		runtime.LockOSThread() // for good: the thread ends with us
+		runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
 		shortSlice()
 	}
 	for !d.stop.Load() {
 		switch {
-		case d.called.Swap(false):
-			e.nap(calledNap)
-		case !d.duty.Load():
-			d.futile = 0
-			e.restOffDuty()
+		case d.notified.Swap(false):
+			e.nap(notifiedNap)
+		case !d.active.Load():
+			d.failures = 0
+			e.waitInactive()
 		case e.mu.borrow():
 			e.setBeside(true)
-			timeout := e.attend()
+			timeout := e.driveThread()
 			e.setBeside(false)
 			e.mu.giveBack()
-			e.restOnDuty(timeout)
+			e.waitActive(timeout)
 		default:
-			e.restOnDuty(0) // the application is in the library, in a short call or to relieve us
+			e.waitActive(0) // the application has the lock: for a short call, or to take over
 		}
 	}
 }
 
-// setBeside tells the device who calls.
+// setBeside marks the following polls of home as those of the progress thread.
 func (e *Engine) setBeside(on bool) {
 	if s, ok := e.home.cq.(rdma.SolicitedCQ); ok {
 		s.Beside(on)
 	}
 }
 
-// offDuty is how long a deputy sleeps that has nothing to look after: until called.
-const offDuty = time.Hour
+// inactiveWait bounds the sleep of an inactive progress thread, which wakeThread ends.
+const inactiveWait = time.Hour
 
-func (e *Engine) restOffDuty() {
-	d := e.deputy
+// waitInactive sleeps until wakeThread is called.
+func (e *Engine) waitInactive() {
+	d := e.thread
 	if s, ok := e.home.cq.(rdma.SolicitedCQ); ok {
-		_ = s.WaitSolicited(offDuty)
+		_ = s.WaitSolicited(inactiveWait)
 		return
 	}
-	<-d.kick
+	<-d.wake
 }
 
-// restOnDuty sleeps in the device, or, with a timeout of 0, gives way to others.
-func (e *Engine) restOnDuty(timeout time.Duration) {
-	d := e.deputy
+// waitActive sleeps in the device, or pauses briefly if timeout is 0.
+func (e *Engine) waitActive(timeout time.Duration) {
+	d := e.thread
 	if timeout > 0 {
-		d.futile = 0
+		d.failures = 0
 		switch cq := e.home.cq.(type) {
 		case rdma.SolicitedCQ:
 			_ = cq.WaitSolicited(timeout)
@@ -250,12 +256,12 @@ func (e *Engine) restOnDuty(timeout time.Duration) {
 		}
 		return
 	}
-	d.futile++
-	e.nap(min(shortNap<<min(d.futile/8, 4), longNap))
+	d.failures++
+	e.nap(min(shortNap<<min(d.failures/8, 4), longNap))
 }
 
-// nap pauses the deputy. It does not yield: a thread that does lets all others have
-// their whole turn, which takes milliseconds.
+// nap pauses the progress thread. It does not use sched_yield: a thread that yields
+// lets all others finish their time slices, which takes milliseconds.
 func (e *Engine) nap(d time.Duration) {
 	if e.cfg.InProcess {
 		runtime.Gosched()
@@ -266,66 +272,67 @@ func (e *Engine) nap(d time.Duration) {
 }
 
 const (
-	// attendRounds is how many polls in a row without result are made before the
-	// clock is asked whether anything moves: a piece of a copy is no completion.
-	attendRounds = 32
-	// roundFloor is what a poll takes that moves a piece, at least.
+	// idleRounds is the number of polls without completions after which the clock
+	// decides whether data is moving: a piece of a copy produces no completion.
+	idleRounds = 32
+	// roundFloor is the least time of a poll that transfers a piece.
 	roundFloor = time.Microsecond
-	// calledNap is how long the application may make further calls before the deputy
-	// goes on with what it has left: there are often several, the next one may be a
-	// wait, and both may have to share a core.
-	calledNap = 30 * time.Microsecond
-	// shortNap and longNap are the pause of a deputy that finds the lock taken or can
-	// neither go on nor sleep, first and after a while.
+	// notifiedNap is how long the thread waits after it was notified. Programs often
+	// start several operations in a row, the next call may wait, and both threads may
+	// share a core.
+	notifiedNap = 30 * time.Microsecond
+	// shortNap and longNap bound the pause of a thread that finds the lock taken, or
+	// can neither make progress nor sleep.
 	shortNap = 5 * time.Microsecond
 	longNap  = 50 * time.Microsecond
 )
 
-// attend polls until there is nothing to do, and gives for how long the deputy may
-// sleep then; 0 if somebody wants the lock or nothing moves. The lock is borrowed.
-func (e *Engine) attend() time.Duration {
-	d := e.deputy
+// driveThread polls until nothing is left to do. It returns how long the thread may
+// sleep, or 0 if another goroutine wants the lock or no data moves. The lock is
+// borrowed.
+func (e *Engine) driveThread() time.Duration {
+	d := e.thread
 	d.stats.Wakes++
 	start, armed := time.Now(), false
-	for idle := 1; e.onDuty(); idle++ {
+	for idle := 1; e.threadDrives(); idle++ {
 		n := e.poll()
 		d.stats.Served += uint64(n)
 		if n > 0 {
-			idle, d.futile = 0, 0
+			idle, d.failures = 0, 0
 			start = time.Now()
 		}
 		if !d.pending() {
-			e.takeOver()
+			e.deactivateThread()
 			break
 		}
-		// The poll after the last one gives peers back the room of what it showed, so
-		// there is one more before the deputy sleeps.
+		// The next poll returns the buffers of this poll's completions to the peers,
+		// so poll once more before the thread sleeps.
 		timeout := time.Duration(0)
 		if n == 0 {
-			timeout = e.armDeputy()
+			timeout = e.armThread()
 		}
 		if timeout > 0 && armed {
-			e.watch()
+			e.checkDeaths()
 			return timeout
 		}
 		armed = timeout > 0
 		if e.mu.wanted.Load() != 0 {
 			return 0
 		}
-		if idle == attendRounds {
-			if time.Since(start) < attendRounds*roundFloor {
+		if idle == idleRounds {
+			if time.Since(start) < idleRounds*roundFloor {
 				return 0
 			}
-			idle, d.futile = 0, 0
+			idle, d.failures = 0, 0
 			start = time.Now()
 		}
 	}
 	return 0
 }
 
-// armDeputy gets the devices ready to wake the deputy and gives how long it may sleep;
-// 0 if there is something to do at once.
-func (e *Engine) armDeputy() time.Duration {
+// armThread arms the devices to wake the progress thread. It returns how long the
+// thread may sleep, or 0 if there is work already.
+func (e *Engine) armThread() time.Duration {
 	armed := true
 	switch cq := e.home.cq.(type) {
 	case rdma.SolicitedCQ:
@@ -341,17 +348,17 @@ func (e *Engine) armDeputy() time.Duration {
 		timeout = parkBlocked
 	}
 	if len(e.lanes) > 1 {
-		timeout = e.watchLanes(timeout)
+		timeout = e.armLanes(timeout)
 	}
 	return timeout
 }
 
-// ProgressStats is what the deputy has done; nothing without one.
+// ProgressStats returns the counters of the progress thread, zero without one.
 func (e *Engine) ProgressStats() (s ProgressStats) {
 	e.lock()
 	defer e.unlock()
-	if e.deputy != nil {
-		s = e.deputy.stats
+	if e.thread != nil {
+		s = e.thread.stats
 	}
 	return s
 }

@@ -1,18 +1,18 @@
 package engine
 
-// Rings of busy peers (P3 §2.2; p2p/eager_ring.go). A peer earns a ring when it has
-// sent enough; there are at most so many rings, and a peer keeps its ring. Whoever polls
-// a lane looks at its rings too.
+// Rings of busy peers (P3 §2.2; p2p/eager_ring.go). A peer that has sent enough
+// messages gets a ring and keeps it; Config.Rings bounds their number. Polling a lane
+// includes its rings.
 
 import (
 	"github.com/muster-mpi/muster/internal/p2p"
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// ringAfter is how many messages a peer sends before it has earned a ring.
+// ringAfter is the number of messages after which a peer gets a ring.
 const ringAfter = 64
 
-// considerRing gives a peer a ring if it has earned one.
+// considerRing gives a peer a ring if it has sent enough messages.
 func (e *Engine) considerRing(d *lane, l *p2p.Link) {
 	if l.Stats.Received < ringAfter || len(d.rings) >= e.cfg.Rings || l.Rank == e.rank || l.Err != nil {
 		return
@@ -23,7 +23,7 @@ func (e *Engine) considerRing(d *lane, l *p2p.Link) {
 	slot := min(p2p.RingSlot, d.attr.MaxInline)
 	mem, err := ringMemory(p2p.RingSlots * slot)
 	if err != nil {
-		e.cfg.Rings = 0 // there is no memory: the receive queue serves
+		e.cfg.Rings = 0 // out of memory: use the receive queue
 		return
 	}
 	mr, err := d.dev.Register(mem, rdma.RemoteWrite)
@@ -36,7 +36,7 @@ func (e *Engine) considerRing(d *lane, l *p2p.Link) {
 	e.m.OfferRing(l, mem, mr, slot)
 }
 
-// pollRings takes what has come by the rings of a lane.
+// pollRings takes the packets from the rings of a lane.
 func (e *Engine) pollRings(d *lane) (n int) {
 	for _, l := range d.rings {
 		n += e.m.PollRing(l)
@@ -47,8 +47,8 @@ func (e *Engine) pollRings(d *lane) (n int) {
 	return n
 }
 
-// offerByRing posts packets to a peer that has a ring for us: by the ring as long as it
-// takes them, else by the receive queue. It reports how many the device took.
+// offerByRing posts packets to a peer that has a ring for this rank: by the ring while
+// it has room, else by the receive queue. It returns how many the device accepted.
 func (e *Engine) offerByRing(l *p2p.Link, wrs []rdma.SendWR) (taken int, err error) {
 	for taken < len(wrs) {
 		wr := wrs[taken : taken+1]
@@ -68,12 +68,12 @@ func (e *Engine) offerByRing(l *p2p.Link, wrs []rdma.SendWR) (taken int, err err
 	return taken, nil
 }
 
-// closeRings gives the memory of a lane's rings back. The device is closed, or nobody
-// can write any more.
+// closeRings frees the rings of a lane. The device is closed, or no peer can write any
+// more.
 func (d *lane) closeRings() {
 	for _, l := range d.rings {
 		mem, mr := l.RingMemory()
-		_ = d.dev.Deregister(mr) // the device may be closed, which ended it
+		_ = d.dev.Deregister(mr) // a closed device has ended the registration
 		freeRing(mem)
 	}
 	d.rings = nil

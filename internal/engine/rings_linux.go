@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ringMemory is memory outside the heap: adapters write into it while the garbage
-// collector and the race detector look elsewhere.
+// ringMemory returns memory outside the Go heap: adapters write into it unseen by the
+// garbage collector and the race detector.
 func ringMemory(n int) ([]byte, error) {
 	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package engine
 
-// orderAfterRing is for the race detector.
+// orderAfterRing does something only under the race detector.
 func (d *lane) orderAfterRing() {}

@@ -1,26 +1,25 @@
 package engine
 
-// Which buffers short messages are sent from (T1 5.3, P1): the shell's part of
-// p2p/source.go. A lane whose device wants local memory registered has a table of how
-// often each buffer is used, and for each length the number of uses from which it pays to
-// register the buffer:
+// Sending short messages from the user's buffer (T1 5.3, P1): the engine's part of
+// p2p/source.go. A lane whose device needs local memory registered has a table of buffer
+// use counts, and for each length the number of uses from which registering the buffer
+// pays:
 //
-//	Source      counts a use; few: copy; enough: the registration cache, which registers
-//	            what it does not have
-//	Deregister  gives the registration back to the cache when the device is done
+//	Source      counts a use; below the limit: copy; from the limit on: get a
+//	            registration from the cache
+//	Deregister  returns the registration to the cache when the device has finished
 //
-// The number is n > R/(C−V): R registers, C copies, V counts and looks up, all measured
-// when the device is opened (sources_measure.go). The buffer is registered at a quarter of
-// n, in the hope that it will be used as often again. Where C < 2V, or C−V is under
-// a fiftieth of the transfer, and below 128 bytes,
-// nobody asks, and nothing is spent.
+// The limit is n > R/(C−V), where R is the cost to register, C to copy, and V to count and
+// look up, all measured when the device is opened (sources_measure.go). The buffer is
+// registered after a quarter of n uses, in the expectation of as many more. Lengths where
+// C < 2V, or C−V is under a fiftieth of the transfer, and lengths below 128 bytes, skip
+// the table.
 //
-// A send from the user's buffer ends when the device is done with it, a copied one at
-// once. So who waits for the end pays for the device's receipt too (Attr.EndCost), and
-// gets copies unless there is nothing to wait for. Who goes on gets copies where the
-// receipt is more than a round trip away. Puts and gets wait for the peer in any case;
-// what they copy through is in stages.go.
-// Decision 033 has the reasons.
+// A send from the user's buffer completes when the device has finished with it, a copied
+// one at once. So a blocking send also pays for the device's completion (Attr.EndCost)
+// and copies, unless that cost is 0. A nonblocking send copies where the completion takes
+// more than a round trip. Puts and gets wait for the peer in any case; stages.go has
+// their bounce buffers. Decision 033 gives the reasons.
 
 import (
 	"fmt"
@@ -31,36 +30,36 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Use says what a buffer is used for, which decides whether registering it pays.
+// Use is what a buffer is used for, which decides whether registering it pays.
 type Use uint8
 
 const (
-	UseWaits  Use = iota // a send whose caller waits for its end
-	UseGoesOn            // a send whose caller goes on
+	UseWaits  Use = iota // a blocking send
+	UseGoesOn            // a nonblocking send
 	UseOneSided
 	uses
 )
 
 const (
-	sourceLeast = 128 // T1 5.5.1: below, there is nothing to gain
+	sourceLeast = 128 // T1 5.5.1: below, nothing is gained
 	sourceLow   = 8   // bits.Len of it
 	sourceHigh  = 17  // bits.Len of the longest: 64 KiB
-	speculative = 4   // a buffer is registered after this part of the uses that would pay
-	sourceAgain = 2   // and not before it was used again
-	// sourceMargin is how many times what it costs the copy must be worth, and sourceFloor which
-	// part of the transfer the gain must be: less cannot be told from what two worlds that do the
-	// same differ by (decision 033).
+	speculative = 4   // a buffer is registered after this fraction of the uses that would pay
+	sourceAgain = 2   // and not before its second use
+	// sourceMargin is the least ratio of the copy's cost to the overhead, and sourceFloor
+	// the least fraction of the transfer that the gain must be: less is within the noise
+	// between two identical runs (decision 033).
 	sourceMargin = 2
 	sourceFloor  = 0.02
 	sourceHot    = 64
-	leanFrom     = 256 // buffers in the table, for it to tell anything
-	leanEvery    = 8   // of how many messages one is counted then
+	sampleFrom   = 256 // least number of buffers for the statistics to be meaningful
+	sampleEvery  = 8   // sampling counts one of so many messages
 
 	// FrequentAlways registers at the first use, FrequentNever never.
 	FrequentAlways, FrequentNever = "always", "never"
 )
 
-// SourceRow is what is thought of messages of Lo to Hi bytes, in nanoseconds.
+// SourceRow holds the cost estimates for messages of Lo to Hi bytes, in nanoseconds.
 type SourceRow struct {
 	Lo, Hi         int
 	Register, Copy float64
@@ -69,22 +68,22 @@ type SourceRow struct {
 	Uses [uses]uint32
 }
 
-// sources are the buffers of a lane.
+// sources is the buffer table of a lane.
 type sources struct {
 	uses   *regcache.Uses
 	rows   []SourceRow
 	limits [uses][sourceHigh + 1]uint32 // by bits.Len of the length; 0: never
-	least  int                          // the shortest length for which a send asks; p2p.MaxSize: none
+	least  int                          // the shortest length for which a send uses the table; p2p.MaxSize: none
 	stats  SourceStats
 
-	// hot are buffers that were used from where they are of late: the table, which may be
-	// far from the processor, is not asked for them. It ends with the generation.
+	// hot caches recently registered buffers, which saves a look-up in the table: that
+	// may miss the processor's cache. A new generation clears it.
 	hot [sourceHot]hotBuffer
 	gen uint32
-	// lean says that the table holds mostly buffers that are not used again: then it is
-	// asked for few messages, so that a program without reuse pays next to nothing.
-	lean  bool
-	calls uint32
+	// sampling reports that most buffers in the table are not used again. Then only few
+	// messages are counted, so a program without reuse pays almost nothing.
+	sampling bool
+	calls    uint32
 }
 
 type hotBuffer struct {
@@ -92,15 +91,15 @@ type hotBuffer struct {
 	size int
 }
 
-// SourceStats counts what was decided.
+// SourceStats counts the decisions.
 type SourceStats struct {
-	Direct  uint64 // messages, puts and gets that were moved from or to where they are
-	Copied  uint64 // of buffers that are not used often enough
-	Refused uint64 // buffers that are, but that the device could not register
+	Direct  uint64 // messages, puts and gets without a copy
+	Copied  uint64 // copied: the buffer is not used often enough
+	Refused uint64 // copied: the device could not register the buffer
 	Table   regcache.UsesStats
 }
 
-// openSources decides for a lane whether buffers are counted.
+// openSources creates the buffer table of a lane, if its device gains from it.
 func (e *Engine) openSources(d *lane) error {
 	if !d.attr.LocalKeys || !d.attr.Pins || e.cfg.Frequent == FrequentNever || e.cfg.RegisterCache < 0 {
 		return nil
@@ -123,7 +122,7 @@ func (s *sources) settle(r *SourceRow, a *rdma.Attr, always bool) {
 	class := bits.Len(uint(r.Hi))
 	end := [uses]float64{UseWaits: a.EndCost}
 	if a.EndCost > 2*a.SendCost.Fixed {
-		end[UseGoesOn] = a.EndCost // too far away to be hidden by what the caller does meanwhile
+		end[UseGoesOn] = a.EndCost // too long to overlap with the caller's work
 	}
 	whole := [uses]rdma.Cost{a.SendCost, a.SendCost, a.PutCost}
 	for u := range uses {
@@ -139,8 +138,8 @@ func (s *sources) settle(r *SourceRow, a *rdma.Attr, always bool) {
 		r.Uses[u] = n
 		s.limits[u][class] = n
 		if !always {
-			// One use says nothing about a second: registered at the first, 64 KB that were never
-			// used again took 14 % longer.
+			// One use does not predict a second: registered at the first use, buffers of
+			// 64 KB that were never used again took 14 % longer.
 			s.limits[u][class] = max(n/speculative, sourceAgain)
 		}
 		if u != UseOneSided {
@@ -149,7 +148,7 @@ func (s *sources) settle(r *SourceRow, a *rdma.Attr, always bool) {
 	}
 }
 
-// frequent is the number of uses at which a buffer is registered, whatever for.
+// frequent returns the number of uses at which a buffer is registered for any Use.
 func (s *sources) frequent(size int) uint32 {
 	least := uint32(1 << 31)
 	for u := range uses {
@@ -162,7 +161,8 @@ func (s *sources) frequent(size int) uint32 {
 
 func sourceClass(n int) int { return min(bits.Len(uint(n)), sourceHigh) }
 
-// use counts a use of mem and gives a registration if it should be used from where it is.
+// use counts a use of mem and returns a registration if the device should access it
+// directly.
 func (d *lane) use(mem []byte, what Use) (rdma.MR, bool) {
 	s := d.sources
 	limit := s.limits[what][sourceClass(len(mem))]
@@ -185,7 +185,7 @@ func (d *lane) use(mem []byte, what Use) (rdma.MR, bool) {
 	if err != nil {
 		s.stats.Refused++
 		*hot = hotBuffer{}
-		s.uses.Forget(addr, len(mem)) // it has to earn it again before it is tried again
+		s.uses.Forget(addr, len(mem)) // start counting again before the next attempt
 		return rdma.MR{}, false
 	}
 	*hot = hotBuffer{addr, len(mem)}
@@ -198,17 +198,17 @@ const goldenRatio = 0x9E3779B97F4A7C15
 
 // seldom counts a use of a buffer and reports whether it is used too seldom.
 func (s *sources) seldom(addr uint64, size int, limit uint32) bool {
-	if s.calls++; s.lean && s.calls%leanEvery != 0 {
+	if s.calls++; s.sampling && s.calls%sampleEvery != 0 {
 		return true
 	}
-	if s.calls%leanFrom == 0 {
+	if s.calls%sampleFrom == 0 {
 		t := s.uses.Stats()
-		s.lean = t.Buffers >= leanFrom && 5*t.Frequent < t.Buffers // a fifth, as for the growth of the table (T1 5.3.4)
+		s.sampling = t.Buffers >= sampleFrom && 5*t.Frequent < t.Buffers // a fifth, as for the growth of the table (T1 5.3.4)
 	}
 	return s.uses.Note(addr, size) < limit
 }
 
-// Source is for the machine.
+// Source implements p2p.Sources.
 func (r registrar) Source(l *p2p.Link, mem []byte, waits bool) (rdma.MR, bool) {
 	what := UseGoesOn
 	if waits {
@@ -217,8 +217,8 @@ func (r registrar) Source(l *p2p.Link, mem []byte, waits bool) (rdma.MR, bool) {
 	return r.e.lanes[l.Dev].use(mem, what)
 }
 
-// sendShort sends a message that may be sent from where it is. sent says that it is over;
-// else x is the operation, nil if another way must serve.
+// sendShort sends a message that may go from the user's buffer. sent reports that it is
+// complete; else x is the operation, or nil if the caller must send it otherwise.
 func (e *Engine) sendShort(l *p2p.Link, c *Comm, tag int32, buf []byte, waits bool) (x *p2p.Xfer, sent bool) {
 	wr, x := e.m.SendShort(l, c.Ctx, c.Rank, tag, buf, waits)
 	if wr == nil {
@@ -242,8 +242,8 @@ func (e *Engine) sendShort(l *p2p.Link, c *Comm, tag int32, buf []byte, waits bo
 	return e.adopt(l), false
 }
 
-// reap looks for the end of a send that the device was done with when it took it. One
-// completion is asked for, so that a device that has it need not look at its sockets.
+// reap processes the completion of a send that the device finished when it accepted it.
+// It polls for one completion, so a device that has one need not check its sockets.
 func (e *Engine) reap(l *p2p.Link, x *p2p.Xfer) {
 	if l.Attr.EndCost > 0 || !e.undriven() {
 		return
@@ -254,8 +254,8 @@ func (e *Engine) reap(l *p2p.Link, x *p2p.Xfer) {
 	}
 }
 
-// Sources is what is thought of the buffers of messages to a rank, and what was decided
-// for all messages over the same device; nil where nothing is to be gained.
+// Sources returns the cost estimates for send buffers to a rank, and the counters of all
+// messages over the same device. It returns nil where the table is not used.
 func (e *Engine) Sources(rank int) ([]SourceRow, SourceStats) {
 	e.lock()
 	defer e.unlock()

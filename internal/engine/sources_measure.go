@@ -1,14 +1,14 @@
 package engine
 
-// What registering, copying and looking up cost, measured on the device when it is opened
-// (T1 5.3.3 has the three in a table that was made beforehand). It takes three milliseconds.
+// Measures the costs of registering, copying and looking up when the device is opened
+// (T1 5.3.3 uses a table made beforehand). It takes three milliseconds.
 //
-// A message meets the processor's cache as the system call before it left it: what is
-// timed in a loop of its own is not what a message pays. Measured so, a copy of 8 KB cost
-// three times what it adds between system calls, and a look-up a third, and the rule
-// promised several times the gain there was. So the first-level cache is filled with other things
-// before each try (spoil), and the copy is what it adds to a transfer: whoever reads the
-// bytes next, the kernel or the device, has to fetch them too, and finds a fresh copy near.
+// The system call before a message leaves the processor's cache in a different state than
+// a tight measuring loop does. Measured in such a loop, a copy of 8 KB cost three times
+// what it adds between system calls, and a look-up a third, so the rule promised several
+// times the real gain. Therefore the first-level cache is filled with other data before
+// each try (spoil), and the cost of the copy is what it adds to a transfer: the kernel or
+// the device reads the bytes next in any case, and finds a fresh copy in the cache.
 
 import (
 	"errors"
@@ -26,15 +26,15 @@ const (
 	registers    = 5
 	spoilBytes   = 64 << 10 // more than a first-level cache
 	cacheLine    = 64
-	sourceSpread = 8 // buffers that a transfer goes to in turn
+	sourceSpread = 8 // buffers that a transfer cycles through
 )
 
-// sourceMeter times what messages do.
+// sourceMeter times the steps of a message.
 type sourceMeter struct {
 	other []byte
-	sum   byte // so that reading other is not left out
+	sum   byte // keeps the compiler from removing the reads of other
 	times []time.Duration
-	clock float64 // what reading the clock costs, in nanoseconds
+	clock float64 // cost of reading the clock, in nanoseconds
 }
 
 func newSourceMeter() *sourceMeter {
@@ -44,14 +44,14 @@ func newSourceMeter() *sourceMeter {
 	return m
 }
 
-// spoil fills the first-level cache.
+// spoil fills the first-level cache with other data.
 func (m *sourceMeter) spoil() {
 	for i := 0; i < len(m.other); i += cacheLine {
 		m.sum += m.other[i]
 	}
 }
 
-// typical is the median of the times of a thing, in nanoseconds.
+// typical returns the median time of a step, in nanoseconds.
 func (m *sourceMeter) typical(tries int, thing func(try int)) float64 {
 	m.times = m.times[:0]
 	for i := range tries {
@@ -102,8 +102,8 @@ func fill(b []byte) {
 	}
 }
 
-// least is the shortest time of several tries, in nanoseconds: what comes from elsewhere
-// makes a try longer, never shorter.
+// least returns the shortest time of several tries, in nanoseconds: disturbances only
+// make a try longer.
 func least(try func()) float64 {
 	best := time.Duration(1<<63 - 1)
 	for range registers {
@@ -114,7 +114,7 @@ func least(try func()) float64 {
 	return float64(best)
 }
 
-// measureRegister is the cost of Register and Deregister.
+// measureRegister measures the cost of Register and Deregister.
 func measureRegister(dev rdma.Device, mem []byte) (ns float64, err error) {
 	ns = least(func() {
 		mr, e := dev.Register(mem, 0)
@@ -128,9 +128,10 @@ func measureRegister(dev rdma.Device, mem []byte) (ns float64, err error) {
 	return ns, err
 }
 
-// measureLookup is what it costs more to use the program's buffer than to copy, the copy
-// apart, for each Use: the count, the cache, and for sends an operation that waits for the end,
-// which a put or get has in any case. A machine of its own does it, and posts nothing.
+// measureLookup measures, for each Use, what using the program's buffer costs more than
+// copying, without the copy itself: the count, the cache, and for sends an operation that
+// waits for the completion, which a put or get has in any case. It uses a machine of its
+// own that posts nothing.
 func measureLookup(meter *sourceMeter, dev rdma.Device, regs *regcache.Cache, mem []byte) (ns [uses]float64, err error) {
 	mem = mem[:sourceLeast]
 	attr := dev.Attr()
@@ -153,15 +154,15 @@ func measureLookup(meter *sourceMeter, dev rdma.Device, regs *regcache.Cache, me
 			m.Free(x)
 		}
 	}
-	move := func(int) {
+	transfer := func(int) {
 		x := m.New()
 		x.Link, x.Buf = l, mem
-		m.Move(x, rdma.OpWrite, 0, 0)
+		m.Transfer(x, rdma.OpWrite, 0, 0)
 		m.Out.WR, m.Out.Link = m.Out.WR[:0], m.Out.Link[:0]
 		m.Completed(x.Handle(), rdma.StatusOK, len(mem))
 		m.Free(x)
 	}
-	copied, staged := meter.typical(lookupTries, send), meter.typical(lookupTries, move)
+	copied, staged := meter.typical(lookupTries, send), meter.typical(lookupTries, transfer)
 	for u := range uses {
 		s.limits[u][sourceClass(len(mem))] = 1
 	}
@@ -174,22 +175,22 @@ func measureLookup(meter *sourceMeter, dev rdma.Device, regs *regcache.Cache, me
 	}
 	ns[UseWaits] = max(meter.typical(lookupTries, send)-copied, 1)
 	ns[UseGoesOn] = ns[UseWaits]
-	ns[UseOneSided] = max(meter.typical(lookupTries, move)-staged, 1)
+	ns[UseOneSided] = max(meter.typical(lookupTries, transfer)-staged, 1)
 	return ns, errors.Join(regs.Drop(mem), probe.lane.stages.close())
 }
 
-// lookupProbe is the shell of that machine.
+// lookupProbe implements p2p.Memory and p2p.Sources for that machine.
 type lookupProbe struct{ lane lane }
 
 func (p *lookupProbe) Source(_ *p2p.Link, mem []byte, _ bool) (rdma.MR, bool) {
 	return p.lane.use(mem, UseWaits)
 }
 
-func (p *lookupProbe) Place(_ *p2p.Link, mem []byte) (rdma.MR, bool, *p2p.Stage) {
-	return p.lane.place(mem)
+func (p *lookupProbe) TransferBuffer(_ *p2p.Link, mem []byte) (rdma.MR, bool, *p2p.Stage) {
+	return p.lane.transferBuffer(mem)
 }
 
-func (p *lookupProbe) Unplace(_ *p2p.Link, via *p2p.Stage) { p.lane.stages.put(via) }
+func (p *lookupProbe) ReleaseStage(_ *p2p.Link, via *p2p.Stage) { p.lane.stages.put(via) }
 
 func (p *lookupProbe) Register(_ *p2p.Link, mem []byte, acc rdma.Access) (rdma.MR, error) {
 	return p.lane.regs.Get(mem, acc)

@@ -1,15 +1,17 @@
 package engine
 
-// Memory of a lane's own that is registered for good, for puts and gets whose buffers have
-// not earned a registration: the shell's part of p2p/stage.go. Blocks are of a power of two,
-// cut from slabs that are made when they are needed, and come back to the list of their length:
+// Bounce buffers: permanently registered memory for puts and gets whose buffers are not
+// registered. This is the engine's part of p2p/stage.go. Blocks have power-of-two sizes;
+// they are cut from slabs that are allocated on demand, and return to the free list of
+// their size:
 //
-//	Place    counts the use (sources.go); often: the buffer itself; else take
-//	take     the first free block, or a new slab while there may be more
-//	Unplace  back to the list
+//	TransferBuffer  counts the use (sources.go); frequent: the buffer itself; else take
+//	take            the first free block, or a new slab within the limit
+//	ReleaseStage    returns the block to its list
 //
-// What is longer than stageMost, or finds no block because too much is under way, is
-// registered by the cache as before. There the copy costs as much as the registration.
+// A transfer that is longer than stageMost, or finds no block because too many are in
+// use, registers its buffer through the cache. There the copy costs as much as the
+// registration.
 
 import (
 	"fmt"
@@ -24,30 +26,31 @@ const (
 	stageLow     = 10 // bits of the shortest block
 	stageClasses = 16 - stageLow + 1
 	stageSlab    = 64 << 10
-	// stageMemory bounds all slabs of a lane: a window of 64 of the longest.
+	// stageMemory bounds the slabs of a lane: 64 blocks of the largest size.
 	stageMemory = 64 * stageMost
 )
 
-// stages are the blocks of a lane.
+// stages holds the blocks of a lane.
 type stages struct {
 	dev   rdma.Device
 	free  [stageClasses]*p2p.Stage
 	slabs []rdma.MR
-	most  int // slabs
+	most  int // largest number of slabs
 }
 
-// openStages gives a lane such memory, if its device pins what it moves. That is so too where
-// no buffer is ever registered for short messages (FrequentNever): then all of them are copied.
+// openStages creates bounce buffers if the device pins the memory it transfers. That
+// includes FrequentNever, where no buffer is registered for short messages: then all of
+// them are copied.
 func (d *lane) openStages() {
 	if d.attr.LocalKeys && d.attr.Pins {
 		d.stages = &stages{dev: d.dev, most: stageMemory / stageSlab}
 	}
 }
 
-// stageClass is the list of blocks that hold n bytes.
+// stageClass returns the class of blocks that hold n bytes.
 func stageClass(n int) int { return max(bits.Len(uint(n-1)), stageLow) - stageLow }
 
-// take gives a block for n bytes, nil if there is none.
+// take returns a block for n bytes, or nil.
 func (s *stages) take(n int) *p2p.Stage {
 	class := stageClass(n)
 	if s.free[class] == nil && !s.grow(class) {
@@ -58,13 +61,13 @@ func (s *stages) take(n int) *p2p.Stage {
 	return b
 }
 
-// put takes a block back.
+// put returns a block to its list.
 func (s *stages) put(b *p2p.Stage) {
 	b.Next = s.free[b.Class]
 	s.free[b.Class] = b
 }
 
-// grow registers a slab and cuts it. It is false if there is as much as there may be.
+// grow registers a slab and cuts it into blocks. It returns false at the limit.
 func (s *stages) grow(class int) bool {
 	if len(s.slabs) >= s.most {
 		return false
@@ -72,7 +75,7 @@ func (s *stages) grow(class int) bool {
 	mem := make([]byte, stageSlab)
 	mr, err := s.dev.Register(mem, 0)
 	if err != nil {
-		s.most = len(s.slabs) // no more may be locked: those that there are must do
+		s.most = len(s.slabs) // no more memory can be locked: use the existing slabs
 		return false
 	}
 	s.slabs = append(s.slabs, mr)
@@ -85,7 +88,7 @@ func (s *stages) grow(class int) bool {
 	return true
 }
 
-// bytes is the memory of all slabs.
+// bytes returns the memory of all slabs.
 func (s *stages) bytes() int { return len(s.slabs) * stageSlab }
 
 // close ends the registrations. The queues of the device are closed.
@@ -99,8 +102,8 @@ func (s *stages) close() error {
 	return nil
 }
 
-// place finds memory for a put or a get.
-func (d *lane) place(mem []byte) (mr rdma.MR, direct bool, via *p2p.Stage) {
+// transferBuffer finds memory for a put or a get.
+func (d *lane) transferBuffer(mem []byte) (mr rdma.MR, direct bool, via *p2p.Stage) {
 	if d.sources != nil && len(mem) >= sourceLeast {
 		if mr, direct = d.use(mem, UseOneSided); direct {
 			return mr, true, nil
@@ -109,9 +112,9 @@ func (d *lane) place(mem []byte) (mr rdma.MR, direct bool, via *p2p.Stage) {
 	return mr, false, d.stages.take(len(mem))
 }
 
-// Place and Unplace are for the machine.
-func (r registrar) Place(l *p2p.Link, mem []byte) (rdma.MR, bool, *p2p.Stage) {
-	return r.e.lanes[l.Dev].place(mem)
+// TransferBuffer and ReleaseStage implement p2p.Sources.
+func (r registrar) TransferBuffer(l *p2p.Link, mem []byte) (rdma.MR, bool, *p2p.Stage) {
+	return r.e.lanes[l.Dev].transferBuffer(mem)
 }
 
-func (r registrar) Unplace(l *p2p.Link, via *p2p.Stage) { r.e.lanes[l.Dev].stages.put(via) }
+func (r registrar) ReleaseStage(l *p2p.Link, via *p2p.Stage) { r.e.lanes[l.Dev].stages.put(via) }

@@ -9,13 +9,13 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// pinning is the part of a device that registers.
+// pinning is a device that only registers memory.
 type pinning struct {
 	rdma.Device
 	attr rdma.Attr
 	live map[uint64]int
 	next uint64
-	most int // registrations; then it refuses
+	most int // registrations it allows
 }
 
 func newPinning() *pinning {
@@ -48,7 +48,7 @@ func (d *pinning) lane() *lane {
 	return l
 }
 
-func TestABlockHoldsWhatItIsTakenFor(t *testing.T) {
+func TestStageSizes(t *testing.T) {
 	dev := newPinning()
 	s := dev.lane().stages
 	for _, n := range []int{1, 1023, 1024, 1025, 4096, 8192, 8193, 40_000, stageMost - 1, stageMost} {
@@ -58,15 +58,15 @@ func TestABlockHoldsWhatItIsTakenFor(t *testing.T) {
 		}
 		s.put(b)
 		if again := s.take(n); again != b {
-			t.Errorf("for %d bytes: another block than the one that has come back", n)
+			t.Errorf("for %d bytes: not the block that was returned", n)
 		}
 	}
 	if err := s.close(); err != nil || len(dev.live) != 0 {
-		t.Errorf("after close: %v, %d registrations are left", err, len(dev.live))
+		t.Errorf("close: %v, %d registrations left", err, len(dev.live))
 	}
 }
 
-func TestBlocksAreBounded(t *testing.T) {
+func TestStageLimit(t *testing.T) {
 	dev := newPinning()
 	s := dev.lane().stages
 	var blocks []*p2p.Stage
@@ -77,7 +77,7 @@ func TestBlocksAreBounded(t *testing.T) {
 			break
 		}
 		if seen[&b.Mem[0]] {
-			t.Fatal("a block is lent twice")
+			t.Fatal("a block is in use twice")
 		}
 		seen[&b.Mem[0]] = true
 		blocks = append(blocks, b)
@@ -89,39 +89,39 @@ func TestBlocksAreBounded(t *testing.T) {
 		s.put(b)
 	}
 	if s.take(8<<10) == nil {
-		t.Error("there is none after all have come back")
+		t.Error("no block after all were returned")
 	}
 }
 
-func TestADeviceThatLocksNoMoreIsNotAskedAgain(t *testing.T) {
+func TestStageRegisterRefused(t *testing.T) {
 	dev := newPinning()
 	s := dev.lane().stages
 	first := s.take(stageMost)
 	dev.most = 1
 	if first == nil || s.take(stageMost) != nil {
-		t.Fatal("the device refuses, and there is a block")
+		t.Fatal("a block although the device refuses")
 	}
 	dev.most = 2
 	if s.take(stageMost) != nil || len(dev.live) != 1 {
-		t.Error("the device is asked again after it has refused")
+		t.Error("the device is called again after it refused")
 	}
 	if s.put(first); s.take(stageMost) != first {
-		t.Error("the block that there is does not serve")
+		t.Error("the existing block is not reused")
 	}
 }
 
-// A put or get counts as a use; what is used often is used where it is, unless the device
-// cannot register it.
-func TestPutsAndGetsEarnARegistration(t *testing.T) {
+// A put or get counts as a use. A frequently used buffer is accessed directly, unless the
+// device cannot register it.
+func TestTransferBufferCountsUses(t *testing.T) {
 	dev := newPinning()
 	d := dev.lane()
 	d.sources = &sources{uses: regcache.NewUses(regcache.UsesConfig{Frequent: func(int) uint32 { return 3 }})}
 	const size = 8 << 10
 	d.sources.limits[UseOneSided][sourceClass(size)] = 3
 	use := func(mem []byte) (direct bool) {
-		mr, direct, via := d.place(mem)
+		mr, direct, via := d.transferBuffer(mem)
 		if direct == (via != nil) {
-			t.Fatalf("direct %v with the block %v", direct, via)
+			t.Fatalf("direct %v with block %v", direct, via)
 		}
 		if direct {
 			if err := d.regs.Put(mr); err != nil {
@@ -135,15 +135,15 @@ func TestPutsAndGetsEarnARegistration(t *testing.T) {
 	often, other := make([]byte, size), make([]byte, size)
 	for i := range 6 {
 		if direct := use(often); direct != (i >= 2) {
-			t.Errorf("use %d: from where it is: %v", i, direct)
+			t.Errorf("use %d: direct is %v", i, direct)
 		}
 	}
 	dev.most = len(dev.live)
-	d.regs.Drop(often) // so that making room does not help
+	d.regs.Drop(often) // eviction cannot make room
 	dev.most--
 	for range 3 {
 		if use(other) {
-			t.Error("what cannot be registered is used where it is")
+			t.Error("a buffer that cannot be registered is used directly")
 		}
 	}
 	if st := d.sources.stats; st.Direct != 4 || st.Copied != 4 || st.Refused != 1 {
@@ -162,20 +162,20 @@ func TestPutsAndGetsEarnARegistration(t *testing.T) {
 		use(often)
 		next++
 	}); n != 0 {
-		t.Errorf("blocks and looks at the table allocate %v times", n)
+		t.Errorf("%v allocations per transfer, want 0", n)
 	}
 }
 
-func TestOnlyDevicesThatPinHaveBlocks(t *testing.T) {
+func TestStagesNeedPinning(t *testing.T) {
 	for _, a := range []rdma.Attr{{LocalKeys: true}, {Pins: true}, {}} {
 		d := &lane{attr: &a}
 		if d.openStages(); d.stages != nil {
-			t.Errorf("a device with keys %v that pins %v has blocks", a.LocalKeys, a.Pins)
+			t.Errorf("LocalKeys %v, Pins %v: the lane has bounce buffers", a.LocalKeys, a.Pins)
 		}
 	}
 }
 
-func TestASmallGainDoesNotPay(t *testing.T) {
+func TestSettleMargin(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		copied float64
@@ -185,22 +185,22 @@ func TestASmallGainDoesNotPay(t *testing.T) {
 		{"C < V", 40, 0, [uses]uint32{}},
 		{"C < 2V", 110, 0, [uses]uint32{UseOneSided: 45}},
 		{"C ≥ 2V", 120, 0, [uses]uint32{67, 67, 41}},
-		{"a receipt that is far away", 120, 200_000, [uses]uint32{UseOneSided: 41}},
-		{"a receipt that is a round trip away", 120, 1500, [uses]uint32{UseGoesOn: 67, UseOneSided: 41}},
+		{"slow completion", 120, 200_000, [uses]uint32{UseOneSided: 41}},
+		{"completion within a round trip", 120, 1500, [uses]uint32{UseGoesOn: 67, UseOneSided: 41}},
 	} {
 		s := &sources{least: p2p.MaxSize}
 		r := SourceRow{Lo: 4096, Hi: 8191, Register: 4000, Copy: c.copied, Lookup: [uses]float64{60, 60, 21}}
 		s.settle(&r, &rdma.Attr{EndCost: c.end, SendCost: rdma.Cost{Fixed: 1000}, PutCost: rdma.Cost{Fixed: 4000}}, false)
 		if r.Uses != c.want {
-			t.Errorf("%s: registered after %v uses, want %v", c.name, r.Uses, c.want)
+			t.Errorf("%s: registration pays after %v uses, want %v", c.name, r.Uses, c.want)
 		}
 		if asks := s.least == 4096; asks != (c.want[UseWaits]+c.want[UseGoesOn] > 0) {
-			t.Errorf("%s: sends ask: %v", c.name, asks)
+			t.Errorf("%s: sends use the table: %v", c.name, asks)
 		}
 	}
 }
 
-func TestAGainThatNobodyCanSeeDoesNotPay(t *testing.T) {
+func TestSettleFloor(t *testing.T) {
 	for _, c := range []struct {
 		put  float64
 		want uint32
@@ -208,12 +208,12 @@ func TestAGainThatNobodyCanSeeDoesNotPay(t *testing.T) {
 		s := &sources{}
 		r := SourceRow{Lo: 4096, Hi: 8191, Register: 4000, Copy: 121, Lookup: [uses]float64{200, 200, 21}}
 		if s.settle(&r, &rdma.Attr{PutCost: rdma.Cost{Fixed: c.put}}, false); r.Uses != [uses]uint32{UseOneSided: c.want} {
-			t.Errorf("a gain of 100 ns in %v: registered after %v uses, want %d", c.put, r.Uses, c.want)
+			t.Errorf("a gain of 100 ns in %v: registration pays after %v uses, want %d", c.put, r.Uses, c.want)
 		}
 	}
 }
 
-func TestNoBufferIsRegisteredAtItsFirstUse(t *testing.T) {
+func TestSettleNeedsSecondUse(t *testing.T) {
 	for _, always := range []bool{false, true} {
 		s := &sources{}
 		r := SourceRow{Lo: 64 << 10, Hi: 128<<10 - 1, Register: 5000, Copy: 1000, Lookup: [uses]float64{20, 20, 20}}
@@ -229,7 +229,7 @@ func TestNoBufferIsRegisteredAtItsFirstUse(t *testing.T) {
 	}
 }
 
-func TestALookAtTheTableIsMeasuredForPutsApart(t *testing.T) {
+func TestMeasureSources(t *testing.T) {
 	dev := newPinning()
 	d := dev.lane()
 	rows, err := measureSources(dev, d.regs)
@@ -238,10 +238,10 @@ func TestALookAtTheTableIsMeasuredForPutsApart(t *testing.T) {
 	}
 	for _, r := range rows {
 		if r.Copy <= 0 || r.Register <= 0 || r.Lookup[UseWaits] <= 0 || r.Lookup[UseOneSided] < 0 || r.Lookup[UseOneSided] > 10_000 {
-			t.Errorf("the row %+v", r)
+			t.Errorf("invalid row %+v", r)
 		}
 	}
 	if len(dev.live) != 0 {
-		t.Errorf("%d registrations are left of the measurement", len(dev.live))
+		t.Errorf("%d registrations left after the measurement", len(dev.live))
 	}
 }

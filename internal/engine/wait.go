@@ -1,7 +1,6 @@
 package engine
 
-// Waiting. All of it happens with the lock held, except while the goroutine
-// gives way, sleeps or parks.
+// Waiting. The lock is held except while the goroutine yields, sleeps or parks.
 
 import (
 	"context"
@@ -15,24 +14,24 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// How long a driver parks at most: long when only a message can change
-// anything, short when packets wait for room that nobody will announce.
+// parkIdle and parkBlocked bound the time a driver parks. parkBlocked applies while
+// packets wait for queue space, which the device does not announce.
 const (
 	parkIdle    = 100 * time.Millisecond
 	parkBlocked = 500 * time.Microsecond
-	ctxEvery    = 64 // polls between two looks at the context
-	// othersEvery is how many polls of the lane that something is expected on
-	// come between two looks at the others; a power of two.
+	ctxEvery    = 64 // polls between two checks of the context
+	// othersEvery is the number of polls of the expected lane between two polls of the
+	// others; a power of two.
 	othersEvery = 16
 )
 
-// NoContext is the context of calls that wait as long as it takes. Nothing is
-// asked of it, so that they need not pay for one.
+// NoContext is the context of calls that wait without a limit. It is nil, so such
+// calls pay nothing for context support.
 var NoContext context.Context
 
-// waitOne waits for one operation. The lock is held on entry and on return. It
-// is the road of a blocking call: the first polls happen here, without any of
-// the machinery that several goroutines need.
+// waitOne waits for one operation. The lock is held on entry and on return. This is
+// the fast path of a blocking call: the first polls happen here, without the
+// bookkeeping for several goroutines.
 func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 	if e.driver == nil {
 		if x.Done() {
@@ -51,7 +50,7 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 			}
 			n := d.cq.Poll(e.comps[:])
 			if n == 1 && e.comps[0].Op == rdma.OpRecv && d.pool == nil {
-				// What work does, for the message that is waited for.
+				// The same as work, for the awaited message.
 				if m := &e.comps[0]; int(m.Peer) < len(d.byPeer) && d.byPeer[m.Peer] != nil {
 					e.m.Arrived(d.byPeer[m.Peer], m.Data.Bytes())
 					if x.Done() && e.quiet() {
@@ -76,18 +75,18 @@ func (e *Engine) waitOne(x *p2p.Xfer, c *Comm, op string) {
 				break
 			}
 		}
-	} else if e.onDuty() {
+	} else if e.threadDrives() {
 		if !x.Done() {
-			e.relieve()
+			e.takeOver()
 			e.waitOne(x, c, op)
-			e.standIn()
+			e.resumeThread()
 		}
 		return
 	}
 	_ = e.waitSlow(NoContext, c, op, x)
 }
 
-// waitSlow is waitOne once spinning has not helped, or with a context.
+// waitSlow is waitOne after spinning failed, or with a context.
 func (e *Engine) waitSlow(ctx context.Context, c *Comm, op string, x *p2p.Xfer) error {
 	w := e.getWaiter()
 	w.One[0] = x
@@ -97,8 +96,8 @@ func (e *Engine) waitSlow(ctx context.Context, c *Comm, op string, x *p2p.Xfer) 
 	return err
 }
 
-// wait waits until need of the operations have ended (those already done count),
-// or the context ends. The lock is held on entry and on return.
+// wait waits until need of the operations have completed, counting those that are
+// complete on entry, or the context ends. The lock is held on entry and on return.
 func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs []*p2p.Xfer, need int) error {
 	var done <-chan struct{}
 	if ctx != nil {
@@ -117,14 +116,14 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 	}
 	if done != nil {
 		if e.undriven() {
-			e.poll() // a context that has ended already still sees what has come
+			e.poll() // even with a context that has ended, take messages that have arrived
 		}
 		stop := context.AfterFunc(ctx, e.home.cq.Wake)
 		defer stop()
 	}
 	for w.Pending > 0 && !ended(done) {
 		if e.undriven() {
-			e.relieve()
+			e.takeOver()
 			e.drive(w, done, c, op, xs)
 		} else {
 			e.sleep(w, done)
@@ -136,27 +135,27 @@ func (e *Engine) wait(ctx context.Context, c *Comm, op string, w *p2p.Waiter, xs
 		}
 	}
 	e.handOver()
-	e.standIn()
+	e.resumeThread()
 	if w.Pending > 0 {
 		return GaveUp(ctx)
 	}
 	return nil
 }
 
-// handOver wakes one who sleeps to drive, if nobody does. Everyone who leaves a
-// wait calls it, not the driver alone: the sleeper whom the driver woke may have
-// been done already, and must then pass the turn on.
+// handOver wakes a sleeper to drive, if there is no driver. Every goroutine that leaves
+// a wait calls it, not only the driver: the sleeper that the driver woke may have
+// been complete already and must then wake the next one.
 func (e *Engine) handOver() {
 	if e.driver == nil && e.sleepers != nil {
 		e.signal(e.sleepers)
 	}
 }
 
-// ErrGaveUp says that a context ended before the operation; the context's cause
-// is wrapped too.
+// ErrGaveUp reports that a context ended before the operation. The error also wraps
+// the context's cause.
 var ErrGaveUp = errors.New("gave up waiting")
 
-// GaveUp is the error for a context that has ended.
+// GaveUp returns the error for a context that has ended.
 func GaveUp(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrGaveUp, context.Cause(ctx))
 }
@@ -170,7 +169,7 @@ func ended(done <-chan struct{}) bool {
 	}
 }
 
-// sleep waits for the driver to finish our operations, or for our turn to drive.
+// sleep waits until the driver has completed our operations or hands over to us.
 func (e *Engine) sleep(w *p2p.Waiter, done <-chan struct{}) {
 	w.Next = e.sleepers
 	e.sleepers = w
@@ -189,10 +188,10 @@ func (e *Engine) sleep(w *p2p.Waiter, done <-chan struct{}) {
 	w.Next = nil
 }
 
-// probing is the Pending of a sleeper that waits for any message at all.
+// probing is the Pending of a sleeper that waits for any message.
 const probing = -1
 
-// wakeProbers lets those who probe look at what has come.
+// wakeProbers wakes all sleepers that wait for any message.
 func (e *Engine) wakeProbers() {
 	for w := e.sleepers; w != nil; w = w.Next {
 		if w.Pending == probing {
@@ -201,16 +200,16 @@ func (e *Engine) wakeProbers() {
 	}
 }
 
-// drive polls for everybody until our own operations have ended: first with the
-// lock held, then yielding between polls, then parked in the device.
+// drive polls on behalf of all waiters until our own operations have completed: first
+// with the lock held, then yielding between polls, then parked in the device.
 func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, xs []*p2p.Xfer) {
 	e.driver = w
 	shown := false
 	var asks asking
-	var long time.Time // since when the core is given away
+	var long time.Time // when yielding began
 	start := 0
 	if e.Oversubscribed() {
-		start = e.spin // waitOne has spun; others want the core
+		start = e.spin // waitOne has spun already, and other ranks need the core
 	}
 	for idle := start; w.Pending > 0; idle++ {
 		if e.pollWaiting() > 0 {
@@ -220,8 +219,8 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 			break
 		}
 		if idle >= e.spin && e.piecesMoved() {
-			// A large message is under way. This is no time to park, nor is the rank
-			// stuck, however long it takes.
+			// A large message is progressing: do not park, and do not report the rank
+			// as waiting.
 			idle = start
 			if shown {
 				e.board.Running(e.rank)
@@ -242,10 +241,10 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 				long = time.Now()
 			}
 			e.unlock()
-			e.giveWay(idle)
+			e.yieldCore(idle)
 			e.lock()
 			if idle&63 == 0 {
-				e.watch()
+				e.checkDeaths()
 			}
 		default:
 			if !shown {
@@ -253,7 +252,7 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 				shown = true
 			}
 			e.park()
-			e.watch()
+			e.checkDeaths()
 			asks.after(e, long, xs)
 			idle = e.spin + e.yields // poll once, then park again
 		}
@@ -267,10 +266,11 @@ func (e *Engine) drive(w *p2p.Waiter, done <-chan struct{}, c *Comm, op string, 
 	e.driver = nil
 }
 
+// park waits in the device for the next event. It releases the lock meanwhile.
 func (e *Engine) park() {
 	for _, d := range e.lanes {
 		if d.regs != nil {
-			d.regs.Age() // or memory that was sent once stays until the next send
+			d.regs.Age() // release memory that was sent once and is not sent again
 		}
 	}
 	timeout := parkIdle
@@ -278,11 +278,11 @@ func (e *Engine) park() {
 		timeout = parkBlocked
 	}
 	if len(e.lanes) > 1 {
-		if timeout = e.watchLanes(timeout); timeout == 0 {
-			// A lane that still makes a connection says so each time; the rank at
-			// the other end may need this core for it.
+		if timeout = e.armLanes(timeout); timeout == 0 {
+			// A lane that is still connecting cannot be armed; the rank at the other
+			// end may need this core to accept.
 			e.unlock()
-			e.giveWay(0)
+			e.yieldCore(0)
 			e.lock()
 			return
 		}
@@ -292,13 +292,13 @@ func (e *Engine) park() {
 	_ = e.home.cq.Wait(timeout)
 	e.lock()
 	e.parked = false
-	e.listen()
+	e.pollAllNext()
 }
 
-// giveWay lets others run on this core: threads of other ranks by sched_yield,
-// goroutines of this process by the scheduler. The thread's yield is many times
-// cheaper, so the scheduler is asked only now and then.
-func (e *Engine) giveWay(n int) {
+// yieldCore yields the core: to threads of other ranks by sched_yield, and to
+// goroutines of this process by the Go scheduler. sched_yield is many times less
+// expensive, so runtime.Gosched is called only now and then.
+func (e *Engine) yieldCore(n int) {
 	if e.cfg.InProcess || n&15 == 0 {
 		runtime.Gosched()
 	}
@@ -307,7 +307,7 @@ func (e *Engine) giveWay(n int) {
 	}
 }
 
-// describe says what the first of the unfinished operations waits for.
+// describe returns the wait state of the first unfinished operation, for the board.
 func (e *Engine) describe(c *Comm, op string, xs []*p2p.Xfer) pmi.WaitState {
 	s := pmi.WaitState{Op: op, Comm: c.Name, Context: c.Ctx, Peer: pmi.PeerNone, Tag: pmi.TagNone}
 	for _, x := range xs {
@@ -338,7 +338,7 @@ func (e *Engine) getWaiter() *p2p.Waiter {
 
 func (e *Engine) putWaiter(w *p2p.Waiter) {
 	select {
-	case <-w.Ready: // a signal that came too late
+	case <-w.Ready: // drop a late signal
 	default:
 	}
 	w.Pending = 0

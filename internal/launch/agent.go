@@ -1,3 +1,5 @@
+package launch
+
 // The agent: what `muster agent` does on each host. It takes frames from above on
 // its stdin and answers on its stdout, starts the agents of its share of hosts,
 // passes frames on between them and those above, and keeps a crew of its own.
@@ -8,7 +10,6 @@
 //	finish     the input has ended: so do the ranks
 //
 // agent_job.go has what it does with its ranks.
-package launch
 
 import (
 	"bufio"

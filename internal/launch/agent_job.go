@@ -1,6 +1,7 @@
+package launch
+
 // What an agent does with its ranks: it starts them as the launcher of a local job
 // would, and their PMI server asks the agent above for what it lacks.
-package launch
 
 import (
 	"encoding/json"

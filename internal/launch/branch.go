@@ -1,10 +1,11 @@
+package launch
+
 // A branch is an agent that was started from here, with all hosts that are reached
 // through it. The launcher and every agent that has a share of hosts own some.
 //
 //	startBranch    run: the remote shell, the two lines, the assignment
 //	read           frames from below go to the owner, one after the other
 //	ended          the shell has ended: why, in a sentence
-package launch
 
 import (
 	"bufio"

@@ -1,6 +1,7 @@
+package launch
+
 // Which rank runs on which cores, and how many threads of Go code it should
 // run. The plan is pure; cores_linux.go reads the machine.
-package launch
 
 import (
 	"math"

@@ -1,3 +1,5 @@
+package launch
+
 // The ranks of one machine: all of a local job, or those of an agent.
 //
 //	newCrew     the board, the plan of cores, the environment
@@ -5,7 +7,6 @@
 //	            goroutines that serve it
 //	signalAll, markDead, rows, pulse    while they run
 //	drain       the last lines
-package launch
 
 import (
 	"errors"

@@ -1,6 +1,7 @@
+package launch
+
 // Windows, so that output nobody reads and input nobody takes wait where they are,
 // and signals, fences and deaths go past them.
-package launch
 
 import "sync"
 

@@ -1,9 +1,10 @@
+package launch
+
 // Child processes. All children are started from one OS thread, which lives until
 // the job ends: the kernel signals a child when the *thread* that started it goes
 // away (prctl PR_SET_PDEATHSIG), and a child inherits that thread's cores.
 // Starting in parallel would gain nothing, because the Go runtime starts
 // one process at a time (syscall.ForkLock).
-package launch
 
 import (
 	"fmt"

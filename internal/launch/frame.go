@@ -1,3 +1,5 @@
+package launch
+
 // What launcher and agents say to each other: frames of
 //
 //	length (4 bytes)  kind (1)  host (4)  body
@@ -5,7 +7,6 @@
 // The host is whom a frame is for on the way down (or everybody), and whom it is
 // about on the way up. Bodies are made of numbers of variable length and of texts
 // with their length before them. Pure; link.go moves the bytes.
-package launch
 
 import (
 	"encoding/binary"

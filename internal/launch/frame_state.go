@@ -1,7 +1,8 @@
+package launch
+
 // The frames that tell of the state of ranks: how one ended, what all say of
 // themselves on the board of their host. Signals travel by name, because their
 // numbers differ between systems.
-package launch
 
 import (
 	"errors"

@@ -1,10 +1,11 @@
+package launch
+
 // How long ranks may go on after one of them has died. Each must get a core, learn of the
 // death, return from its call, print its error and end, and where a thousand ranks
 // share two cores that takes seconds for all of them. So time is not counted from the
 // death but from the last sign that somebody is still at it: a rank that has learnt of
 // the death, or has ended. When there has been none for a while, the rest is computing or
 // hangs, and is ended. Pure: time comes in as an argument.
-package launch
 
 import "time"
 

@@ -1,6 +1,7 @@
+package launch
+
 // Which hosts, and which ranks on each. Host lists come from a flag or a file;
 // ranks are dealt out in blocks, host by host. All of it is pure.
-package launch
 
 import (
 	"errors"

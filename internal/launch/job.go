@@ -1,3 +1,5 @@
+package launch
+
 // The loop that owns a running job. Goroutines per rank turn the end of a
 // process and the requests of its PMI client into events; the loop alone
 // changes the state of the job.
@@ -11,7 +13,6 @@
 // it has finalized; if it ends with status 0 after it has joined and before it
 // has finalized; or if it has ended in any way while others wait in a fence.
 // A status other than 0 after finalize gives the job its status but ends nobody.
-package launch
 
 import (
 	"context"

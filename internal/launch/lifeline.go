@@ -1,3 +1,5 @@
+package launch
+
 // The lifeline: a pipe that ties all processes of a rank to the launcher, or to the
 // agent that has started it. The kernel kills a process with its parent
 // (PR_SET_PDEATHSIG), but not the children of that process, and a rank is often a shell
@@ -10,7 +12,6 @@
 // A rank of Muster that has joined the job holds a write end too (internal/pmi/watch.go),
 // because it notices the end of the launcher itself: its calls return errors, and it
 // says why it ends. The kernel kills what is left when it is gone.
-package launch
 
 import (
 	"os"

@@ -1,3 +1,5 @@
+package launch
+
 // A link moves frames between two neighbors in the tree, over the stdin and
 // stdout of an agent. Sending never blocks: frames are queued, and one goroutine
 // writes them, many at a time. What could fill the queue, output and input, is
@@ -10,7 +12,6 @@
 //
 // The second may come after whatever a login shell prints. That the agent repeats
 // the key shows that it has read the first line and is nobody else.
-package launch
 
 import (
 	"bufio"

@@ -1,6 +1,7 @@
+package launch
+
 // The backend for this machine: one crew, whose lines go to the launcher's output
 // and whose PMI clients are served by the job's server.
-package launch
 
 import (
 	"fmt"

@@ -1,7 +1,8 @@
+package launch
+
 // Output of the ranks: each rank's stdout and stderr is a pipe, read by a
 // goroutine that passes on whole lines. One lock for both streams keeps lines
 // of different ranks apart, also when both streams go to the same terminal.
-package launch
 
 import (
 	"bytes"

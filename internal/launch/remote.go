@@ -1,10 +1,11 @@
+package launch
+
 // The backend for several hosts, on the launcher's side: an agent on each of them,
 // reached through a tree. Frames from below become events of the job, calls to its
 // PMI server, and output; what the job wants goes down as frames for all.
 //
 // The start goes in steps: agents; when all are ready, the job to all of them; they
 // start their ranks and tell. A step that fails on one host ends the job.
-package launch
 
 import (
 	"crypto/rand"

@@ -1,7 +1,8 @@
+package launch
+
 // The command that reaches a host. A template such as "ip netns exec {host}" is
 // split into words as a shell would; {host} is replaced, or the host appended,
 // and the words of the agent follow.
-package launch
 
 import (
 	"errors"

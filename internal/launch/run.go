@@ -1,6 +1,7 @@
+package launch
+
 // From Config to the end of the job: Run makes the job and its backend, lets it
 // start the ranks, runs the loop of job.go, drains the output, reports the cause.
-package launch
 
 import (
 	"context"

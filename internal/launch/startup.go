@@ -1,3 +1,5 @@
+package launch
+
 // The stages of a start, and which of them takes too long. Time comes in as an
 // argument.
 //
@@ -6,7 +8,6 @@
 //	ranks joining     from the first rank that greets until all have: commands
 //	                  that use no message passing never do, and are left alone
 //	fence             from the first rank in the first fence until all are in
-package launch
 
 import (
 	"fmt"

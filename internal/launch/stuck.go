@@ -1,7 +1,8 @@
+package launch
+
 // Who waits for whom. The board has a row per rank; ranks with the same row
 // become one line, and the single peers that they name make a graph with at
 // most one edge from each rank, in which cycles are easy to find.
-package launch
 
 import (
 	"fmt"

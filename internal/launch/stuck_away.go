@@ -1,9 +1,10 @@
+package launch
+
 // Ranks that are not waiting while others are. The board says only that they do not wait;
 // what their processes do instead, the kernel tells: it stopped them, they sleep, or
 // they use a core. A rank that uses a core computes, or polls (Test, Iprobe), which looks
 // the same from outside. That may be all right however long it takes, so it is told as
 // information; a rank that sleeps or is stopped is not going to end the others' wait soon.
-package launch
 
 import (
 	"fmt"

@@ -1,7 +1,8 @@
+package launch
+
 // The tree of agents. Whoever starts agents, the launcher first, deals the hosts
 // out to at most so many of them; each agent starts those of its share in the same
 // way. Pure.
-package launch
 
 // hostRef is a host by its number in the job and its name.
 type hostRef struct {

@@ -18,7 +18,7 @@
 // A segment costs 65.25 KB of memory for each rank, as far as it is touched: a
 // communicator that only sees small collectives takes one page of each section.
 //
-// Team knows nothing of communicators: a [Keeper] lets the rank's messages move
+// Team knows nothing of communicators: a [Driver] lets the rank's messages move
 // while it waits, and puts it to sleep and wakes it; an [Exchange] carries the few
 // messages by which the segment is made known (form.go). So the part of a
 // communicator that lives on one node can be a Team as well as a whole one.

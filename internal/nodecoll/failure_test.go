@@ -15,19 +15,19 @@ func TestOneCannotMap(t *testing.T) {
 	for _, who := range []int{1, 3} {
 		g := newRig(4)
 		g.rejects = who + 1
-		told := make(chan error, 4)
+		reported := make(chan error, 4)
 		for r := range 4 {
 			go func() {
-				team, err := seat{g, r}.form(false)
+				team, err := testRank{g, r}.form(false)
 				if team != nil {
 					err = errors.New("there is a team")
 				}
-				told <- err
+				reported <- err
 			}()
 		}
 		for range 4 {
 			var u *Unavailable
-			if err := <-told; !errors.As(err, &u) || u.Rank != who || !strings.Contains(u.Why, "no segment") {
+			if err := <-reported; !errors.As(err, &u) || u.Rank != who || !strings.Contains(u.Why, "no segment") {
 				t.Errorf("rank %d cannot map the segment, and the error is %v", who, err)
 			}
 		}
@@ -84,7 +84,7 @@ func TestRankDies(t *testing.T) {
 	}
 }
 
-// Ranks in different calls: all are told, also those who sleep, and nobody waits for
+// Ranks in different calls: all are reported, also those who sleep, and nobody waits for
 // ever. Calls that all ranks have returned from are seen in the next exchange.
 func TestOutOfStep(t *testing.T) {
 	for name, fn := range map[string]func(t *Team) error{
@@ -122,7 +122,7 @@ func TestOutOfStep(t *testing.T) {
 		for _, yields := range []int{3, 1 << 30} {
 			g := newRig(3)
 			g.yields = yields
-			var told atomic.Int32
+			var reported atomic.Int32
 			g.run(t, false, func(t testing.TB, team *Team) {
 				err := fn(team)
 				if err == nil {
@@ -142,10 +142,10 @@ func TestOutOfStep(t *testing.T) {
 				if name == "kinds" && m.Mine.Kind() != coll.Allgather && m.Theirs.Kind() != coll.Allgather {
 					t.Errorf("the error does not name the call of rank 1: %v", err)
 				}
-				told.Add(1)
+				reported.Add(1)
 			})
-			if told.Load() != 3 {
-				t.Errorf("%s: %d of 3 ranks were told", name, told.Load())
+			if reported.Load() != 3 {
+				t.Errorf("%s: %d of 3 ranks were reported", name, reported.Load())
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // fault is the first fault that anybody found.
 type fault struct {
-	state      atomic.Uint32 // faultNone, faultClaimed, faultTold
+	state      atomic.Uint32 // faultNone, faultClaimed, faultReported
 	class      uint32
 	rank, peer uint64
 	number     uint64
@@ -29,13 +29,13 @@ type fault struct {
 const (
 	faultNone = iota
 	faultClaimed
-	faultTold
+	faultReported
 )
 
 // faultText is the room for a fault in words.
 const faultText = 320
 
-func (f *fault) found() bool { return f.state.Load() == faultTold }
+func (f *fault) found() bool { return f.state.Load() == faultReported }
 
 // Mismatch says that two ranks have not made the same calls.
 type Mismatch struct {
@@ -60,7 +60,7 @@ func (m *Mismatch) Error() string {
 // differ is called when a rank has put a word of the awaited round in another call.
 func (t *Team) differ(q int, sign coll.Sign) error {
 	d := t.firstDifference(q)
-	return t.tell(&Mismatch{Rank: t.rank, Peer: q, Number: d.Number, Mine: d.Mine, Theirs: d.Theirs, Sign: sign})
+	return t.report(&Mismatch{Rank: t.rank, Peer: q, Number: d.Number, Mine: d.Mine, Theirs: d.Theirs, Sign: sign})
 }
 
 // compare looks whether a rank that is waited for has made another call. It may have
@@ -89,7 +89,7 @@ func (t *Team) firstDifference(q int) Difference {
 
 // Fail ends the calls of all ranks with a fault that this rank found in a call.
 func (t *Team) Fail(class uint8, text string) {
-	_ = t.tell(&Mismatch{Rank: t.rank, Peer: t.rank, Class: class, Text: text})
+	_ = t.report(&Mismatch{Rank: t.rank, Peer: t.rank, Class: class, Text: text})
 }
 
 // SetFault makes all later calls of this rank return a fault, unless there is one
@@ -106,14 +106,14 @@ func (InOperation) Error() string { return "an operation of a reduction has made
 
 // tell writes a fault down and wakes everybody who sleeps, each in the name of the
 // rank it waits for.
-func (t *Team) tell(m *Mismatch) error {
+func (t *Team) report(m *Mismatch) error {
 	t.broken = m
 	t.write(m)
 	for r := range t.seg.sections {
 		asleep := &t.seg.sections[r].asleep
 		// A name that is none of the team's is not sent on: nobody waits for it.
 		if v := asleep.Load(); v != 0 && int(v) <= t.size && r != t.rank && asleep.CompareAndSwap(v, 0) {
-			if err := t.keeper.Wake(t.call.op, r, int(v)-1); err != nil {
+			if err := t.driver.Wake(t.call.op, r, int(v)-1); err != nil {
 				return err
 			}
 		}
@@ -130,7 +130,7 @@ func (t *Team) write(m *Mismatch) {
 	f.rank, f.peer, f.number = uint64(m.Rank), uint64(m.Peer), m.Number
 	f.mine, f.theirs, f.sign = uint64(m.Mine), uint64(m.Theirs), uint64(m.Sign)
 	f.class, f.length = uint32(m.Class), uint64(copy(f.text[:], m.Text))
-	f.state.Store(faultTold)
+	f.state.Store(faultReported)
 }
 
 // faulty is the fault that another rank found, or nil.

@@ -21,7 +21,7 @@ type Exchange interface {
 // Config of a team.
 type Config struct {
 	Rank, Size int
-	Keeper     Keeper
+	Driver     Driver
 	Exchange   Exchange
 	// Host joins ranks that are goroutines of this process; nil: they are
 	// processes.
@@ -46,10 +46,10 @@ func (u *Unavailable) Error() string { return fmt.Sprintf("rank %d: %s", u.Rank,
 
 // What messages begin with.
 const (
-	canFence = 'f' // mapped; the rank must publish by a fenced store
-	canPlain = 'p' // mapped; the rank obeys membarrier, a plain store will do
-	cannot   = 'n' // a reason follows
-	crowded  = 'c' // after canFence or canPlain in the verdict
+	canFence   = 'f' // mapped; the rank must publish by a fenced store
+	canPlain   = 'p' // mapped; the rank obeys membarrier, a plain store will do
+	cannot     = 'n' // a reason follows
+	shareCores = 'c' // after canFence or canPlain in the decision
 
 	messageBytes = 512
 )
@@ -80,29 +80,29 @@ func lead(cfg *Config) (*Team, error) {
 			return nil, errors.Join(err, made.release())
 		}
 	}
-	verdict, who := ability(cfg, refusal), 0
+	decision, who := ability(cfg, refusal), 0
 	buf := make([]byte, messageBytes)
 	for r := 1; r < cfg.Size; r++ {
 		n, err := cfg.Exchange.Recv(r, buf)
 		if err != nil {
 			return nil, errors.Join(err, made.release())
 		}
-		if worse(buf[0], verdict[0]) {
-			verdict, who = append(verdict[:0], buf[:n]...), r
+		if worse(buf[0], decision[0]) {
+			decision, who = append(decision[:0], buf[:n]...), r
 		}
 	}
-	if verdict[0] == cannot {
-		verdict = fmt.Appendf([]byte{cannot}, "%d %s", who, verdict[1:])
+	if decision[0] == cannot {
+		decision = fmt.Appendf([]byte{cannot}, "%d %s", who, decision[1:])
 	} else if cfg.Oversubscribed {
-		verdict = append(verdict, crowded)
+		decision = append(decision, shareCores)
 	}
-	verdict = verdict[:min(len(verdict), messageBytes)]
+	decision = decision[:min(len(decision), messageBytes)]
 	for r := 1; r < cfg.Size; r++ {
-		if err := cfg.Exchange.Send(r, verdict); err != nil {
+		if err := cfg.Exchange.Send(r, decision); err != nil {
 			return nil, errors.Join(err, made.release())
 		}
 	}
-	return conclude(cfg, verdict, made.mapping)
+	return conclude(cfg, decision, made.mapping)
 }
 
 // follow is Form for the others.
@@ -131,7 +131,7 @@ func follow(cfg *Config) (*Team, error) {
 func ability(cfg *Config, refusal error) []byte {
 	if refusal != nil {
 		b := append([]byte{cannot}, refusal.Error()...)
-		return b[:min(len(b), messageBytes-8)] // the verdict adds a rank
+		return b[:min(len(b), messageBytes-8)] // the decision adds a rank
 	}
 	if cfg.Host == nil && membarrierRegister() {
 		return []byte{canPlain}
@@ -145,11 +145,11 @@ func worse(a, b byte) bool {
 	return order(a) > order(b)
 }
 
-// conclude acts on the verdict.
-func conclude(cfg *Config, verdict []byte, m mapping) (*Team, error) {
-	if verdict[0] == cannot {
+// conclude acts on the decision.
+func conclude(cfg *Config, decision []byte, m mapping) (*Team, error) {
+	if decision[0] == cannot {
 		u := &Unavailable{}
-		rank, why, _ := strings.Cut(string(verdict[1:]), " ")
+		rank, why, _ := strings.Cut(string(decision[1:]), " ")
 		fmt.Sscan(rank, &u.Rank)
 		u.Why = why
 		return nil, errors.Join(u, m.release())
@@ -158,9 +158,9 @@ func conclude(cfg *Config, verdict []byte, m mapping) (*Team, error) {
 		cfg.History = new(History)
 	}
 	t := &Team{rank: cfg.Rank, size: cfg.Size, seg: m.seg, mine: &m.seg.sections[cfg.Rank],
-		keeper: cfg.Keeper, past: cfg.History, fenced: verdict[0] == canFence, burst: firstLooks, close: m.release}
-	if len(verdict) > 1 && verdict[1] == crowded {
-		t.crowded, t.burst = true, 1
+		driver: cfg.Driver, past: cfg.History, fenced: decision[0] == canFence, burst: firstLooks, close: m.release}
+	if len(decision) > 1 && decision[1] == shareCores {
+		t.oversubscribed, t.burst = true, 1
 	}
 	return t, nil
 }

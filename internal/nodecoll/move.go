@@ -45,7 +45,7 @@ func (t *Team) Bcast(op string, data []byte, root int) error {
 			if err := t.room(); err != nil {
 				return err
 			}
-			copy(t.mine.place(n, len(part)), part)
+			copy(t.mine.buffer(n, len(part)), part)
 			if err := t.put(n); err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ func (t *Team) Bcast(op string, data []byte, root int) error {
 			if err := t.await(root, n); err != nil {
 				return err
 			}
-			copy(part, t.seg.sections[root].place(n, len(part)))
+			copy(part, t.seg.sections[root].buffer(n, len(part)))
 		}
 		if err := t.through(); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (t *Team) give(round uint64, part []byte) error {
 	if err := t.room(); err != nil {
 		return err
 	}
-	copy(t.mine.place(round, len(part)), part)
+	copy(t.mine.buffer(round, len(part)), part)
 	return t.put(round)
 }
 
@@ -137,7 +137,7 @@ func (t *Team) take(q int, round uint64, part []byte) error {
 	if err := t.await(q, round); err != nil {
 		return err
 	}
-	copy(part, t.seg.sections[q].place(round, len(part)))
+	copy(part, t.seg.sections[q].buffer(round, len(part)))
 	return nil
 }
 
@@ -204,7 +204,7 @@ func (t *Team) deal(round uint64, in []byte, block, at, k int) error {
 	if err := t.room(); err != nil {
 		return err
 	}
-	to := t.mine.place(round, k*t.size)
+	to := t.mine.buffer(round, k*t.size)
 	for q := range t.size {
 		if q != t.rank {
 			copy(to[q*k:(q+1)*k], in[q*block+at:])
@@ -219,6 +219,6 @@ func (t *Team) draw(q int, round uint64, part []byte) error {
 		return err
 	}
 	k := len(part)
-	copy(part, t.seg.sections[q].place(round, k*t.size)[t.rank*k:])
+	copy(part, t.seg.sections[q].buffer(round, k*t.size)[t.rank*k:])
 	return nil
 }

@@ -48,7 +48,7 @@ func reduceAt[T any](t *Team, round uint64, own, to []T, combine func(inout, in 
 		if err := t.room(); err != nil {
 			return err
 		}
-		own = elements[T](t.mine.place(round, len(bytesOf(to))))
+		own = elements[T](t.mine.buffer(round, len(bytesOf(to))))
 		copy(own, to)
 	}
 	return fold(t, round, t.size-1, own, to, combine)
@@ -77,7 +77,7 @@ func operand[T any](t *Team, q int, round uint64, n int) ([]T, error) {
 	if err := t.await(q, round); err != nil {
 		return nil, err
 	}
-	return elements[T](t.seg.sections[q].place(round, n*sizeOf[T]())), nil
+	return elements[T](t.seg.sections[q].buffer(round, n*sizeOf[T]())), nil
 }
 
 // fold combines what ranks 0 to last have given in a round into to, in order. The
@@ -142,7 +142,7 @@ func allreduceDirect[T any](t *Team, in, out []T, combine func(inout, in []T), c
 	case t.rank == t.size-1:
 		err = fold(t, n, t.size-1, in, out, combine)
 	default:
-		own := elements[T](t.mine.place(n, len(bytesOf(in))))
+		own := elements[T](t.mine.buffer(n, len(bytesOf(in))))
 		err = fold(t, n, t.size-1, own, out, combine)
 	}
 	if err == nil {
@@ -161,7 +161,7 @@ func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T)) e
 		return err
 	}
 	lo, hi := t.share(t.rank, len(in))
-	given := elements[T](t.mine.place(n, bytes))
+	given := elements[T](t.mine.buffer(n, bytes))
 	copy(given[:lo], in[:lo])
 	copy(given[hi:], in[hi:])
 	if err := t.put(n); err != nil {
@@ -180,7 +180,7 @@ func allreduceShares[T any](t *Team, in, out []T, combine func(inout, in []T)) e
 	if err := t.room(); err != nil {
 		return err
 	}
-	mine := elements[T](t.mine.place(result, bytes))[lo:hi]
+	mine := elements[T](t.mine.buffer(result, bytes))[lo:hi]
 	for q := t.size - 1; q >= 0; q-- {
 		from := in
 		if q != t.rank {
@@ -243,7 +243,7 @@ func reduceScatterRound[T any](t *Team, in, out []T, at, k int, combine func(ino
 		return err
 	}
 	block := len(out)
-	given := elements[T](t.mine.place(n, k*t.size*sizeOf[T]()))
+	given := elements[T](t.mine.buffer(n, k*t.size*sizeOf[T]()))
 	for q := range t.size {
 		copy(given[q*k:(q+1)*k], in[q*block+at:])
 	}

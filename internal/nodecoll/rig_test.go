@@ -39,15 +39,15 @@ func newRig(size int) *rig {
 	return g
 }
 
-// seat is one rank: its keeper and its exchange.
-type seat struct {
+// testRank is one rank: its keeper and its exchange.
+type testRank struct {
 	*rig
 	rank int
 }
 
 var errDied = errors.New("has died")
 
-func (s seat) Attend(n int) (bool, error) {
+func (s testRank) Poll(n int) (bool, error) {
 	if d := s.dead.Load(); d != 0 {
 		return false, fmt.Errorf("rank %d %w", d-1, errDied)
 	}
@@ -55,23 +55,23 @@ func (s seat) Attend(n int) (bool, error) {
 	return n >= s.yields, nil
 }
 
-func (s seat) Sleep(op string, peer int) error {
+func (s testRank) Sleep(op string, peer int) error {
 	s.sleeps.Add(1)
 	for {
 		select {
 		case <-s.wakes[s.rank][peer]:
 			return nil
 		case <-time.After(5 * time.Millisecond):
-			if _, err := s.Attend(0); err != nil {
+			if _, err := s.Poll(0); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (s seat) InOperation() bool { return false }
+func (s testRank) InOperation() bool { return false }
 
-func (s seat) Wake(op string, peer, name int) error {
+func (s testRank) Wake(op string, peer, name int) error {
 	s.woken.Add(1)
 	select {
 	case s.wakes[peer][name] <- struct{}{}:
@@ -81,22 +81,22 @@ func (s seat) Wake(op string, peer, name int) error {
 	}
 }
 
-func (s seat) Send(to int, b []byte) error {
+func (s testRank) Send(to int, b []byte) error {
 	s.letters[to][s.rank] <- append([]byte(nil), b...)
 	return nil
 }
 
-func (s seat) Recv(from int, b []byte) (int, error) {
+func (s testRank) Recv(from int, b []byte) (int, error) {
 	return copy(b, <-s.letters[s.rank][from]), nil
 }
 
 // form makes the team of one rank.
-func (s seat) form(crowded bool) (*Team, error) {
+func (s testRank) form(oversubscribed bool) (*Team, error) {
 	host := s.host
 	if s.rejects == s.rank+1 {
 		host = NewHost() // where rank 0's segment is not
 	}
-	t, err := Form(Config{Rank: s.rank, Size: s.size, Keeper: s, Exchange: s, Host: host, Oversubscribed: crowded})
+	t, err := Form(Config{Rank: s.rank, Size: s.size, Driver: s, Exchange: s, Host: host, Oversubscribed: oversubscribed})
 	if t != nil {
 		t.ShareHistory()
 	}
@@ -104,12 +104,12 @@ func (s seat) form(crowded bool) (*Team, error) {
 }
 
 // run has every rank call fn, and fails if that does not end.
-func (g *rig) run(t testing.TB, crowded bool, fn func(t testing.TB, team *Team)) {
+func (g *rig) run(t testing.TB, oversubscribed bool, fn func(t testing.TB, team *Team)) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for r := range g.size {
 		wg.Go(func() {
-			team, err := seat{g, r}.form(crowded)
+			team, err := testRank{g, r}.form(oversubscribed)
 			if err != nil {
 				t.Errorf("rank %d: form the team: %v", r, err)
 				return

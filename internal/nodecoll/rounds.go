@@ -27,7 +27,7 @@ func (t *Team) piece(kind coll.Kind, elem int) int {
 	n := mostBytes
 	switch kind {
 	case coll.Bcast, coll.Gather, coll.Reduce:
-		if !t.crowded {
+		if !t.oversubscribed {
 			n = flowBytes
 		}
 	case coll.Scatter, coll.Alltoall, coll.ReduceScatter:

@@ -9,11 +9,11 @@ import (
 )
 
 // formMapped makes the team of one rank on a mapped segment, as processes do.
-func (s seat) formMapped(dir string, noMemfd bool) (*Team, error) {
-	return Form(Config{Rank: s.rank, Size: s.size, Keeper: s, Exchange: s, NoMemfd: noMemfd, Dir: dir})
+func (s testRank) formMapped(dir string, noMemfd bool) (*Team, error) {
+	return Form(Config{Rank: s.rank, Size: s.size, Driver: s, Exchange: s, NoMemfd: noMemfd, Dir: dir})
 }
 
-// Ranks that map the segment instead of sharing it, with little patience, so that
+// Ranks that map the segment instead of sharing it, and sleep early, so that
 // they sleep and wake by plain stores and membarrier where the kernel has it.
 func TestMappedSegment(t *testing.T) {
 	for name, noMemfd := range map[string]bool{"memfd": false, "file": true} {
@@ -24,7 +24,7 @@ func TestMappedSegment(t *testing.T) {
 			var wg sync.WaitGroup
 			for r := range g.size {
 				wg.Go(func() {
-					team, err := seat{g, r}.formMapped(dir, noMemfd)
+					team, err := testRank{g, r}.formMapped(dir, noMemfd)
 					if err != nil {
 						t.Errorf("rank %d: %v", r, err)
 						return
@@ -61,18 +61,18 @@ func TestMappedSegment(t *testing.T) {
 }
 
 // A segment that cannot be made is no error for the job: all go without.
-func TestNoPlaceForASegment(t *testing.T) {
+func TestSegmentCreateFails(t *testing.T) {
 	g := newRig(2)
-	told := make(chan error, 2)
+	reported := make(chan error, 2)
 	for r := range 2 {
 		go func() {
-			_, err := seat{g, r}.formMapped("/nowhere/at/all", true)
-			told <- err
+			_, err := testRank{g, r}.formMapped("/nowhere/at/all", true)
+			reported <- err
 		}()
 	}
 	for range 2 {
 		var u *Unavailable
-		if err := <-told; !errors.As(err, &u) || u.Rank != 0 || !strings.Contains(u.Why, "nowhere") {
+		if err := <-reported; !errors.As(err, &u) || u.Rank != 0 || !strings.Contains(u.Why, "nowhere") {
 			t.Errorf("the error is %v", err)
 		}
 	}

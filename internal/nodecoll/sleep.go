@@ -1,7 +1,7 @@
 package nodecoll
 
 // Sleeping and waking. A rank that has waited in vain for long sleeps until the
-// rank that it waits for publishes something. It sleeps in the Keeper, not in the
+// rank that it waits for publishes something. It sleeps in the Driver, not in the
 // segment, so that messages and deaths wake it too; the waker sends it a message.
 //
 //	sleeper    asleep = q+1; has q published?   yes: asleep q+1 → 0, if still so: awake
@@ -37,7 +37,7 @@ func (t *Team) wake() error {
 	for r := range t.seg.sections {
 		asleep := &t.seg.sections[r].asleep
 		if name := uint32(t.rank + 1); asleep.Load() == name && asleep.CompareAndSwap(name, 0) {
-			if err := t.keeper.Wake(t.call.op, r, t.rank); err != nil {
+			if err := t.driver.Wake(t.call.op, r, t.rank); err != nil {
 				return err
 			}
 		}
@@ -45,21 +45,21 @@ func (t *Team) wake() error {
 	return nil
 }
 
-// linger is called between looks.
-func (t *Team) linger(n int) (drowsy bool, err error) {
-	drowsy, err = t.keeper.Attend(n)
+// pollOnce is called between looks.
+func (t *Team) pollOnce(n int) (idle bool, err error) {
+	idle, err = t.driver.Poll(n)
 	if err == nil {
 		err = t.faulty()
 	}
 	if err != nil {
 		t.broken = err // the ranks are no longer in step
 	}
-	return drowsy, err
+	return idle, err
 }
 
-// lieDown says that the caller is about to sleep for a rank. It must look once
+// prepareSleep says that the caller is about to sleep for a rank. It must look once
 // more before it does.
-func (t *Team) lieDown(q int) {
+func (t *Team) prepareSleep(q int) {
 	t.seg.head.sleepers.Add(1)
 	t.mine.asleep.Store(uint32(q + 1))
 	if !t.fenced {
@@ -71,7 +71,7 @@ func (t *Team) lieDown(q int) {
 func (t *Team) sleep(q int, seen bool) (err error) {
 	seen = seen || t.seg.head.fault.found()
 	if !seen || !t.mine.asleep.CompareAndSwap(uint32(q+1), 0) {
-		err = t.keeper.Sleep(t.call.op, q)
+		err = t.driver.Sleep(t.call.op, q)
 	}
 	if err != nil {
 		t.mine.asleep.Store(0)

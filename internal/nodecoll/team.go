@@ -33,13 +33,13 @@ import (
 	"github.com/muster-mpi/muster/internal/coll"
 )
 
-// Keeper is the rank outside of its Team. Peers are ranks of the Team.
-type Keeper interface {
-	// Attend is called while a rank waits: it lets messages move, looks for ranks
+// Driver is the rank outside of its Team. Peers are ranks of the Team.
+type Driver interface {
+	// Poll is called while a rank waits: it lets messages move, looks for ranks
 	// that have died, and lets others have the core once spinning makes no sense.
 	// n counts the calls of one wait. It says whether it is time to sleep, or why
 	// the rank can no longer communicate.
-	Attend(n int) (sleepy bool, err error)
+	Poll(n int) (idle bool, err error)
 	// Sleep waits for a Wake in the name of peer. op is the call, for people.
 	Sleep(op string, peer int) error
 	// Wake ends the Sleep of a peer that waits for name, now or when it comes.
@@ -51,20 +51,20 @@ type Keeper interface {
 // Team is the ranks that share a segment, seen by one of them. Calls are
 // collective: all ranks make the same ones in the same order, one at a time.
 type Team struct {
-	rank, size int
-	mine       *section
-	seg        segment
-	calls      uint64      // collectives that were begun
-	round      uint64      // the last that was taken
-	safe       uint64      // all ranks are through with the rounds up to here
-	told       uint64      // what the own done word says; those of the others will
-	fenced     bool        // publishing must order the store before later loads
-	crowded    bool        // ranks share cores
-	burst      int         // looks between two calls of Attend
-	look       atomic.Bool // begin must look whether there is a fault, or an operation runs
+	rank, size     int
+	mine           *section
+	seg            segment
+	calls          uint64      // collectives that were begun
+	round          uint64      // the last that was taken
+	safe           uint64      // all ranks are through with the rounds up to here
+	reported       uint64      // what the own done word says; those of the others will
+	fenced         bool        // publishing must order the store before later loads
+	oversubscribed bool        // ranks share cores
+	burst          int         // looks between two calls of Poll
+	look           atomic.Bool // begin must look whether there is a fault, or an operation runs
 
 	past   *History // of the communicator
-	keeper Keeper
+	driver Driver
 	call   call
 	broken error // no more calls are possible
 	close  func() error
@@ -77,7 +77,7 @@ type call struct {
 	what coll.Call // until it is in the History
 }
 
-// How often a waiting rank looks before it attends to anything else. What a peer
+// How often a waiting rank looks at the word between two polls. What a peer
 // that is in the same call has to publish comes within the first burst.
 const (
 	firstLooks = 256
@@ -91,7 +91,7 @@ func (t *Team) Rank() int { return t.rank }
 func (t *Team) Size() int { return t.size }
 
 // Oversubscribed reports whether the ranks share cores, as rank 0 sees it.
-func (t *Team) Oversubscribed() bool { return t.crowded }
+func (t *Team) Oversubscribed() bool { return t.oversubscribed }
 
 // Bytes is the size of the segment.
 func (t *Team) Bytes() int { return len(t.seg.mem) }
@@ -148,7 +148,7 @@ func (t *Team) mayBegin() error {
 	if t.broken == nil {
 		t.broken = t.faulty()
 	}
-	if t.broken == nil && t.keeper.InOperation() {
+	if t.broken == nil && t.driver.InOperation() {
 		return InOperation{}
 	}
 	return t.broken
@@ -171,7 +171,7 @@ func (t *Team) next(n int) uint64 {
 }
 
 // place is where a rank puts n bytes in a round.
-func (s *section) place(round uint64, n int) []byte {
+func (s *section) buffer(round uint64, n int) []byte {
 	if n <= cellBytes {
 		return s.cells[round%depth].data[:n:n]
 	}
@@ -184,7 +184,7 @@ func (t *Team) room() error {
 	if t.round <= t.safe+depth {
 		return nil
 	}
-	if t.told < t.round-depth {
+	if t.reported < t.round-depth {
 		return fmt.Errorf("internal error: %s waits in round %d for what no rank will tell", t.call.op, t.round)
 	}
 	least := t.round
@@ -210,7 +210,7 @@ func (t *Team) put(round uint64) error {
 // through says that the rank has read all it needs of the round that has begun. An
 // exchange does not need it.
 func (t *Team) through() error {
-	t.told = t.round
+	t.reported = t.round
 	return t.raise(&t.mine.done, t.round)
 }
 
@@ -243,15 +243,15 @@ func (t *Team) awaitSlow(q int, w *word, round, want uint64) error {
 		if got := w.load(); uint32(got) == uint32(round) && got != want {
 			return t.differ(q, coll.Sign(got>>32))
 		}
-		drowsy, err := t.linger(n)
-		if err == nil && (drowsy || n&63 == 63) {
+		idle, err := t.pollOnce(n)
+		if err == nil && (idle || n&63 == 63) {
 			err = t.compare(q) // its round may never come
 		}
 		if err != nil {
 			return err
 		}
-		if drowsy {
-			t.lieDown(q)
+		if idle {
+			t.prepareSleep(q)
 			if err := t.sleep(q, uint32(w.load()) == uint32(round)); err != nil {
 				return err
 			}
@@ -270,15 +270,15 @@ func (t *Team) awaitDone(q int, round uint64) (uint64, error) {
 				return done, nil
 			}
 		}
-		drowsy, err := t.linger(n)
-		if err == nil && drowsy {
+		idle, err := t.pollOnce(n)
+		if err == nil && idle {
 			err = t.compare(q)
 		}
 		if err != nil {
 			return 0, err
 		}
-		if drowsy {
-			t.lieDown(q)
+		if idle {
+			t.prepareSleep(q)
 			if err := t.sleep(q, w.load() >= round); err != nil {
 				return 0, err
 			}

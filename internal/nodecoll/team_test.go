@@ -59,13 +59,13 @@ func (c *check) equal(got, want []byte, format string, args ...any) {
 
 func everyTeam(t *testing.T, fn func(c *check)) {
 	for size := 1; size <= 9; size++ {
-		for _, crowded := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d ranks, crowded %v", size, crowded), func(t *testing.T) {
+		for _, oversubscribed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d ranks, oversubscribed %v", size, oversubscribed), func(t *testing.T) {
 				g := newRig(size)
-				if crowded {
+				if oversubscribed {
 					g.yields = 3 // so that ranks do sleep
 				}
-				g.run(t, crowded, func(t testing.TB, team *Team) { fn(newCheck(t, team)) })
+				g.run(t, oversubscribed, func(t testing.TB, team *Team) { fn(newCheck(t, team)) })
 			})
 		}
 	}

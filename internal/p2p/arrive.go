@@ -144,7 +144,7 @@ func (m *Machine) step(l *Link, pkt []byte, ev Event) {
 
 func (m *Machine) arriveRTS(l *Link, pkt []byte) {
 	proto := pkt[offProto]
-	if proto >= protoMove || proto == protoEager {
+	if proto >= protoOneSided || proto == protoEager {
 		m.broken(l, fmt.Sprintf("it proposes rendezvous number %d, which this version does not have", proto))
 		return
 	}

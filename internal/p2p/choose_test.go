@@ -24,8 +24,8 @@ func TestChoice(t *testing.T) {
 		{"by cost", Config{}, all, "0 eager 2424 rndv_get 2624 rndv_put 17504 rndv_coop"},
 		{"a low limit", Config{EagerLimit: 100}, all, "0 eager 100 rndv_get 2624 rndv_put 17504 rndv_coop"},
 		{"a limit above the crossing", Config{EagerLimit: 1 << 20}, all, "0 eager 2424 rndv_get 2624 rndv_put 17504 rndv_coop"},
-		{"ranks take turns", Config{Turn: 500}, all, "0 eager 3824 rndv_put 9504 rndv_coop"},
-		{"so dear that nothing asks", Config{Turn: 1e6}, rdma.Ops(rdma.OpSend, rdma.OpRead), "0 eager 65536 rndv_get"},
+		{"ranks share cores", Config{TimeSlice: 500}, all, "0 eager 3824 rndv_put 9504 rndv_coop"},
+		{"rendezvous too expensive", Config{TimeSlice: 1e6}, rdma.Ops(rdma.OpSend, rdma.OpRead), "0 eager 65536 rndv_get"},
 		{"no eager", Config{EagerLimit: -1}, all, "0 rndv_get 2624 rndv_put 17504 rndv_coop"},
 		{"forced get", Config{Rendezvous: "get"}, all, "0 eager 2424 rndv_get"},
 		{"forced put", Config{Rendezvous: "put"}, all, "0 eager 2490 rndv_put"},
@@ -57,7 +57,7 @@ func TestChoice(t *testing.T) {
 				t.Fatalf("nothing carries messages beyond %d bytes", last.hi)
 			}
 			// The table against every protocol's own word, at many sizes.
-			key := Key{m.cfg.EagerLimit, m.cfg.Rendezvous, m.cfg.Turn}
+			key := Key{m.cfg.EagerLimit, m.cfg.Rendezvous, m.cfg.TimeSlice}
 			if c.name == "forced, but the device cannot" {
 				key.Rendezvous = ""
 			}
@@ -71,7 +71,7 @@ func TestChoice(t *testing.T) {
 					}
 				}
 				if got := l.choose(n); got != best && protocols[got].Probe(key, l)[0].Cost.Of(n) != cost {
-					t.Fatalf("%d bytes go by %s, the cheapest is %s", n, protocolName(got), protocolName(best))
+					t.Fatalf("%d bytes go by %s, the least expensive is %s", n, protocolName(got), protocolName(best))
 				}
 			}
 		})
@@ -79,12 +79,12 @@ func TestChoice(t *testing.T) {
 }
 
 // A device that knows that ranks share cores has that in its costs.
-func TestTurnsAreNotPaidTwice(t *testing.T) {
+func TestTimeSliceCountedOnce(t *testing.T) {
 	attr := rdma.Attr{MaxSend: 1 << 20, MaxInline: 1 << 20, Ops: rdma.Ops(rdma.OpSend, rdma.OpRead), Oversubscribed: true,
 		SendCost: rdma.Cost{Fixed: 100, PerByte: 1}, ReadCost: rdma.Cost{Fixed: 1000, PerByte: 0.5}}
 	var limits []int
-	for _, turn := range []float64{0, 1e6} {
-		m, l := New(Config{Turn: turn}, newMemory(0, 0)), &Link{Attr: &attr}
+	for _, slice := range []float64{0, 1e6} {
+		m, l := New(Config{TimeSlice: slice}, newMemory(0, 0)), &Link{Attr: &attr}
 		m.SetUp(l)
 		limits = append(limits, l.eagerMax)
 	}

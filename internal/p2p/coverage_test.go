@@ -8,10 +8,10 @@ package p2p
 //   - FIN: goes to a sender in rts (get; coop and put only if the receiver
 //     refuses, or a coop message is empty), to a put's receiver in cts or to
 //     that of a speculative message in fill.
-//   - REVOKED: is no event; the receive waits in ready or leaving, or needs it
+//   - REVOKED: is no event; the receive waits in ready or cancelling, or needs it
 //     no more.
 //   - matched: only right after an RTS met a receive, in matched.
-//   - done: ends a request that moves memory, so in move, or in rts for the push
+//   - done: ends a request that moves memory, so in transfer, or in rts for the push
 //     of a coop; of eager packets only the failure is told.
 //   - nothing reaches an operation in idle or done: handles of the past find
 //     nothing. In idle an operation can fail to start.
@@ -38,22 +38,22 @@ var possible = []string{
 	"rndv_get idle failed", // registration refused
 	"rndv_get rts FIN", "rndv_get rts FIN bad", "rndv_get rts failed",
 	"rndv_get matched matched", "rndv_get matched failed",
-	"rndv_get move done", "rndv_get move done bad", "rndv_get move failed",
+	"rndv_get transfer done", "rndv_get transfer done bad", "rndv_get transfer failed",
 
 	"rndv_put rts CTS", "rndv_put rts FIN bad", "rndv_put rts failed",
-	"rndv_put move done", "rndv_put move done bad", "rndv_put move failed",
+	"rndv_put transfer done", "rndv_put transfer done bad", "rndv_put transfer failed",
 	"rndv_put matched matched", "rndv_put matched failed",
 	"rndv_put cts FIN", "rndv_put cts FIN bad", "rndv_put cts failed",
 
 	"rndv_coop idle failed", // registration refused
 	"rndv_coop rts done", "rndv_coop rts done bad", "rndv_coop rts FIN", "rndv_coop rts FIN bad", "rndv_coop rts failed",
 	"rndv_coop matched matched", "rndv_coop matched failed",
-	"rndv_coop move done", "rndv_coop move done bad", "rndv_coop move failed",
+	"rndv_coop transfer done", "rndv_coop transfer done bad", "rndv_coop transfer failed",
 
-	"rndv_spec idle failed",  // registration refused
-	"rndv_spec ready failed", // receive whose RTR is out
-	"eager leaving failed",   // receive that is being cancelled
-	"rndv_spec move done", "rndv_spec move done bad", "rndv_spec move failed",
+	"rndv_spec idle failed",   // registration refused
+	"rndv_spec ready failed",  // receive whose RTR is out
+	"eager cancelling failed", // receive that is being cancelled
+	"rndv_spec transfer done", "rndv_spec transfer done bad", "rndv_spec transfer failed",
 	"rndv_spec matched matched",
 	"rndv_spec fill FIN", "rndv_spec fill FIN bad", "rndv_spec fill failed",
 }

@@ -1,33 +1,34 @@
 package p2p
 
-// Credit: how much a receiver may have to hold of messages that it has not asked for. A
-// sender has so much of it, pays for every eager message, and gets it back when the
-// receiver has consumed the message: consume counts, giveCredit tells. A sender without
-// credit asks first, by a rendezvous, which needs no memory at the receiver, so that
-// nobody waits for credit and none of this can deadlock.
+// Credit bounds how much a receiver may have to hold of messages that it has not asked
+// for. A sender starts with an amount of credit, spends it on every eager message, and
+// gets it back when the receiver has consumed the message: consume counts, giveCredit
+// returns it. A sender without credit uses a rendezvous, which needs no memory at the
+// receiver, so no sender waits for credit and none of this can deadlock.
 //
-// With Config.Senders, the credit of all senders together is bounded, and not that of each:
-// P3 section 4 holds a rank's memory at 5 to 10 MB, whatever the number of ranks. All senders
-// begin with the same, half of it in all. The other half is a pot. A sender whose messages
-// are consumed gets more from it with what it gets back, up to an equal share for each
-// that has ever wanted more. When another one joins them, those who have more than their
-// share get back less than was consumed, until they have not. What a sender does not use
-// stays with it, because nobody can know whether it is about to.
+// With Config.Senders, the credit of all senders together is bounded, not that of each:
+// P3 section 4 keeps a rank's memory at 5 to 10 MB for any number of ranks. All senders
+// start with the same share of one half of the credit. The other half is a reserve. A
+// sender whose messages are consumed gets more from the reserve, along with its returned
+// credit, up to an equal share for each sender that has ever needed more. When another
+// sender joins them, those that hold more than their share get back less than was
+// consumed until they are down to it. A sender keeps its unused credit, because the
+// receiver cannot predict whether it is about to use it.
 
-// leastCredit is what a sender has at first, however many there are: a few messages.
+// leastCredit is the least initial credit of a sender: a few messages.
 const leastCredit = 16 << 10
 
-// purse is what the senders of a machine share.
-type purse struct {
-	first int64 // that a sender has in the beginning
-	extra int64 // what there was in the pot
-	pot   int64 // what is left in it
-	busy  int64 // senders that have wanted more
+// creditPool is the credit that the senders of a machine share.
+type creditPool struct {
+	first   int64 // initial credit of a sender
+	extra   int64 // initial reserve
+	reserve int64 // remaining reserve
+	busy    int64 // senders that have needed more
 }
 
-// newPurse divides the credit.
-func newPurse(c *Config) purse {
-	p := purse{first: c.Credit}
+// newCreditPool divides the credit.
+func newCreditPool(c *Config) creditPool {
+	p := creditPool{first: c.Credit}
 	if c.Senders > 0 {
 		least := int64(leastCredit)
 		if c.leastCredit > 0 {
@@ -35,23 +36,23 @@ func newPurse(c *Config) purse {
 		}
 		p.first = min(max(c.Credit/2/int64(c.Senders), least), c.Credit)
 		p.extra = max(c.Credit-p.first*int64(c.Senders), 0)
-		p.pot = p.extra
+		p.reserve = p.extra
 	}
 	return p
 }
 
-// consume counts eager bytes that have left the receiver's keeping, and tells
-// the sender now and then.
+// consume counts eager bytes that the receiver no longer holds, and returns credit to
+// the sender from time to time.
 func (m *Machine) consume(l *Link, n int) {
 	if l.consumed += int64(n) + eagerCharge; l.consumed >= l.granted>>2 {
 		m.giveCredit(l)
 	}
 }
 
-// giveCredit gives credit back, more or less of it than was used.
+// giveCredit returns credit to a sender, adjusted towards its share.
 func (m *Machine) giveCredit(l *Link) {
-	if m.purse.extra > 0 {
-		l.consumed += m.purse.change(l, m.cfg.Credit)
+	if m.creditPool.extra > 0 {
+		l.consumed += m.creditPool.change(l, m.cfg.Credit)
 	}
 	if l.consumed > 0 {
 		wr := m.packet(l)
@@ -60,8 +61,8 @@ func (m *Machine) giveCredit(l *Link) {
 	}
 }
 
-// change moves a sender's credit towards its share, and tells by how much.
-func (p *purse) change(l *Link, most int64) (by int64) {
+// change adjusts a sender's credit towards its share and returns the difference.
+func (p *creditPool) change(l *Link, most int64) (by int64) {
 	if !l.wants {
 		l.wants = true
 		p.busy++
@@ -69,21 +70,21 @@ func (p *purse) change(l *Link, most int64) (by int64) {
 	share := p.first + p.extra/p.busy
 	switch {
 	case l.granted < share:
-		by = min(l.granted, share-l.granted, p.pot, most-l.granted)
+		by = min(l.granted, share-l.granted, p.reserve, most-l.granted)
 	case l.granted > share:
 		by = -min(l.consumed, l.granted-share)
 	}
 	l.granted += by
-	p.pot -= by
+	p.reserve -= by
 	return by
 }
 
-// leave puts what a peer that is gone had beyond the first back into the pot.
-func (p *purse) leave(l *Link) {
+// leave returns the credit of a failed peer beyond the initial amount to the reserve.
+func (p *creditPool) leave(l *Link) {
 	if l.wants {
 		l.wants = false
 		p.busy--
-		p.pot += l.granted - p.first
+		p.reserve += l.granted - p.first
 		l.granted = p.first
 	}
 }

@@ -60,7 +60,7 @@ func TestSendersShareCredit(t *testing.T) {
 	flood("one", 1)
 	flood("one", 1)
 	if has(1) != credit/2+first || has(2) != first {
-		t.Errorf("the only one who sends has %d, want all of the pot: %d", has(1), credit/2+first)
+		t.Errorf("the only sender has %d, want the whole reserve: %d", has(1), credit/2+first)
 	}
 	for range 3 {
 		flood("two", 1, 2)
@@ -77,7 +77,7 @@ func TestSendersShareCredit(t *testing.T) {
 		}
 	}
 	j.nodes[0].m.FailLink(j.nodes[0].links[4], ErrTransport)
-	if p := &j.nodes[0].m.purse; p.busy != 3 || has(4) != first {
+	if p := &j.nodes[0].m.creditPool; p.busy != 3 || has(4) != first {
 		t.Errorf("a rank that is gone keeps %d, and %d want more", has(4), p.busy)
 	}
 }
@@ -85,9 +85,9 @@ func TestSendersShareCredit(t *testing.T) {
 // TestFirstCredit is how credit is divided.
 func TestFirstCredit(t *testing.T) {
 	for _, v := range []struct {
-		credit     int64
-		senders    int
-		first, pot int64
+		credit         int64
+		senders        int
+		first, reserve int64
 	}{
 		{8 << 20, 0, 8 << 20, 0},
 		{8 << 20, 1, 4 << 20, 4 << 20},
@@ -95,9 +95,9 @@ func TestFirstCredit(t *testing.T) {
 		{8 << 20, 4095, leastCredit, 0},
 		{2000, 2, 2000, 0},
 	} {
-		p := newPurse(&Config{Credit: v.credit, Senders: v.senders})
-		if p.first != v.first || p.pot != v.pot {
-			t.Errorf("of %d for %d senders, each has %d and the pot %d; want %d and %d", v.credit, v.senders, p.first, p.pot, v.first, v.pot)
+		p := newCreditPool(&Config{Credit: v.credit, Senders: v.senders})
+		if p.first != v.first || p.reserve != v.reserve {
+			t.Errorf("%d credit for %d senders: each has %d, reserve %d; want %d and %d", v.credit, v.senders, p.first, p.reserve, v.first, v.reserve)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (j *job) conserved() {
 		for p, l := range n.links {
 			back := j.nodes[p].links[r]
 			if sum := l.credit + back.consumed; sum != back.granted {
-				j.t.Fatalf("rank %d has %d of credit with rank %d, which owes it %d: together %d, want %d",
+				j.t.Fatalf("rank %d has %d of credit with rank %d, and %d is pending: together %d, want %d",
 					r, l.credit, p, back.consumed, sum, back.granted)
 			}
 		}

@@ -3,9 +3,9 @@ package p2p
 // Transfers that are longer than one work request of the device may be. A Read Request
 // has 32 bits for its length (RFC 5040 section 4.4), so adapters and the software
 // devices have a limit, Attr.MaxTransfer. All protocols, puts and gets post through
-// moveWith, which cuts there:
+// transferWith, which cuts there:
 //
-//	moveWith   posts the first piece and keeps the rest
+//	transferWith   posts the first piece and keeps the rest
 //	Completed  posts the next piece; the protocol sees the end of the last, or a failure
 //
 // One piece is under way at a time. Where the limit is gigabytes the round trip between two
@@ -55,6 +55,6 @@ func (m *Machine) resume(x *Xfer, status rdma.Status) bool {
 		return false
 	}
 	piece, remote := c.next(x.Link.maxPiece())
-	m.postMove(c.flags, x, c.op, piece, remote, c.key)
+	m.postTransfer(c.flags, x, c.op, piece, remote, c.key)
 	return true
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Offers are the default where data can land while the receiver computes.
-func TestOffersAreTheDefaultWhereTheDeviceMovesData(t *testing.T) {
+func TestSpeculateDefault(t *testing.T) {
 	adapter := rdma.Attr{MaxSend: 4096, MaxInline: 4096, Ops: rdma.Ops(rdma.OpSend, rdma.OpRead, rdma.OpWrite)}
 	sockets, memory := adapter, adapter
 	sockets.RemoteCPU = true

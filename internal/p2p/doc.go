@@ -34,12 +34,12 @@
 //	rndv_put.go   RTS, CTS; the sender writes the data; FIN
 //	rndv_coop.go  RTS; both sides copy pieces of the data
 //	rndv_spec.go  RTR from a receiver that is early; the sender writes; FIN
-//	move.go       memory that is moved for a window
+//	onesided.go   one-sided transfers for windows
 //	register.go   registrations of buffers, and what happens when there are too few
 //	source.go     eager messages that are sent from the user's buffer
 //	stage.go      memory that puts and gets are copied through
-//	news.go       what messages tell of who is there, for collectives
-//	habit.go      whether a receiver's RTRs are worth sending
+//	arrival_notice.go which peers have arrived, for collectives
+//	spec_history.go whether RTRs of an envelope pay
 //	revoke.go     receives that are taken back, with or without an RTR
 //	wire.go       what the packets look like
 //	emit.go       packets and work requests out

@@ -51,12 +51,12 @@ type ringOut struct {
 
 // ringIn is a ring in our memory.
 type ringIn struct {
-	mem  []byte
-	mr   rdma.MR
-	slot int
-	size int
-	got  uint32 // slots that were emptied
-	told uint32 // of those, that the sender knows of
+	mem      []byte
+	mr       rdma.MR
+	slot     int
+	size     int
+	got      uint32 // slots that were emptied
+	reported uint32 // of those, that the sender knows of
 }
 
 // OfferRing gives a peer a ring. The shell has registered mem for remote writes, and
@@ -74,7 +74,7 @@ func (m *Machine) OfferRing(l *Link, mem []byte, mr rdma.MR, slot int) {
 func (m *Machine) arriveRing(l *Link, pkt []byte) {
 	slot, size := get64(pkt[offHandle:]), get64(pkt[offPeer:])
 	if !l.Attr.Ops.Has(rdma.OpWrite) || l.out != nil || slot < headLen+ringTrailer || slot > 1<<20 || size < 1 || size > 1<<16 {
-		m.broken(l, FormatPacket(pkt)+" offers a ring that cannot be")
+		m.broken(l, FormatPacket(pkt)+" offers an invalid ring")
 		return
 	}
 	if m.crc == nil {
@@ -112,7 +112,7 @@ func (m *Machine) ByRing(l *Link, packet, write *rdma.SendWR) bool {
 	// It ends with the slot, so that the trailer is always at the same place.
 	b := r.stage[r.slot-ringTrailer-n:]
 	copy(b[copy(b, packet.Head[:packet.HeadLen]):], packet.Body.Bytes())
-	put64(b[n:], uint64(n)|uint64(r.turn())<<32)
+	put64(b[n:], uint64(n)|uint64(r.lap())<<32)
 	put32(b[n+8:], crc32.Checksum(b[:n+8], m.crc))
 	*write = rdma.SendWR{
 		ID: RingID, Op: rdma.OpWrite, Flags: rdma.Inline, Peer: l.Peer, Body: rdma.MemOf(b), RKey: r.key,
@@ -123,7 +123,7 @@ func (m *Machine) ByRing(l *Link, packet, write *rdma.SendWR) bool {
 
 // turn is how often the sender has come by the next slot, this time included. It is
 // never 0, which is what a fresh ring holds.
-func (r *ringOut) turn() uint32 { return r.put/uint32(r.size) + 1 }
+func (r *ringOut) lap() uint32 { return r.put/uint32(r.size) + 1 }
 
 // Wrote counts a Write that ByRing made and the device has taken.
 func (l *Link) Wrote() {
@@ -156,9 +156,9 @@ func (m *Machine) PollRing(l *Link) (n int) {
 		m.Arrived(l, pkt)
 		n++
 	}
-	if r.got-r.told >= uint32(r.size/2) && l.Err == nil {
-		m.control(m.packet(l), l, kindSlots, uint64(r.got-r.told), 0, 0)
-		r.told = r.got
+	if r.got-r.reported >= uint32(r.size/2) && l.Err == nil {
+		m.control(m.packet(l), l, kindSlots, uint64(r.got-r.reported), 0, 0)
+		r.reported = r.got
 	}
 	return n
 }

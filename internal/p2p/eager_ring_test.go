@@ -177,7 +177,7 @@ func TestSlotThatIsNotAllThereIsLeft(t *testing.T) {
 	}
 }
 
-func TestRingPacketsThatCannotBe(t *testing.T) {
+func TestInvalidRingPackets(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		head func(h []byte)
@@ -232,7 +232,7 @@ func TestRingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzRing lets anything stand in the ring: nothing is read outside of it, and nothing
+// FuzzRing fills the ring with arbitrary bytes: nothing is read outside of it, and nothing
 // worse happens than that the link fails.
 func FuzzRing(f *testing.F) {
 	p := newRingPair(f, 2, 128)

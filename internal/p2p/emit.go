@@ -79,19 +79,19 @@ func (m *Machine) emitFIN(l *Link, handle uint64, n int, status rdma.Status) {
 
 // move adds a work request that moves data for x and completes with its handle. One that
 // is too long for the device is cut (cut.go).
-func (m *Machine) move(x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
-	m.moveWith(0, x, op, body, remote, key)
+func (m *Machine) transfer(x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
+	m.transferWith(0, x, op, body, remote, key)
 }
 
-func (m *Machine) moveWith(flags rdma.Flags, x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
+func (m *Machine) transferWith(flags rdma.Flags, x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
 	if most := x.Link.Attr.MaxTransfer; most > 0 && len(body) > most && (op == rdma.OpRead || op == rdma.OpWrite) {
 		x.cut = &cutTransfer{body, remote, key, op, flags}
 		body, remote = x.cut.next(x.Link.maxPiece())
 	}
-	m.postMove(flags, x, op, body, remote, key)
+	m.postTransfer(flags, x, op, body, remote, key)
 }
 
-func (m *Machine) postMove(flags rdma.Flags, x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
+func (m *Machine) postTransfer(flags rdma.Flags, x *Xfer, op rdma.Op, body []byte, remote, key uint64) {
 	wr := m.request(x.Link)
 	wr.ID, wr.Op, wr.Flags, wr.HeadLen = x.handle, op, flags, 0
 	wr.Body, wr.Remote, wr.RKey = rdma.MemOf(body), remote, key

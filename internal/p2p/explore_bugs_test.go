@@ -39,7 +39,7 @@ const (
 // misdeliver meddles with a packet before it is delivered.
 func (r *run) misdeliver(e event) {
 	wi := r.w.wire(int(e.a), int(e.b))
-	l, pkt := r.w.nodes[e.b].links[e.a], wi.flight[e.i]
+	l, pkt := r.w.nodes[e.b].links[e.a], wi.inFlight[e.i]
 	switch {
 	case r.plant == bugOrder:
 		l.recvSeq = get32(pkt[offSeq:])

@@ -73,7 +73,7 @@ func (r *run) hash() uint64 {
 	for i := range r.w.wires {
 		from, to := i/len(r.w.nodes), i%len(r.w.nodes)
 		wi := &r.w.wires[i]
-		h.word(uint64(len(wi.wait))<<32 | uint64(len(wi.flight)))
+		h.word(uint64(len(wi.wait))<<32 | uint64(len(wi.inFlight)))
 		for k := range wi.wait {
 			r.hashRequest(&h, from, &wi.wait[k])
 			if wr := &wi.wait[k]; wr.Op == rdma.OpSend {
@@ -83,10 +83,10 @@ func (r *run) hash() uint64 {
 		}
 		// With reordering, the order of what is on its way means nothing.
 		if r.reorder {
-			h.word(sumOf(wi.flight, func(pkt []byte, h *hasher) { r.hashPacket(h, from, to, pkt) }))
+			h.word(sumOf(wi.inFlight, func(pkt []byte, h *hasher) { r.hashPacket(h, from, to, pkt) }))
 			continue
 		}
-		for _, pkt := range wi.flight {
+		for _, pkt := range wi.inFlight {
 			r.hashPacket(&h, from, to, pkt)
 		}
 	}
@@ -162,12 +162,12 @@ func (r *run) hashMatcher(h *hasher, rank int, n *node) {
 		var sum uint64
 		for _, e := range t.buckets {
 			for ; e != nil; e = e.chain {
-				if e.habit != (habit{}) {
+				if e.history != (specHistory{}) {
 					b := hasher(7)
 					b.word(uint64(uint32(e.src))<<32 | uint64(uint32(e.tag)))
-					b.word(e.habit.wasted)
-					b.word(uint64(e.habit.seen)<<48 | uint64(e.habit.pause)<<32 | uint64(e.habit.probes)<<16 | uint64(e.habit.skipped))
-					b.flags(e.habit.stopped)
+					b.word(e.history.wasted)
+					b.word(uint64(e.history.seen)<<48 | uint64(e.history.pause)<<32 | uint64(e.history.probes)<<16 | uint64(e.history.skipped))
+					b.flags(e.history.stopped)
 					sum += uint64(b)
 				}
 			}

@@ -51,28 +51,28 @@ func (o *oracle) visit(s oracleState) {
 		return
 	}
 	o.seen[s] = true
-	moved := false
+	changed := false
 	for r := range o.p {
 		for i := range int(s.pc[r]) {
 			if o.p[r][i].cancel && s.waits(r, i) {
-				moved = true
+				changed = true
 				later := s
 				later.cancelled |= 1 << message(r, i)
 				o.visit(later)
 			}
 		}
 		if o.free(&s, r) {
-			moved = true
+			changed = true
 			o.issue(s, r)
 		}
 		for d := range o.p {
 			if msg := o.next(&s, r, d); msg >= 0 {
-				moved = true
+				changed = true
 				o.deliver(s, msg, r, d)
 			}
 		}
 	}
-	if moved {
+	if changed {
 		return
 	}
 	for r, ops := range o.p {

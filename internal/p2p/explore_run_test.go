@@ -150,7 +150,7 @@ func newRun(p program, s setting) *run {
 	r.w.done = r.ended
 	for i, n := range r.w.nodes {
 		if s.adapt {
-			n.m.habits = habitRule{spare: 0, pause: 2, rest: 2, of: 1, resume: 1}
+			n.m.specRule = specRule{spare: 0, pause: 2, rest: 2, of: 1, resume: 1}
 		}
 		n.m.match.buckets, n.m.match.shift = make([]*entry, 8), 64-3 // a small table is soon cleared
 		for k, l := range n.links {
@@ -182,11 +182,11 @@ func (r *run) reset(p program) {
 	r.w.pushDepth = r.plant == bugPushDepth
 	for i := range r.w.wires {
 		wi := &r.w.wires[i]
-		wi.wait, wi.flight = wi.wait[:0], wi.flight[:0]
+		wi.wait, wi.inFlight = wi.wait[:0], wi.inFlight[:0]
 	}
 	for i, n := range r.w.nodes {
 		recycle(n.m)
-		n.m.purse = newPurse(&n.m.cfg)
+		n.m.creditPool = newCreditPool(&n.m.cfg)
 		for k, l := range n.links {
 			held, partial, offers := l.held[:0], l.partial[:0], l.offers[:0]
 			*l = r.template[i][k]
@@ -255,7 +255,7 @@ func (r *run) events(out []event) []event {
 			if w.takes(i, k) {
 				out = append(out, event{kind: evTake, a: int8(i), b: int8(k)})
 			}
-			for f := range wi.flight {
+			for f := range wi.inFlight {
 				if f > 0 && !r.reorder || k == r.dead {
 					break
 				}
@@ -315,7 +315,7 @@ func (r *run) happen(e event) {
 	case evDouble:
 		r.doubled++
 		wi := w.wire(int(e.a), int(e.b))
-		wi.flight = append(wi.flight, wi.flight[e.i])
+		wi.inFlight = append(wi.inFlight, wi.inFlight[e.i])
 		w.deliver(int(e.a), int(e.b), int(e.i))
 	case evComplete:
 		n := w.nodes[e.a]

@@ -67,7 +67,7 @@ func (r *run) deaths(out []event) []event {
 			out = append(out, event{kind: evNotice, a: int8(rank)})
 			fallthrough
 		default:
-			if len(r.w.wire(r.dead, rank).flight) > 0 {
+			if len(r.w.wire(r.dead, rank).inFlight) > 0 {
 				out = append(out, event{kind: evDeliver, a: int8(r.dead), b: int8(rank)})
 			}
 		}
@@ -81,7 +81,7 @@ func (r *run) die(rank int) {
 	r.w.nodes[rank].work = r.w.nodes[rank].work[:0]
 	for k := range r.w.nodes {
 		r.w.wire(rank, k).wait = r.w.wire(rank, k).wait[:0]
-		r.w.wire(k, rank).flight = r.w.wire(k, rank).flight[:0]
+		r.w.wire(k, rank).inFlight = r.w.wire(k, rank).inFlight[:0]
 	}
 }
 
@@ -175,8 +175,8 @@ func oneWay(messages, spare int, tags []int, patterns [][2]int) grammar {
 }
 
 var (
-	anyPlace = [][2]int{{0, 0}, {0, 1}, {0, AnyTag}, {AnySource, 0}, {AnySource, AnyTag}}
-	oneTag   = []int{0}
+	anyPattern = [][2]int{{0, 0}, {0, 1}, {0, AnyTag}, {AnySource, 0}, {AnySource, AnyTag}}
+	oneTag     = []int{0}
 )
 
 var specSets = []set{
@@ -194,19 +194,19 @@ var specSets = []set{
 		settings: get(early(inOrder), adapt(inOrder), early(reorder), early(slow), early(setting{double: true}),
 			early(setting{localKeys: true, plain: true, slow: true}))},
 	{name: "early: one way, 2 messages, reordered, slow and doubled", short: true,
-		grammars: []grammar{oneWay(2, 0, tags, anyPlace)},
+		grammars: []grammar{oneWay(2, 0, tags, anyPattern)},
 		dress:    dress{sizes: product(sizeShort, sizeLong)},
 		settings: get(early(reorder), early(slow), early(setting{double: true}), early(setting{localKeys: true, plain: true}))},
 	{name: "early: one way, 2 messages, RTRs at any time", short: true,
-		grammars: []grammar{oneWay(2, 0, tags, anyPlace)},
+		grammars: []grammar{oneWay(2, 0, tags, anyPattern)},
 		dress:    dress{sizes: product(sizeShort, sizeLong), sync: syncBoth},
 		settings: get(early(setting{anytime: true}))},
 	{name: "early: one way, 3 messages, RTRs at any time",
-		grammars: []grammar{oneWay(3, 0, oneTag, anyPlace)},
+		grammars: []grammar{oneWay(3, 0, oneTag, anyPattern)},
 		dress:    dress{sizes: product(sizeShort, sizeLong)},
 		settings: get(early(setting{anytime: true}), adapt(setting{anytime: true}))},
 	{name: "early: one way, 1 and 2 messages, every room", short: true,
-		grammars: []grammar{oneWay(1, 0, tags, anyPlace), oneWay(2, 0, tags, anyPlace)},
+		grammars: []grammar{oneWay(1, 0, tags, anyPattern), oneWay(2, 0, tags, anyPattern)},
 		dress:    dress{sizes: product(sizeShort, sizeSegment, sizeLong), sync: syncBoth, rooms: []int8{2, 8, 10, roomFull}, mixed: true},
 		settings: get(early(inOrder))},
 	{name: "early: one way, 3 messages of one envelope, mixed sizes and rooms", short: true,
@@ -214,15 +214,15 @@ var specSets = []set{
 		dress:    dress{sizes: product(sizeShort, sizeLong), rooms: []int8{8, roomFull}, mixed: true},
 		settings: get(early(inOrder), adapt(inOrder))},
 	{name: "early: one way, 3 messages, wildcards in every place", short: true,
-		grammars: []grammar{oneWay(3, 0, tags, anyPlace)},
+		grammars: []grammar{oneWay(3, 0, tags, anyPattern)},
 		dress:    dress{sizes: patterns([]int8{sizeLong}, []int8{sizeLong, sizeShort})},
 		settings: get(early(inOrder))},
 	{name: "early: one way, 3 messages, every mix of sizes, all protocols",
-		grammars: []grammar{oneWay(3, 0, tags, anyPlace)},
+		grammars: []grammar{oneWay(3, 0, tags, anyPattern)},
 		dress:    dress{sizes: product(sizeShort, sizeLong)},
 		settings: by(early(inOrder), adapt(inOrder))},
 	{name: "early: one way, 3 messages, reordered and synchronous",
-		grammars: []grammar{oneWay(3, 0, oneTag, anyPlace)},
+		grammars: []grammar{oneWay(3, 0, oneTag, anyPattern)},
 		dress:    dress{sizes: product(sizeShort, sizeLong), sync: syncBoth},
 		settings: get(early(reorder))},
 	{name: "early: one way, 3 messages of one envelope, every mix of sizes and rooms, reordered",
@@ -262,7 +262,7 @@ var specSets = []set{
 		dress:    dress{sizes: product(sizeShort, sizeLong), rooms: []int8{8, roomFull}, mixed: true, cancels: []int{1, 2, 3, 4, 5, 7}},
 		settings: get(early(inOrder))},
 	{name: "early: one way, 1 and 2 messages, receives too many, cancelled ones, wildcards in every place",
-		grammars: []grammar{oneWay(1, 1, oneTag, anyPlace), oneWay(1, 2, oneTag, anyPlace), oneWay(2, 1, oneTag, anyPlace)},
+		grammars: []grammar{oneWay(1, 1, oneTag, anyPattern), oneWay(1, 2, oneTag, anyPattern), oneWay(2, 1, oneTag, anyPattern)},
 		dress:    dress{sizes: product(sizeShort, sizeLong), rooms: []int8{8, roomFull}, mixed: true, cancels: []int{1, 2, 3, 4, 5, 6, 7}},
 		settings: get(early(inOrder))},
 	{name: "early: one way, 1 and 2 messages, cancelled ones, reordered and slow",
@@ -270,11 +270,11 @@ var specSets = []set{
 		dress:    dress{sizes: product(sizeShort, sizeLong), rooms: []int8{8, roomFull}, mixed: true, cancels: []int{1, 2, 3, 4, 5, 7}},
 		settings: get(early(reorder), early(slow))},
 	{name: "early: one way, 1 and 2 messages, a rank dies", short: true,
-		grammars: []grammar{oneWay(1, 0, oneTag, anyPlace), oneWay(2, 0, oneTag, [][2]int{{0, 0}, {AnySource, 0}})},
+		grammars: []grammar{oneWay(1, 0, oneTag, anyPattern), oneWay(2, 0, oneTag, [][2]int{{0, 0}, {AnySource, 0}})},
 		dress:    dress{sizes: product(sizeShort, sizeLong)},
 		settings: get(early(setting{mortal: true}))},
 	{name: "early: one way, 1 and 2 messages cut into several transfers, a rank dies", short: true,
-		grammars: []grammar{oneWay(1, 0, oneTag, anyPlace), oneWay(2, 0, oneTag, [][2]int{{0, 0}})},
+		grammars: []grammar{oneWay(1, 0, oneTag, anyPattern), oneWay(2, 0, oneTag, [][2]int{{0, 0}})},
 		dress:    dress{sizes: product(sizeShort, sizeLong), rooms: []int8{10, roomFull}, mixed: true},
 		settings: by(early(setting{mortal: true, transfer: 5}))},
 	{name: "early: two ranks, 2 messages, queues of 1, two registrations, a rank dies", short: true,

@@ -18,7 +18,7 @@ func (m *Machine) Fail(err error) { m.failAll(nil, err) }
 // still at the peer are dropped. Receives from anybody go on waiting for others.
 func (m *Machine) FailLink(l *Link, err error) {
 	l.fail(err)
-	m.purse.leave(l)
+	m.creditPool.leave(l)
 	m.failAll(l, err)
 	for g := m.match.arrived.head; g != nil; {
 		next := g.nodes[listArrived].next
@@ -45,7 +45,7 @@ func (m *Machine) fail(x *Xfer, err error) {
 		m.observe(x, Event{Kind: evFailed})
 	}
 	switch x.stage {
-	case stagePosted, stageReady, stageLeaving:
+	case stagePosted, stageReady, stageCancelling:
 		m.unpost(x, offerDropped)
 	case stageMatched:
 		m.unstarve(x)

@@ -14,9 +14,9 @@ import (
 
 var errGone = errors.New("the peer is gone")
 
-// moves is how many events a conversation has at most; failing after each of
+// maxEvents is how many events a conversation has at most; failing after each of
 // them reaches every stage.
-const moves = 14
+const maxEvents = 14
 
 // oneEvent lets the first thing happen that can, of 2 ranks. With lazy, packets
 // are delivered before the devices take more.
@@ -28,7 +28,7 @@ func (j *job) oneEvent() bool {
 				j.take(1-from, from)
 				j.settle(1 - from)
 				return true
-			case !take && len(wi.flight) > 0:
+			case !take && len(wi.inFlight) > 0:
 				j.deliver(1-from, from, 0)
 				return true
 			}
@@ -55,7 +55,7 @@ func TestFailInEveryStage(t *testing.T) {
 				way = w
 			}
 		}
-		for after := range moves {
+		for after := range maxEvents {
 			for _, whole := range []bool{false, true} {
 				for variant := range 4 {
 					early := variant&1 == 0
@@ -68,7 +68,7 @@ func TestFailInEveryStage(t *testing.T) {
 					}
 					s := j.send(0, 1, 5, size, Synchronous)
 					for range after {
-						if !early && r == nil && len(j.wire(0, 1).flight)+len(j.wire(0, 1).wait) == 0 {
+						if !early && r == nil && len(j.wire(0, 1).inFlight)+len(j.wire(0, 1).wait) == 0 {
 							r = j.recv(1, 0, 5, size)
 						} else {
 							j.oneEvent()
@@ -110,7 +110,7 @@ func TestFailInEveryStage(t *testing.T) {
 		}
 	})
 	for _, want := range []string{"eager post", "eager ack", "eager posted", "eager done", "segments partial", "segments acked",
-		"get rts", "get move", "put rts", "put cts", "put move", "coop rts", "coop move", "spec ready", "spec move", "spec fill"} {
+		"get rts", "get transfer", "put rts", "put cts", "put transfer", "coop rts", "coop transfer", "spec ready", "spec transfer", "spec fill"} {
 		if !seen[want] {
 			t.Errorf("no failure was tried with an operation in: %s", want)
 		}
@@ -141,7 +141,7 @@ func TestWorkThatFails(t *testing.T) {
 					t.Fatal("no work request came")
 				}
 			}
-			for len(j.wire(0, 1).flight)+len(j.wire(1, 0).flight) > 0 {
+			for len(j.wire(0, 1).inFlight)+len(j.wire(1, 0).inFlight) > 0 {
 				j.oneEvent()
 			}
 			for _, x := range []*Xfer{r, s} {
@@ -257,7 +257,7 @@ func TestMessagesOfAPeerThatIsGone(t *testing.T) {
 		m.FailLink(j.nodes[1].links[0], errGone)
 		r := j.recv(1, 0, 1, 3)
 		j.got(r, 0, 1, 3, "a message that had come whole")
-		if len(j.wire(1, 0).flight) != 0 {
+		if len(j.wire(1, 0).inFlight) != 0 {
 			t.Fatal("nothing is sent to a peer that is gone")
 		}
 		if taken {
@@ -292,7 +292,7 @@ func TestMessagesOfAPeerThatIsGone(t *testing.T) {
 
 // drain2 delivers what one rank has sent to another.
 func (j *job) drain2(from, to int) {
-	for len(j.wire(from, to).flight) > 0 {
+	for len(j.wire(from, to).inFlight) > 0 {
 		j.deliver(from, to, 0)
 	}
 }

@@ -36,7 +36,7 @@ func FuzzArrived(f *testing.F) {
 		j.send(0, 1, 5, 3, Synchronous)
 		j.send(0, 1, 6, 8, Standard)
 		j.send(0, 1, 7, 20, Standard)
-		add(w.wire(0, 1).flight...)
+		add(w.wire(0, 1).inFlight...)
 	}
 	// RTRs that come, one that is taken back, and a message written by one of ours.
 	w := newWorld(2, Config{EagerLimit: 8}, testAttr(4), 1<<12)
@@ -47,13 +47,13 @@ func FuzzArrived(f *testing.F) {
 	w.settle(0)
 	w.nodes[0].m.Cancel(w.nodes[0].m.slab[0])
 	w.settle(0)
-	add(w.wire(0, 1).flight...)
+	add(w.wire(0, 1).inFlight...)
 	w = newWorld(2, Config{EagerLimit: 8, Speculate: "always"}, testAttr(4), 1<<12)
 	j = &job{world: w}
 	j.recv(1, 0, 5, 10)
 	j.send(0, 1, 5, 10, Standard)
 	w.complete(0, 0)
-	add(w.wire(0, 1).flight...)
+	add(w.wire(0, 1).inFlight...)
 	f.Fuzz(func(t *testing.T, in []byte) {
 		for _, force := range []string{"get", "put", "coop", "spec"} {
 			cfg := Config{EagerLimit: 8, Rendezvous: force, Credit: 10_000}

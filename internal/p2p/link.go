@@ -89,9 +89,9 @@ type partial struct {
 // bookkeeping for it.
 const eagerCharge = 128
 
-// Meet notes the device's handle for the peer, which may be learnt only when the
+// SetPeer notes the device's handle for the peer, which may be learnt only when the
 // link is opened.
-func (l *Link) Meet(peer rdma.PeerID) {
+func (l *Link) SetPeer(peer rdma.PeerID) {
 	l.Peer = peer
 }
 

@@ -35,7 +35,7 @@ type Config struct {
 	// Turn is how many nanoseconds go by before a peer that was asked something has its
 	// turn at a core, where ranks share them. A rendezvous asks, and pays for it. A device
 	// that knows of it (Attr.Oversubscribed) has it in its costs.
-	Turn float64
+	TimeSlice float64
 
 	leastCredit int64 // in place of the usual one, for tests
 }
@@ -78,15 +78,15 @@ type Machine struct {
 	Out Out
 	// Sign is the signature of the messages that are sent next, 0 for messages
 	// outside of collectives. A receive compares it with its own (Xfer.Sign).
-	Sign  uint32
-	cfg   Config
-	mem   Memory
-	purse purse
-	match matcher
+	Sign       uint32
+	cfg        Config
+	mem        Memory
+	creditPool creditPool
+	match      matcher
 	pool
-	habits habitRule
-	sizes  Sizes
-	crc    *crc32.Table // of ring slots, made with the first
+	specRule specRule
+	sizes    Sizes
+	crc      *crc32.Table // of ring slots, made with the first
 
 	sources Sources // nil: no link asks
 	orphans []orphan
@@ -119,7 +119,7 @@ func New(cfg Config, mem Memory) *Machine {
 	if cfg.Credit == 0 {
 		cfg.Credit = 16 << 20
 	}
-	return &Machine{cfg: cfg, mem: mem, purse: newPurse(&cfg), habits: habitRules(cfg.Speculate),
+	return &Machine{cfg: cfg, mem: mem, creditPool: newCreditPool(&cfg), specRule: newSpecRule(cfg.Speculate),
 		one: [1]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: headLen}}}
 }
 
@@ -255,7 +255,7 @@ func (m *Machine) Completed(id uint64, status rdma.Status, n int) {
 		}
 		m.advance(x, Event{Kind: EvDone, Status: status, Len: n})
 	} else if len(m.orphans) > 0 {
-		m.adoptOrphan(id)
+		m.reclaimOrphan(id)
 	}
 }
 

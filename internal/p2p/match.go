@@ -28,7 +28,7 @@ type entry struct {
 	chain  *entry
 
 	cancels int // posted receives that are being cancelled
-	habit   habit
+	history specHistory
 }
 
 type matcher struct {

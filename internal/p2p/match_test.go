@@ -189,8 +189,8 @@ func TestMatchingAgainstModel(t *testing.T) {
 	}
 }
 
-// crowd is a way to fill a receiver with messages and empty it again.
-type crowd struct {
+// workload is a way to fill a receiver with messages and empty it again.
+type workload struct {
 	name  string
 	tag   func(i int) int32         // of message i
 	want  func(i, n int) (s, t int) // pattern of receive i
@@ -198,7 +198,7 @@ type crowd struct {
 	probe bool                      // look before every receive
 }
 
-var crowds = []crowd{
+var workloads = []workload{
 	{name: "same key",
 		tag: func(int) int32 { return 7 }, want: func(int, int) (int, int) { return 0, 7 }, got: func(i, _ int) int { return i }},
 	{name: "distinct tags",
@@ -217,7 +217,7 @@ var crowds = []crowd{
 
 // run lets n messages come and then be received; it returns the time both took.
 // With check it says what it got wrong.
-func (c crowd) run(r *receiver, n int, check func(i int, got, want uint64)) time.Duration {
+func (c workload) run(r *receiver, n int, check func(i int, got, want uint64)) time.Duration {
 	first := r.sent
 	start := time.Now()
 	for i := range n {
@@ -237,7 +237,7 @@ func (c crowd) run(r *receiver, n int, check func(i int, got, want uint64)) time
 
 func TestHundredThousandUnexpected(t *testing.T) {
 	const many, few = 100_000, 100
-	for _, c := range crowds {
+	for _, c := range workloads {
 		t.Run(c.name, func(t *testing.T) {
 			check := func(i int, got, want uint64) {
 				if got != want {
@@ -291,7 +291,7 @@ func TestTableDoesNotGrowWithTagsOfThePast(t *testing.T) {
 }
 
 func BenchmarkUnexpected(b *testing.B) {
-	for _, c := range crowds {
+	for _, c := range workloads {
 		for _, n := range []int{100, 100_000} {
 			b.Run(fmt.Sprintf("%s/n=%d", c.name, n), func(b *testing.B) {
 				r := newReceiver(1)

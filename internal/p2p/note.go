@@ -71,7 +71,7 @@ func (m *Machine) Drop(ctx uint32, err error) {
 		switch x.stage {
 		case stagePosted:
 			m.fail(x, err)
-		case stageReady, stageLeaving:
+		case stageReady, stageCancelling:
 			m.Cancel(x) // the sender may be writing
 		}
 	}

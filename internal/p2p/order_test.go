@@ -36,10 +36,10 @@ func TestReorderedAndDoubledPackets(t *testing.T) {
 				var events []func()
 				for from := range 2 {
 					wi := j.wire(from, 1-from)
-					for i := range wi.flight {
+					for i := range wi.inFlight {
 						events = append(events, func() {
 							if rng.Intn(5) == 0 { // the network makes a copy
-								wi.flight = append(wi.flight, wi.flight[i])
+								wi.inFlight = append(wi.inFlight, wi.inFlight[i])
 							}
 							j.deliver(from, 1-from, i)
 						})

@@ -47,7 +47,7 @@ func (j *job) offer(rank int, x *Xfer) {
 		j.take(rank, x.Link.Rank)
 		j.settle(rank)
 	}
-	for len(wi.flight) > 0 {
+	for len(wi.inFlight) > 0 {
 		j.deliver(rank, x.Link.Rank, 0)
 	}
 }

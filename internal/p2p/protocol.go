@@ -13,8 +13,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Protocol is a way to carry a message. It has no state of its own: that lives
-// in the Xfer.
+// Protocol is a way to carry a message. It is stateless: the state is in the Xfer.
 type Protocol interface {
 	Name() string
 	// Probe gives the sizes for which the protocol can serve the link, and the
@@ -33,15 +32,15 @@ type Protocol interface {
 type Key struct {
 	EagerLimit int     // Config.EagerLimit
 	Rendezvous string  // Config.Rendezvous
-	Turn       float64 // Config.Turn
+	TimeSlice  float64 // Config.TimeSlice
 }
 
 // turns is what n answers of the peer cost beside the messages.
-func (k *Key) turns(n int, l *Link) rdma.Cost {
+func (k *Key) timeSlices(n int, l *Link) rdma.Cost {
 	if l.Attr.Oversubscribed {
 		return rdma.Cost{}
 	}
-	return rdma.Cost{Fixed: float64(n) * k.Turn}
+	return rdma.Cost{Fixed: float64(n) * k.TimeSlice}
 }
 
 // Range is a protocol's cost between two sizes, both included.
@@ -87,7 +86,7 @@ const (
 	protoPut
 	protoCoop
 	protoSpec
-	protoMove // never in an RTS
+	protoOneSided // never in an RTS
 	protocolCount
 	protocolSlots = 8
 )
@@ -95,7 +94,7 @@ const (
 // protocols lists them; to add one, add it here.
 var protocols = [protocolCount]Protocol{
 	protoEager: eager{}, protoGet: rndvGet{}, protoPut: rndvPut{}, protoCoop: rndvCoop{},
-	protoSpec: rndvSpec{}, protoMove: windowMove{},
+	protoSpec: rndvSpec{}, protoOneSided: oneSided{},
 }
 
 // receiverNeeds is what a receiver's device must be able to do.
@@ -155,7 +154,7 @@ func envelope(k Key, l *Link) []choice {
 		}
 	}
 	if len(lines) == 1 && k.Rendezvous != "" {
-		return envelope(Key{EagerLimit: k.EagerLimit, Turn: k.Turn}, l) // the device cannot do what is forced
+		return envelope(Key{EagerLimit: k.EagerLimit, TimeSlice: k.TimeSlice}, l) // the device cannot do what is forced
 	}
 	if len(lines) == 1 {
 		lines[0].Hi = MaxSize // there is nothing but eager
@@ -218,9 +217,9 @@ func (l *Link) choose(n int) uint8 {
 // Rendezvous reports whether a standard send of n bytes asks before it sends.
 func (l *Link) Rendezvous(n int) bool { return n > l.eagerMax && l.Err == nil }
 
-// chooseRendezvous is for a send that may not be eager: the cheapest of the
-// others, whatever its range says. On a device without any, eager must serve,
-// and the receiver holds more than the credit.
+// chooseRendezvous returns the least expensive protocol other than eager, whatever its
+// range. A device without any must use eager, and the receiver then holds more than the
+// credit.
 func (l *Link) chooseRendezvous(n int) uint8 {
 	for i := range l.choice {
 		if l.choice[i].proto != protoEager && n <= l.choice[i].hi {
@@ -246,7 +245,7 @@ func (m *Machine) deviceOf(l *Link) *device {
 			return d
 		}
 	}
-	d := &device{attr: l.Attr, list: envelope(Key{m.cfg.EagerLimit, m.cfg.Rendezvous, m.cfg.Turn}, l)}
+	d := &device{attr: l.Attr, list: envelope(Key{m.cfg.EagerLimit, m.cfg.Rendezvous, m.cfg.TimeSlice}, l)}
 	m.devices = append(m.devices, d)
 	return d
 }
@@ -270,7 +269,7 @@ func (l *Link) setUp(m *Machine) {
 		l.nowMax, l.copyMin = c, c+1
 	}
 	l.setOneMax()
-	l.credit, l.granted = m.purse.first, m.purse.first
+	l.credit, l.granted = m.creditPool.first, m.creditPool.first
 	if l.Err != nil { // made for a peer that is gone already
 		l.fail(l.Err)
 	}

@@ -32,7 +32,7 @@ func (m *Machine) Cancel(x *Xfer) (cancelled, pending bool) {
 	x.cancelling = true
 	x.entry.cancels++
 	if x.stage == stagePosted {
-		x.stage = stageLeaving
+		x.stage = stageCancelling
 	}
 	return false, true
 }
@@ -80,7 +80,7 @@ func (m *Machine) arriveRevoked(l *Link, handle uint64) {
 	m.closeOffer(x, offerRevoked)
 	x.revoking = false
 	if x.cancelling {
-		x.stage = stageLeaving
+		x.stage = stageCancelling
 	}
 	for y := x.entry.posted.tail; y != nil && y.stage != stageReady; {
 		before := y.prev

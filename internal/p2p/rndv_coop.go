@@ -45,7 +45,7 @@ func (rndvCoop) Begin(m *Machine, x *Xfer) {
 		return
 	}
 	m.emitRTS(x, protoCoop, x.mr.Base, x.mr.RKey)
-	m.move(x, rdma.OpPush, x.Buf, 0, x.mr.RKey)
+	m.transfer(x, rdma.OpPush, x.Buf, 0, x.mr.RKey)
 	x.pushed = true
 	x.Link.device.pushes++
 }
@@ -74,9 +74,9 @@ func (rndvCoop) Step(m *Machine, x *Xfer, ev Event) bool {
 		if n > 0 && x.Link.Attr.LocalKeys && !m.register(x, x.Buf[:n], 0, true) {
 			return true
 		}
-		x.stage = stageMove
-		m.move(x, rdma.OpPull, x.Buf[:n], x.remote, x.rkey)
-	case ev.Kind == EvDone && x.stage == stageMove:
+		x.stage = stageTransfer
+		m.transfer(x, rdma.OpPull, x.Buf[:n], x.remote, x.rkey)
+	case ev.Kind == EvDone && x.stage == stageTransfer:
 		m.release(x)
 		if ev.Status != rdma.StatusOK {
 			m.emitFIN(x.Link, x.peer, 0, ev.Status) // the owner cannot know

@@ -19,7 +19,7 @@ func (rndvGet) Probe(k Key, l *Link) []Range {
 		return nil
 	}
 	a := l.Attr
-	cost := a.ReadCost.Plus(a.RegCost).Plus(rdma.Cost{Fixed: 2 * a.SendCost.Of(headRTS)}).Plus(k.turns(2, l)) // for the Read and FIN
+	cost := a.ReadCost.Plus(a.RegCost).Plus(rdma.Cost{Fixed: 2 * a.SendCost.Of(headRTS)}).Plus(k.timeSlices(2, l)) // for the Read and FIN
 	return []Range{{1, MaxSize, cost}}
 }
 
@@ -42,9 +42,9 @@ func (rndvGet) Step(m *Machine, x *Xfer, ev Event) bool {
 		if x.Link.Attr.LocalKeys && !m.register(x, x.Buf[:n], 0, true) {
 			return true
 		}
-		x.stage = stageMove
-		m.move(x, rdma.OpRead, x.Buf[:n], x.remote, x.rkey)
-	case ev.Kind == EvDone && x.stage == stageMove:
+		x.stage = stageTransfer
+		m.transfer(x, rdma.OpRead, x.Buf[:n], x.remote, x.rkey)
+	case ev.Kind == EvDone && x.stage == stageTransfer:
 		m.release(x)
 		m.emitFIN(x.Link, x.peer, x.total, ev.Status)
 		if ev.Status != rdma.StatusOK {

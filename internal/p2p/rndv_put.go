@@ -20,7 +20,7 @@ func (rndvPut) Probe(k Key, l *Link) []Range {
 		return nil
 	}
 	a := l.Attr
-	cost := a.PutCost.Plus(a.RegCost).Plus(rdma.Cost{Fixed: 3 * a.SendCost.Of(headRTS)}).Plus(k.turns(2, l)) // for CTS and FIN
+	cost := a.PutCost.Plus(a.RegCost).Plus(rdma.Cost{Fixed: 3 * a.SendCost.Of(headRTS)}).Plus(k.timeSlices(2, l)) // for CTS and FIN
 	return []Range{{1, MaxSize, cost}}
 }
 
@@ -51,9 +51,9 @@ func (rndvPut) Step(m *Machine, x *Xfer, ev Event) bool {
 		if x.Link.Attr.LocalKeys && !m.register(x, x.Buf[:ev.Len], 0, true) {
 			return true
 		}
-		x.stage = stageMove
-		m.move(x, rdma.OpWrite, x.Buf[:ev.Len], ev.Addr, ev.Key)
-	case ev.Kind == EvDone && x.stage == stageMove:
+		x.stage = stageTransfer
+		m.transfer(x, rdma.OpWrite, x.Buf[:ev.Len], ev.Addr, ev.Key)
+	case ev.Kind == EvDone && x.stage == stageTransfer:
 		m.wrote(x, ev.Status)
 	case ev.Kind == EvFIN && x.stage == stageCTS:
 		m.filled(x, ev.Status)

@@ -62,13 +62,13 @@ func (rndvSpec) Probe(Key, *Link) []Range { return nil }
 // waits. Nothing depends on it.
 func (m *Machine) Offer(x *Xfer) { m.offer(x, false) }
 
-// offer is Offer; stays says that this rank does nothing but wait for the message.
-func (m *Machine) offer(x *Xfer, stays bool) {
+// offer is Offer; blocking says that this rank does nothing but wait for the message.
+func (m *Machine) offer(x *Xfer, blocking bool) {
 	l, e := x.Link, x.entry
 	if x.stage != stagePosted || l == nil || e.src == AnySource || e.tag == AnyTag || !l.Open || l.offered == maxOffers {
 		return
 	}
-	if from, offers := m.offersFrom(l, stays); !offers || len(x.Buf) < from {
+	if from, offers := m.offersFrom(l, blocking); !offers || len(x.Buf) < from {
 		return
 	}
 	// The count must stay right until the message has come. A receive with a
@@ -86,7 +86,7 @@ func (m *Machine) offer(x *Xfer, stays bool) {
 	if !l.device.mayExpose() {
 		return // the sender will ask
 	}
-	if !e.habit.allow(&m.habits) {
+	if !e.history.allow(&m.specRule) {
 		l.Stats.RTRStopped++
 		return
 	}
@@ -117,8 +117,8 @@ func (m *Machine) offer(x *Xfer, stays bool) {
 // whether any is.
 func (m *Machine) OffersFrom(l *Link) (int, bool) { return m.offersFrom(l, false) }
 
-func (m *Machine) offersFrom(l *Link, stays bool) (int, bool) {
-	if m.habits.never || !l.Attr.Ops.Has(rdma.OpWrite) || m.cfg.Speculate == "" && l.Attr.RemoteCPU && !stays {
+func (m *Machine) offersFrom(l *Link, blocking bool) (int, bool) {
+	if m.specRule.never || !l.Attr.Ops.Has(rdma.OpWrite) || m.cfg.Speculate == "" && l.Attr.RemoteCPU && !blocking {
 		return 0, false // with RemoteCPU nothing would land while this rank computes
 	}
 	return max(l.eagerMax, 0) + 1, true
@@ -233,13 +233,13 @@ func (rndvSpec) Begin(m *Machine, x *Xfer) {
 	}
 	l.Stats.SpecSent++
 	m.emitRTS(x, protoSpec, x.peer, 0)
-	x.stage = stageMove
+	x.stage = stageTransfer
 	// The sender may go on to compute, as the receiver does.
-	m.moveWith(rdma.Prompt, x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
+	m.transferWith(rdma.Synchronous, x, rdma.OpWrite, x.Buf, x.remote, x.rkey)
 }
 
 // Written reports whether a send has found an RTR and its write is under way.
-func (x *Xfer) Written() bool { return x.proto == protoSpec && x.stage == stageMove }
+func (x *Xfer) Written() bool { return x.proto == protoSpec && x.stage == stageTransfer }
 
 // arriveSpec takes an RTS that names the receive whose RTR was used. It must be
 // the one that matching gives the message to.
@@ -260,7 +260,7 @@ func (rndvSpec) Step(m *Machine, x *Xfer, ev Event) bool {
 	switch {
 	case ev.Kind == EvMatched:
 		x.stage = stageFill
-	case ev.Kind == EvDone && x.stage == stageMove:
+	case ev.Kind == EvDone && x.stage == stageTransfer:
 		// The receive is known to be matched, so a synchronous send ends too.
 		m.wrote(x, ev.Status)
 	case ev.Kind == EvFIN && x.stage == stageFill:
@@ -313,14 +313,14 @@ func (m *Machine) closeOffer(x *Xfer, f fate) {
 	switch f {
 	case offerUsed:
 		l.Stats.RTRUsed++
-		x.entry.habit.learn(&m.habits, true)
+		x.entry.history.learn(&m.specRule, true)
 		x.lease = leaseMatched
 		l.device.exposed--
 		l.device.matched++
 		return
 	case offerWasted:
 		l.Stats.RTRWasted++
-		x.entry.habit.learn(&m.habits, false)
+		x.entry.history.learn(&m.specRule, false)
 	case offerRevoked:
 		l.Stats.RTRRevoked++
 	}

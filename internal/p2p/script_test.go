@@ -289,7 +289,7 @@ func (sc *script) packet() (from, to, i int) {
 	if len(sc.words) > 1 {
 		i = sc.word(1)
 	}
-	if i >= len(sc.w.wire(from, to).flight) {
+	if i >= len(sc.w.wire(from, to).inFlight) {
 		panic("no such packet")
 	}
 	return from, to, i
@@ -303,15 +303,15 @@ func (sc *script) deliver() {
 func (sc *script) drop() {
 	from, to, i := sc.packet()
 	wi := sc.w.wire(from, to)
-	sc.printf("lost: %s", FormatPacket(wi.flight[i]))
-	wi.flight = append(wi.flight[:i], wi.flight[i+1:]...)
+	sc.printf("lost: %s", FormatPacket(wi.inFlight[i]))
+	wi.inFlight = append(wi.inFlight[:i], wi.inFlight[i+1:]...)
 }
 
 func (sc *script) dup() {
 	from, to, i := sc.packet()
 	wi := sc.w.wire(from, to)
-	sc.printf("doubled: %s", FormatPacket(wi.flight[i]))
-	wi.flight = append(wi.flight, wi.flight[i])
+	sc.printf("doubled: %s", FormatPacket(wi.inFlight[i]))
+	wi.inFlight = append(wi.inFlight, wi.inFlight[i])
 }
 
 func (sc *script) complete() {
@@ -405,7 +405,7 @@ func (sc *script) status() {
 		line := fmt.Sprintf("rank %d: %d messages wait, %d regions registered", r, n.m.Unexpected(), len(n.mem.regs))
 		for p, l := range n.links {
 			if sc.credit && (l.credit != n.m.cfg.Credit || l.consumed != 0) {
-				line += fmt.Sprintf("; with rank %d: credit %d, owes %d", p, l.credit, l.consumed)
+				line += fmt.Sprintf("; with rank %d: credit %d, pending %d", p, l.credit, l.consumed)
 			}
 			if s := l.Stats; s.RTRSent > 0 {
 				line += fmt.Sprintf("; RTRs to rank %d: %d used, %d wasted, %d revoked of %d", p, s.RTRUsed, s.RTRWasted, s.RTRRevoked, s.RTRSent)

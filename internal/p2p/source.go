@@ -27,10 +27,10 @@ type Sources interface {
 	// caller waits for the end of the send.
 	Source(l *Link, mem []byte, waits bool) (mr rdma.MR, from bool)
 	// Place counts a use of mem by a put or a get. It gives a registration of it if the
-	// device should use it where it is, else a Stage, which Unplace takes back; neither, if
+	// device should use it where it is, else a Stage, which ReleaseStage takes back; neither, if
 	// there is none left.
-	Place(l *Link, mem []byte) (mr rdma.MR, direct bool, via *Stage)
-	Unplace(l *Link, via *Stage)
+	TransferBuffer(l *Link, mem []byte) (mr rdma.MR, direct bool, via *Stage)
+	ReleaseStage(l *Link, via *Stage)
 }
 
 // UseSources lets messages be sent from where they are on links for which SourceFrom was

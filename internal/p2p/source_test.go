@@ -22,12 +22,12 @@ func (s *testSources) Source(_ *Link, mem []byte, waits bool) (rdma.MR, bool) {
 	return rdma.MR{LKey: 77, Len: uint64(len(mem))}, s.from
 }
 
-func (s *testSources) Place(_ *Link, mem []byte) (rdma.MR, bool, *Stage) {
+func (s *testSources) TransferBuffer(_ *Link, mem []byte) (rdma.MR, bool, *Stage) {
 	s.placed++
 	return rdma.MR{LKey: 77, Len: uint64(len(mem))}, s.from, s.stage
 }
 
-func (s *testSources) Unplace(_ *Link, via *Stage) {
+func (s *testSources) ReleaseStage(_ *Link, via *Stage) {
 	if via == s.stage {
 		s.unplaced++
 	}
@@ -142,14 +142,14 @@ func TestSendingFromTheBufferAllocatesNothing(t *testing.T) {
 	m, l, s := sourcing(true)
 	buf := make([]byte, 1000)
 	l.credit = 1 << 50
-	turn := func() {
+	round := func() {
 		s.asked = s.asked[:0]
 		_, x := m.SendShort(l, 5, 0, 9, buf, true)
 		m.Completed(x.Handle(), rdma.StatusOK, 1000)
 		m.Free(x)
 	}
-	turn()
-	if n := testing.AllocsPerRun(100, turn); n != 0 {
+	round()
+	if n := testing.AllocsPerRun(100, round); n != 0 {
 		t.Errorf("a message allocates %v times", n)
 	}
 }

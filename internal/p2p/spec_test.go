@@ -206,9 +206,9 @@ func TestNoRTRWithoutNeed(t *testing.T) {
 
 // T1 4.2.6: under 80 % used, RTRs stop; one now and then goes on, to see; 7 used of
 // 8 and they are sent again.
-func TestHabit(t *testing.T) {
-	rule := habitRules("")
-	var h habit
+func TestSpecHistory(t *testing.T) {
+	rule := newSpecRule("")
+	var h specHistory
 	for range 10 { // 13 of 16 used is more than 80 %
 		for i := range 16 {
 			h.learn(&rule, i%16 < 13)
@@ -249,8 +249,8 @@ func TestHabit(t *testing.T) {
 			t.Fatal("not sent again")
 		}
 	}
-	rule = habitRules("always")
-	h = habit{}
+	rule = newSpecRule("always")
+	h = specHistory{}
 	for range 100 {
 		h.learn(&rule, false)
 	}

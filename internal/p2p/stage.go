@@ -37,13 +37,13 @@ func (m *Machine) StageUpTo(l *Link, most int) { l.stageMax = most }
 
 // place finds memory that the device may move the bytes of x from or to. It is nil if there
 // is none, and x has ended.
-func (m *Machine) place(x *Xfer) []byte {
+func (m *Machine) transferBuffer(x *Xfer) []byte {
 	l := x.Link
 	if !l.Attr.LocalKeys {
 		return x.Buf
 	}
 	if len(x.Buf) <= l.stageMax {
-		mr, direct, via := m.sources.Place(l, x.Buf)
+		mr, direct, via := m.sources.TransferBuffer(l, x.Buf)
 		switch {
 		case direct:
 			x.mr, x.hasMR = mr, true
@@ -63,27 +63,27 @@ func (m *Machine) place(x *Xfer) []byte {
 	return x.Buf
 }
 
-// unplace gives back what place took. The device is done with it.
-func (m *Machine) unplace(x *Xfer) {
+// releaseBuffer gives back what place took. The device is done with it.
+func (m *Machine) releaseBuffer(x *Xfer) {
 	if x.via != nil {
-		m.sources.Unplace(x.Link, x.via)
+		m.sources.ReleaseStage(x.Link, x.via)
 		x.via = nil
 	}
 	m.release(x)
 }
 
-// orphanage keeps the Stage of an operation that ends before its request, until that has
+// orphanStage keeps the Stage of an operation that ends before its request, until that has
 // ended too.
-func (m *Machine) orphanage(x *Xfer) {
+func (m *Machine) orphanStage(x *Xfer) {
 	m.orphans = append(m.orphans, orphan{x.handle, x.Link, x.via})
 	x.via = nil
 }
 
-// adoptOrphan gives the Stage of a request back that has ended after its operation.
-func (m *Machine) adoptOrphan(handle uint64) {
+// reclaimOrphan gives the Stage of a request back that has ended after its operation.
+func (m *Machine) reclaimOrphan(handle uint64) {
 	for i, o := range m.orphans {
 		if o.handle == handle {
-			m.sources.Unplace(o.link, o.via)
+			m.sources.ReleaseStage(o.link, o.via)
 			last := len(m.orphans) - 1
 			m.orphans[i] = m.orphans[last]
 			m.orphans[last] = orphan{}
@@ -96,6 +96,6 @@ func (m *Machine) adoptOrphan(handle uint64) {
 // Dropped is called with requests that were never posted, since their link has failed.
 func (m *Machine) Dropped(wrs []rdma.SendWR) {
 	for i := 0; i < len(wrs) && len(m.orphans) > 0; i++ {
-		m.adoptOrphan(wrs[i].ID)
+		m.reclaimOrphan(wrs[i].ID)
 	}
 }

@@ -16,17 +16,17 @@ func staging() (*Machine, *Link, *testSources) {
 	return m, l, s
 }
 
-// moving starts a put or a get of n bytes with the value fill.
-func moving(m *Machine, l *Link, op rdma.Op, n int, fill byte) *Xfer {
+// startTransfer starts a put or a get of n bytes with the value fill.
+func startTransfer(m *Machine, l *Link, op rdma.Op, n int, fill byte) *Xfer {
 	x := m.New()
 	x.Link, x.Buf, x.Owner = l, bytes.Repeat([]byte{fill}, n), &Waiter{}
-	m.Move(x, op, 4096, 9)
+	m.Transfer(x, op, 4096, 9)
 	return x
 }
 
 func TestAPutIsCopiedBeforeItIsPosted(t *testing.T) {
 	m, l, s := staging()
-	x := moving(m, l, rdma.OpWrite, 1000, 7)
+	x := startTransfer(m, l, rdma.OpWrite, 1000, 7)
 	wr := &m.Out.WR[0]
 	if wr.LKey != 55 || wr.Body.Addr() != rdma.MemOf(s.stage.Mem).Addr() || wr.Body.Len() != 1000 || wr.ID != x.Handle() || wr.Remote != 4096 || wr.RKey != 9 {
 		t.Errorf("the request is %+v, want 1000 bytes of the stage with its key", wr)
@@ -46,7 +46,7 @@ func TestAPutIsCopiedBeforeItIsPosted(t *testing.T) {
 func TestAGetIsCopiedWhenItHasEnded(t *testing.T) {
 	for _, status := range []rdma.Status{rdma.StatusOK, rdma.StatusRemoteAccess} {
 		m, l, s := staging()
-		x := moving(m, l, rdma.OpRead, 1000, 7)
+		x := startTransfer(m, l, rdma.OpRead, 1000, 7)
 		if s.stage.Mem[0] == 7 {
 			t.Error("a get copies into the stage")
 		}
@@ -66,7 +66,7 @@ func TestAGetIsCopiedWhenItHasEnded(t *testing.T) {
 
 // Where the device uses the program's memory: if that is used often, if it is long, if no
 // stage is left.
-func TestMovesWithoutACopy(t *testing.T) {
+func TestTransferWithoutCopy(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		n              int
@@ -82,7 +82,7 @@ func TestMovesWithoutACopy(t *testing.T) {
 		if s.from = c.often; c.noStage {
 			s.stage = nil
 		}
-		x := moving(m, l, rdma.OpWrite, c.n, 7)
+		x := startTransfer(m, l, rdma.OpWrite, c.n, 7)
 		if wr := &m.Out.WR[0]; wr.LKey != c.lkey || wr.Body.Addr() != rdma.MemOf(x.Buf).Addr() || s.placed != c.placed {
 			t.Errorf("%s: the request is %+v; asked %d times, want %d", c.name, wr, s.placed, c.placed)
 		}
@@ -94,12 +94,12 @@ func TestMovesWithoutACopy(t *testing.T) {
 }
 
 // A device that wants no keys is not asked for.
-func TestMovesOfDevicesWithoutKeys(t *testing.T) {
+func TestTransferWithoutLocalKeys(t *testing.T) {
 	m, l, s := staging()
 	attr := *l.Attr
 	attr.LocalKeys = false
 	l.Attr = &attr
-	if moving(m, l, rdma.OpRead, 100, 7); s.placed != 0 || m.Out.WR[0].LKey != 0 {
+	if startTransfer(m, l, rdma.OpRead, 100, 7); s.placed != 0 || m.Out.WR[0].LKey != 0 {
 		t.Errorf("asked %d times, key %d", s.placed, m.Out.WR[0].LKey)
 	}
 }
@@ -109,7 +109,7 @@ func TestMovesOfDevicesWithoutKeys(t *testing.T) {
 func TestAStageOutlivesItsOperation(t *testing.T) {
 	for _, freed := range []bool{false, true} {
 		m, l, s := staging()
-		x := moving(m, l, rdma.OpRead, 1000, 7)
+		x := startTransfer(m, l, rdma.OpRead, 1000, 7)
 		handle := x.Handle()
 		m.FailLink(l, errors.New("the peer is gone"))
 		if !x.Done() || x.Err == nil || s.unplaced != 0 {
@@ -136,33 +136,33 @@ func TestAStageOutlivesItsOperation(t *testing.T) {
 
 func TestAStageOfARequestThatIsNeverPosted(t *testing.T) {
 	m, l, s := staging()
-	moving(m, l, rdma.OpWrite, 1000, 7)
+	startTransfer(m, l, rdma.OpWrite, 1000, 7)
 	m.FailLink(l, errors.New("the peer is gone"))
 	m.Dropped(m.Out.WR)
 	if s.unplaced != 1 || len(m.orphans) != 0 {
 		t.Errorf("the stage was given back %d times, %d are left", s.unplaced, len(m.orphans))
 	}
-	x := moving(m, l, rdma.OpWrite, 1000, 7)
+	x := startTransfer(m, l, rdma.OpWrite, 1000, 7)
 	if !x.Done() || x.Err == nil || s.placed != 1 {
 		t.Errorf("a put to a peer that is gone: done %v, %v; asked %d times", x.Done(), x.Err, s.placed)
 	}
 }
 
-func TestMovesThroughAStageAllocateNothing(t *testing.T) {
+func TestStagedTransferAllocs(t *testing.T) {
 	m, l, _ := staging()
 	buf, owner := make([]byte, 1000), &Waiter{}
-	turn := func() {
+	round := func() {
 		for _, op := range []rdma.Op{rdma.OpWrite, rdma.OpRead} {
 			x := m.New()
 			x.Link, x.Buf, x.Owner = l, buf, owner
-			m.Move(x, op, 4096, 9)
+			m.Transfer(x, op, 4096, 9)
 			m.Completed(x.Handle(), rdma.StatusOK, 1000)
 			m.Free(x)
 		}
 		m.Out.WR, m.Out.Link, m.Out.Done = m.Out.WR[:0], m.Out.Link[:0], m.Out.Done[:0]
 	}
-	turn()
-	if n := testing.AllocsPerRun(100, turn); n != 0 {
+	round()
+	if n := testing.AllocsPerRun(100, round); n != 0 {
 		t.Errorf("a put and a get allocate %v times", n)
 	}
 }

@@ -47,15 +47,15 @@ type node struct {
 
 // wire is one direction between two ranks.
 type wire struct {
-	wait   []rdma.SendWR // not yet taken by the device
-	flight [][]byte      // packets on their way
+	wait     []rdma.SendWR // not yet taken by the device
+	inFlight [][]byte      // packets on their way
 }
 
 // work is a request that the device has taken.
 type work struct {
 	wr     rdma.SendWR
 	to     int
-	copied bool // the bytes have been moved, by the other side of a cooperative copy
+	copied bool // the bytes have been copied, by the other side of a cooperative copy
 }
 
 // testAttr is a device with every ability, whose costs make eager the choice up
@@ -147,7 +147,7 @@ func (w *world) takes(from, to int) bool {
 
 func (w *world) hasRoom(from, to int, op rdma.Op) bool {
 	if op == rdma.OpSend {
-		return len(w.wire(from, to).flight) < w.depth
+		return len(w.wire(from, to).inFlight) < w.depth
 	}
 	pushes, others := 0, 0
 	for i := range w.nodes[from].work {
@@ -182,14 +182,14 @@ func (w *world) stranded() (from, to int, op rdma.Op, found bool) {
 		if op == rdma.OpSend {
 			continue // packets leave by being delivered
 		}
-		moves := false
+		ready := false
 		for k := range w.nodes[from].work {
 			// With room of their own, only what is in the same room counts.
 			if same := w.nodes[from].work[k].wr.Op == rdma.OpPush == (op == rdma.OpPush); same || w.pushDepth {
-				moves = moves || w.ready(from, k)
+				ready = ready || w.ready(from, k)
 			}
 		}
-		if !moves {
+		if !ready {
 			return from, to, op, true
 		}
 	}
@@ -206,7 +206,7 @@ func (w *world) take(from, to int) {
 		w.fail("a request from %d to %d names peer %d", from, to, wr.Peer)
 	}
 	if wr.Op != rdma.OpSend {
-		if wr.Op > rdma.OpPush || !w.attr.Ops.Has(wr.Op) || wr.Flags&^rdma.Prompt != 0 || wr.Flags != 0 && wr.Op != rdma.OpWrite || wr.HeadLen != 0 {
+		if wr.Op > rdma.OpPush || !w.attr.Ops.Has(wr.Op) || wr.Flags&^rdma.Synchronous != 0 || wr.Flags != 0 && wr.Op != rdma.OpWrite || wr.HeadLen != 0 {
 			w.fail("a bad request from %d to %d: %v, flags %d, head %d", from, to, wr.Op, wr.Flags, wr.HeadLen)
 		}
 		if most := w.attr.MaxTransfer; most > 0 && wr.Op <= rdma.OpRead && wr.Body.Len() > most {
@@ -223,7 +223,7 @@ func (w *world) take(from, to int) {
 		wr.Body.Len() > w.attr.MaxInline || wr.Body.Len()+int(wr.HeadLen) > w.attr.MaxSend {
 		w.fail("a bad packet from %d to %d: %+v", from, to, wr)
 	}
-	wi.flight = append(wi.flight, w.pack(&wr))
+	wi.inFlight = append(wi.inFlight, w.pack(&wr))
 	if w.log != nil {
 		w.log("%d->%d %s", from, to, w.describe(&wr))
 	}
@@ -254,8 +254,8 @@ func (w *world) pack(wr *rdma.SendWR) []byte {
 // deliver gives packet i that is on its way between two ranks to the receiver.
 func (w *world) deliver(from, to, i int) {
 	wi := w.wire(from, to)
-	pkt := wi.flight[i]
-	wi.flight = append(wi.flight[:i], wi.flight[i+1:]...)
+	pkt := wi.inFlight[i]
+	wi.inFlight = append(wi.inFlight[:i], wi.inFlight[i+1:]...)
 	n := w.nodes[to]
 	if w.log != nil {
 		w.log("%d gets: %s", to, FormatPacket(pkt))
@@ -298,7 +298,7 @@ func (w *world) complete(r, i int) rdma.Status {
 	return status
 }
 
-// failWork completes work i without moving anything.
+// failWork completes work i without startTransfer anything.
 func (w *world) failWork(r, i int, status rdma.Status) {
 	n := w.nodes[r]
 	id := n.work[i].wr.ID
@@ -361,24 +361,24 @@ func (w *world) fail(format string, args ...any) {
 
 // drain lets everything happen, in some order, until nothing moves.
 func (w *world) drain() {
-	for moved := true; moved; {
-		moved = false
+	for changed := true; changed; {
+		changed = false
 		for from := range w.nodes {
 			for to := range w.nodes {
 				for w.takes(from, to) {
 					w.take(from, to)
 					w.settle(from)
-					moved = true
+					changed = true
 				}
-				for len(w.wire(from, to).flight) > 0 {
+				for len(w.wire(from, to).inFlight) > 0 {
 					w.deliver(from, to, 0)
-					moved = true
+					changed = true
 				}
 			}
 			for i := 0; i < len(w.nodes[from].work); i++ {
 				if w.ready(from, i) {
 					w.complete(from, i)
-					moved = true
+					changed = true
 					break
 				}
 			}
@@ -403,7 +403,7 @@ type memory struct {
 type region struct {
 	off, n int
 	acc    rdma.Access
-	pulled bool // a cooperative copy has moved everything
+	pulled bool // a cooperative copy has copied everything
 }
 
 const (

@@ -29,23 +29,23 @@ const (
 type stage uint8
 
 const (
-	stageIdle    stage = iota
-	stagePosted        // receive: waits for a message
-	stagePartial       // receive: segments are coming
-	stagePost          // send: waits for the device to take the packets
-	stageAck           // send: waits for ACK
-	stageAcked         // send: the ACK came first; waits for the device
-	stageRTS           // send: RTS is out
-	stageMatched       // receive: an RTS has just met it
-	stageMove          // data is being moved by a work request
-	stageCTS           // receive: CTS is out, FIN is to come
-	stageReady         // receive: waits for a message, and RTR is out
-	stageLeaving       // receive: waits for a message, or for RTRs to be revoked so that it can be cancelled
-	stageFill          // receive: the sender writes into its buffer, FIN is to come
+	stageIdle       stage = iota
+	stagePosted           // receive: waits for a message
+	stagePartial          // receive: segments are coming
+	stagePost             // send: waits for the device to take the packets
+	stageAck              // send: waits for ACK
+	stageAcked            // send: the ACK came first; waits for the device
+	stageRTS              // send: RTS is out
+	stageMatched          // receive: an RTS has just met it
+	stageTransfer         // data is being moved by a work request
+	stageCTS              // receive: CTS is out, FIN is to come
+	stageReady            // receive: waits for a message, and RTR is out
+	stageCancelling       // receive: waits for a message, or for RTRs to be revoked so that it can be cancelled
+	stageFill             // receive: the sender writes into its buffer, FIN is to come
 	stageDone
 )
 
-var stageNames = [...]string{"idle", "posted", "partial", "post", "ack", "acked", "rts", "matched", "move", "cts", "ready", "leaving", "fill", "done"}
+var stageNames = [...]string{"idle", "posted", "partial", "post", "ack", "acked", "rts", "matched", "transfer", "cts", "ready", "cancelling", "fill", "done"}
 
 // Xfer is one send or receive.
 type Xfer struct {
@@ -69,7 +69,7 @@ type Xfer struct {
 
 	stage      stage
 	proto      uint8
-	cancelling bool // receives: ends as soon as no RTR stands in the way
+	cancelling bool // receives: ends when its RTRs have been revoked
 	revoking   bool // receives: REVOKE is out for its RTR
 	// Sign is the signature that the message of a receive should have; if it Differs,
 	// that which it has.
@@ -187,8 +187,8 @@ type msgNode struct {
 	next, prev *Msg
 }
 
-// smallMsg is the buffer every message keeps through its pooled life, so that
-// short unexpected messages allocate nothing in the steady state.
+// smallMsg is the size of the buffer that every pooled message keeps, so that short
+// unexpected messages allocate nothing in the steady state.
 const smallMsg = 128
 
 // keepBig bounds the larger buffers that free messages keep, for programs that

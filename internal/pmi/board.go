@@ -1,3 +1,5 @@
+package pmi
+
 // The board is a header and one row per rank, all of 64-bit words that are read
 // and written with atomic operations, so that it works between processes (on
 // mapped memory) and between goroutines (on the heap) with the same code.
@@ -10,7 +12,6 @@
 // A rank writes only just before it sleeps and after it has woken up, never on
 // the way of a message. Its half is guarded by a sequence number: odd while
 // it changes. The launcher's half is written once; the flag comes last.
-package pmi
 
 import (
 	"runtime"

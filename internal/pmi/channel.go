@@ -1,3 +1,5 @@
+package pmi
+
 // The channel between a rank and rank 0: TLS 1.3, from the proofs of handshake.go to
 // the end of the job. The key exchange of TLS is ephemeral, so a recording stays
 // unreadable even to who learns the job's key later.
@@ -10,7 +12,6 @@
 //
 //	rank → root   proof of the session            32 bytes
 //	root → rank   proof of the session            32 bytes
-package pmi
 
 import (
 	"crypto/ed25519"

@@ -1,7 +1,8 @@
+package pmi
+
 // Launchers that Muster can see but not talk to. A program that took itself for
 // a world of one there would run N times from beginning to end, and nobody
 // would be told.
-package pmi
 
 import (
 	"fmt"

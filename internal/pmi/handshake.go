@@ -1,3 +1,5 @@
+package pmi
+
 // Who knocks must know the key, and so must who opens. Both ends send a nonce,
 // and each proves with HMAC-SHA256 over both nonces, and a word for its side,
 // that it has the key. The one that dialled proves first, so that the listening
@@ -11,7 +13,6 @@
 // All reads have a fixed length, nothing is parsed, and the caller sets a
 // deadline. The proofs say who is at the other end when the connection begins;
 // TLS follows (channel.go), so that only those two read and write the rest.
-package pmi
 
 import (
 	"crypto/hmac"

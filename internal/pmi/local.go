@@ -1,6 +1,7 @@
+package pmi
+
 // Clients for ranks that are goroutines of one process: one store behind a
 // mutex, and a channel that is closed and replaced whenever it changes.
-package pmi
 
 import (
 	"context"

@@ -1,3 +1,5 @@
+package pmi
+
 // PMI_process_mapping reports which ranks share a node, in the form
 //
 //	(vector,(node,nodes,ranks),(node,nodes,ranks),...)
@@ -6,7 +8,6 @@
 // vector is cyclic: when it is used up it begins again, so (vector,(0,1,1))
 // places any number of ranks on node 0 and (vector,(0,2,1)) deals them out to
 // two nodes in turn.
-package pmi
 
 import (
 	"errors"

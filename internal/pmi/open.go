@@ -1,3 +1,5 @@
+package pmi
+
 // Open looks for the launcher, in this order:
 //
 //	PMI_FD     an open socket to it: muster run, mpiexec.hydra, srun --mpi=pmi2
@@ -7,7 +9,6 @@
 //	PMIX_RANK  mpirun.openmpi, srun --mpi=pmix, if built with tag pmix
 //	(none)     a launcher that Muster cannot talk to is an error; else this
 //	           process is a world of one
-package pmi
 
 import (
 	"context"

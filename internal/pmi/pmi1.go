@@ -1,3 +1,5 @@
+package pmi
+
 // The PMI-1 client. One request is on the wire at a time: lock, write a line,
 // read lines until the answer has come, unlock. While it waits it looks for
 // deaths now and then, so that a fence that a dead rank will never enter ends
@@ -5,7 +7,6 @@
 //
 // A call that gives up in the middle leaves the conversation out of step; the
 // client then refuses further calls with the same reason.
-package pmi
 
 import (
 	"context"

@@ -1,10 +1,11 @@
+package pmi
+
 // A client on PMIx, for launchers that speak nothing else. The library behind
 // it blocks a thread per call and cannot be interrupted: a call whose context
 // ends is left behind in it.
 //
 // The fence exchanges no data. A value is fetched from its owner's node when a
 // rank asks for it.
-package pmi
 
 import (
 	"context"

@@ -1,3 +1,5 @@
+package pmi
+
 // Start without a launcher. Four variables tell a process its place:
 //
 //	MUSTER_RANK   its rank; in an indexed Kubernetes Job JOB_COMPLETION_INDEX serves
@@ -19,7 +21,6 @@
 //     go. From here on the connection speaks PMI-1.
 //  5. Rank 0 tells the others when a rank's connection ends without a farewell,
 //     and leaves last.
-package pmi
 
 import (
 	"context"

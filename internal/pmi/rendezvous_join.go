@@ -1,3 +1,5 @@
+package pmi
+
 // Ranks other than 0: find rank 0, prove the key, encrypt, say hello, wait for the go.
 // What fails before the go is tried again until the start timeout, because the
 // name of rank 0, its host, its process or its port may come up later; only a
@@ -6,7 +8,6 @@
 // After the go the connection carries PMI-1, and between its lines news of
 // deaths. A goroutine reads it all the time and sorts the two, so that a rank
 // that computes or waits for a message learns of a death too.
-package pmi
 
 import (
 	"context"

@@ -1,3 +1,5 @@
+package pmi
+
 // Rank 0 of a job without a launcher: listen, let in who knows the key, encrypt,
 // wait for all, then serve PMI-1 from this process until all have left.
 //
@@ -6,7 +8,6 @@
 // them, and a new one takes the place of the oldest, so that connections which
 // are opened and left alone keep nobody out. The port is closed as soon as all
 // ranks have come.
-package pmi
 
 import (
 	"context"

@@ -1,7 +1,8 @@
+package pmi
+
 // The secret of a job: MUSTER_KEY. Without a launcher it lets ranks in; under any
 // launcher it may be set too, and then the keys of the network are derived from it
 // instead of passing through the launcher.
-package pmi
 
 import "fmt"
 

@@ -1,3 +1,5 @@
+package pmi
+
 // The launcher's end of PMI-1: one goroutine per rank reads requests from the
 // rank's socket and answers them from one store.
 //
@@ -10,7 +12,6 @@
 // they spawn processes, which is refused.
 //
 // A job on several hosts has a server on each: server_tree.go.
-package pmi
 
 import (
 	"bytes"

@@ -1,3 +1,5 @@
+package pmi
+
 // One PMI-1 service for ranks on several hosts: a tree of servers, one on each
 // host for the ranks there, and the root, which holds all values.
 //
@@ -10,7 +12,6 @@
 // So a value goes only where it is asked for: a job of many ranks that talk to
 // few neighbors moves few of them. How the servers reach each other is not
 // said here: whoever makes them passes on what they tell (package launch).
-package pmi
 
 // Pair is a value and its key.
 type Pair struct{ Key, Value string }

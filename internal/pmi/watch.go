@@ -1,9 +1,10 @@
+package pmi
+
 // What a client learns without asking. Where there is no launcher, rank 0 sends news of
 // deaths, which a goroutine reads (rendezvous_join.go). A launcher sends nothing by
 // itself, but the kernel closes its end of the connection when it dies: a goroutine
 // waits for that on a copy of the descriptor, so that it takes no answers away from
 // calls. It costs nothing while nothing comes.
-package pmi
 
 import (
 	"os"

@@ -1,3 +1,5 @@
+package pmi
+
 // The PMI-1 wire format, both directions. A message is one line of fields
 // key=value with single spaces between them; the first field is cmd. Values
 // hold no space and no newline, so bytes of any kind travel as base64, cut into
@@ -5,7 +7,6 @@
 //
 // MPICH's description of the protocol, version 1.1, allows a free text as the
 // last field ("msg=no such key"): words without '=' belong to the field before.
-package pmi
 
 import (
 	"encoding/base64"

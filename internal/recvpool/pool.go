@@ -1,6 +1,6 @@
 package recvpool
 
-// The pool, in the order of a buffer's life: see doc.go.
+// The pool; doc.go describes the states of a buffer.
 
 import (
 	"errors"
@@ -224,7 +224,7 @@ func (p *Pool) grow(count int) error {
 			return fmt.Errorf("recvpool: register %d receive buffers of %d bytes: %w", count, p.cfg.Size, err)
 		}
 	}
-	at := p.place(s)
+	at := p.addSlab(s)
 	for i := range count {
 		id := p.newID()
 		p.entries[id] = entry{mem: s.mem[i*p.cfg.Size : (i+1)*p.cfg.Size : (i+1)*p.cfg.Size], slab: int32(at), lkey: s.mr.LKey}
@@ -236,7 +236,7 @@ func (p *Pool) grow(count int) error {
 }
 
 // place puts a slab where one was given up, or behind the others.
-func (p *Pool) place(s slab) int {
+func (p *Pool) addSlab(s slab) int {
 	for i := range p.slabs {
 		if p.slabs[i].mem == nil {
 			p.slabs[i] = s

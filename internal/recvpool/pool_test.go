@@ -152,8 +152,8 @@ func TestTakesBackWhatRetires(t *testing.T) {
 	}
 }
 
-// TestLivesWithoutMemory lets the device refuse to register more.
-func TestLivesWithoutMemory(t *testing.T) {
+// TestRegisterRefused lets the device refuse to register more.
+func TestRegisterRefused(t *testing.T) {
 	p, q := newTest(t, 16, 128)
 	q.refuses = true
 	burst(t, p, q, 14, 0)

@@ -151,7 +151,7 @@ func (c *Cache) hold(r *region) {
 	r.used, r.gen = c.seq, c.aged
 	if r.refs++; r.refs == 1 {
 		c.held.add(r)
-		if r.place == inQueue {
+		if r.location == inQueue {
 			c.idle--
 		}
 	}
@@ -168,7 +168,7 @@ func (c *Cache) Put(mr rdma.MR) error {
 		return nil
 	}
 	c.held.remove(r)
-	switch r.place {
+	switch r.location {
 	case outside:
 		return c.end(r)
 	case inQueue:
@@ -217,7 +217,7 @@ func (c *Cache) mayStay(mem []byte, acc rdma.Access) bool {
 		return false
 	}
 	for _, id := range c.overlaps {
-		if c.regions.at(id).place == inFixed {
+		if c.regions.at(id).location == inFixed {
 			return false
 		}
 	}
@@ -288,7 +288,7 @@ func (c *Cache) Fix(mem []byte, acc rdma.Access) error {
 	lo := rdma.MemOf(mem).Addr()
 	c.overlaps = c.index.overlapping(lo, lo+uint64(len(mem)), c.overlaps[:0])
 	for _, id := range c.overlaps {
-		if r := c.regions.at(id); r.place == inFixed {
+		if r := c.regions.at(id); r.location == inFixed {
 			return fmt.Errorf("regcache: register %d bytes for good: %d of the bytes at %#x are so already", len(mem), r.hi-r.lo, r.lo)
 		}
 	}
@@ -300,7 +300,7 @@ func (c *Cache) Fix(mem []byte, acc rdma.Access) error {
 		return err
 	}
 	c.index.insert(r.lo, r.hi, r.id)
-	r.place = inFixed
+	r.location = inFixed
 	c.fixed.push(r)
 	return nil
 }

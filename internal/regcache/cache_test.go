@@ -104,7 +104,7 @@ func TestAUnionThatTheDeviceRefusesIsNotNeeded(t *testing.T) {
 	wantStats(t, c, d, Stats{Misses: 2, Retired: 1, Failed: 1})
 }
 
-func TestARegionInUseOutlivesTheOneThatTakesItsPlace(t *testing.T) {
+func TestReplacedRegionInUseStaysRegistered(t *testing.T) {
 	d := newTestDevice()
 	c := New(d, still)
 	mem := make([]byte, 4000)

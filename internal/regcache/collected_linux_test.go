@@ -204,7 +204,7 @@ func newPageDevice(t *testing.T) *pageDevice {
 	return d
 }
 
-func TestACacheThatForgetsMemoryIsCaughtReadingPagesThatAreGone(t *testing.T) {
+func TestUnpinnedCacheReadsFreedPages(t *testing.T) {
 	dev := newPageDevice(t)
 	naive := &forgetful{dev, map[uint64]rdma.MR{}}
 	o := rounds(t, naive, dev, func() {}, func(o outcome) bool { return o.wrong > 0 })

@@ -14,7 +14,7 @@
 // A region in the cache keeps its memory alive. That is what makes a hit right:
 // as long as the device knows an address, the runtime can neither give the
 // pages back to the system nor put another object there, so an address that is
-// found means the same memory. The price, memory that lives a little longer, is
+// found means the same memory. The price, memory that is freed a little later, is
 // bounded by a limit in bytes and by age: a region that was not used over some
 // garbage collections goes. Memory that the program unmaps itself is not the
 // runtime's, and must be announced by Drop.

@@ -38,8 +38,8 @@ func (c *Cache) makeRoom(bytes int64) bool {
 	return freed > 0
 }
 
-// evictOne ends the region whose turn it is. It returns its bytes, 0 if none
-// may go.
+// evictOne ends the region that is next in the queue. It returns its bytes, 0 if none
+// may be evicted.
 func (c *Cache) evictOne() int64 {
 	for c.idle > 0 {
 		r := c.queue.last
@@ -88,7 +88,7 @@ func (c *Cache) Generation() uint32 { return c.gens.now() }
 
 // enqueue puts a new region, which is in use, where it may go one day.
 func (c *Cache) enqueue(r *region) {
-	r.place = inQueue
+	r.location = inQueue
 	r.queued, r.queuedGen = c.seq, c.aged
 	c.queue.push(r)
 	c.bytes += int64(r.hi - r.lo)
@@ -110,7 +110,7 @@ func (c *Cache) retire(r *region) {
 // gives it back.
 func (c *Cache) remove(r *region) {
 	c.index.remove(r.lo, r.hi, r.id)
-	if r.place == inFixed {
+	if r.location == inFixed {
 		c.fixed.remove(r)
 	} else {
 		c.queue.remove(r)
@@ -119,7 +119,7 @@ func (c *Cache) remove(r *region) {
 			c.idle--
 		}
 	}
-	r.place = outside
+	r.location = outside
 	if r.refs == 0 {
 		_ = c.end(r) // counted as stuck
 	}

@@ -38,15 +38,15 @@ func (h *held) add(r *region) {
 		h.slots = make([]*region, max(heldMin, 2*len(old)))
 		for _, o := range old {
 			if o != nil {
-				h.place(o)
+				h.insert(o)
 			}
 		}
 	}
-	h.place(r)
+	h.insert(r)
 	h.n++
 }
 
-func (h *held) place(r *region) {
+func (h *held) insert(r *region) {
 	i := h.home(r.rkey)
 	for h.slots[i] != nil {
 		i = (i + 1) & (len(h.slots) - 1)

@@ -33,11 +33,11 @@ type table struct {
 	n       int      // places taken
 }
 
-const places = 3
+const ways = 3
 
 type bucket struct {
-	lo, hi [places]uint64 // 0: free
-	id     [places]uint32 // with second, if listed under the region's second block
+	lo, hi [ways]uint64 // 0: free
+	id     [ways]uint32 // with second, if listed under the region's second block
 	// over counts what belongs here but has found its place in a later bucket.
 	over uint32
 }
@@ -101,7 +101,7 @@ func (t *table) overlapping(k int, lo, hi uint64, to []uint32) []uint32 {
 	first, last := lo>>k, (hi-1)>>k
 	if last-first >= uint64(len(t.buckets)) { // fewer buckets than blocks
 		for i := range t.buckets {
-			for j := range places {
+			for j := range ways {
 				b := &t.buckets[i]
 				if b.lo[j] < hi && lo < b.hi[j] && b.id[j]&second == 0 {
 					to = append(to, b.id[j])
@@ -113,7 +113,7 @@ func (t *table) overlapping(k int, lo, hi uint64, to []uint32) []uint32 {
 	for block := first; block <= last; block++ {
 		for i := t.home(block); ; i = t.next(i) {
 			b := &t.buckets[i]
-			for j := range places {
+			for j := range ways {
 				// A region of two blocks counts at the first that is looked at.
 				if b.lo[j] < hi && lo < b.hi[j] && b.block(j, k) == block && (b.id[j]&second == 0 || b.lo[j]>>k < first) {
 					to = append(to, b.id[j]&^second)
@@ -139,13 +139,13 @@ func (b *bucket) block(j, k int) uint64 {
 func (x *index) insert(lo, hi uint64, id uint32) {
 	k := classOf(hi - lo)
 	t := &x.classes[k]
-	if 2*(t.n+2) > places*len(t.buckets) {
+	if 2*(t.n+2) > ways*len(t.buckets) {
 		t.resize(k, max(tableMin, 2*len(t.buckets)))
 	}
 	first, last := lo>>k, (hi-1)>>k
-	t.place(first, lo, hi, id)
+	t.put(first, lo, hi, id)
 	if last != first {
-		t.place(last, lo, hi, id|second)
+		t.put(last, lo, hi, id|second)
 	}
 	x.present |= 1 << k
 }
@@ -162,7 +162,7 @@ func (x *index) remove(lo, hi uint64, id uint32) {
 	if t.n == 0 {
 		x.present &^= 1 << k
 	}
-	if len(t.buckets) > tableMin && 16*t.n < places*len(t.buckets) {
+	if len(t.buckets) > tableMin && 16*t.n < ways*len(t.buckets) {
 		t.resize(k, len(t.buckets)/2)
 	}
 }
@@ -170,11 +170,11 @@ func (x *index) remove(lo, hi uint64, id uint32) {
 func (t *table) home(block uint64) int { return int(block * golden >> t.shift) }
 func (t *table) next(i int) int        { return (i + 1) & (len(t.buckets) - 1) }
 
-func (t *table) place(block, lo, hi uint64, id uint32) {
+func (t *table) put(block, lo, hi uint64, id uint32) {
 	t.n++
 	for i := t.home(block); ; i = t.next(i) {
 		b := &t.buckets[i]
-		for j := range places {
+		for j := range ways {
 			if b.id[j] == 0 {
 				b.lo[j], b.hi[j], b.id[j] = lo, hi, id
 				return
@@ -188,7 +188,7 @@ func (t *table) take(block uint64, id uint32) {
 	t.n--
 	for i := t.home(block); ; i = t.next(i) {
 		b := &t.buckets[i]
-		for j := range places {
+		for j := range ways {
 			if b.id[j] == id {
 				b.lo[j], b.hi[j], b.id[j] = 0, 0, 0
 				return
@@ -203,9 +203,9 @@ func (t *table) resize(k, size int) {
 	*t = table{buckets: make([]bucket, size), shift: uint8(64 - bits.TrailingZeros(uint(size)))}
 	for i := range old {
 		b := &old[i]
-		for j := range places {
+		for j := range ways {
 			if b.id[j] != 0 {
-				t.place(b.block(j, k), b.lo[j], b.hi[j], b.id[j])
+				t.put(b.block(j, k), b.lo[j], b.hi[j], b.id[j])
 			}
 		}
 	}

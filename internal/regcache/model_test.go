@@ -3,7 +3,7 @@ package regcache
 // Random use of a cache, against a device that knows what is registered and a
 // list of what is in use. Whatever happens: what Get gives is registered at that
 // moment and stays so until Put; what a kept region covers is a hit; limits hold
-// as soon as nothing in use stands in the way; the counters agree.
+// as soon as nothing in use prevents it; the counters agree.
 
 import (
 	"math/rand/v2"

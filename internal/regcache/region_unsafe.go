@@ -9,16 +9,16 @@ import (
 // region is one registration. What a hit touches comes first, and fits one
 // cache line.
 type region struct {
-	lo, hi uint64 // addresses here
-	base   uint64 // address for peers
-	rkey   uint64
-	id     uint32 // never 0, never changes
-	lkey   uint32
-	acc    rdma.Access
-	place  place
-	refs   int32  // uses that have not ended
-	gen    uint32 // the generation of the last use
-	used   uint64 // the number of the last use
+	lo, hi   uint64 // addresses here
+	base     uint64 // address for peers
+	rkey     uint64
+	id       uint32 // never 0, never changes
+	lkey     uint32
+	acc      rdma.Access
+	location location
+	refs     int32  // uses that have not ended
+	gen      uint32 // the generation of the last use
+	used     uint64 // the number of the last use
 
 	queued     uint64 // the number of uses when it was last put into the queue
 	queuedGen  uint32 // the generation, likewise
@@ -28,10 +28,10 @@ type region struct {
 }
 
 // place is where a region is kept.
-type place uint8
+type location uint8
 
 const (
-	outside place = iota // not in the index: ends when it is given back
+	outside location = iota // not in the index: ends when it is given back
 	inQueue
 	inFixed
 )

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// ID names an operation while its graph is built. None stands for one that is
-// not there, so that builders need no special cases for the first round.
+// ID identifies an operation while its graph is built. None identifies no
+// operation, so that algorithms need no special case for the first round.
 type ID int32
 
 const None ID = -1
 
-// Builder makes a Graph. The zero Builder is ready for use; Reset lets one serve
-// again. Errors are kept until Graph.
+// Builder builds a Graph. Call Reset before each graph; a Builder may be reused.
+// The first error is kept and returned by Graph.
 type Builder struct {
 	rank, size  int
 	step, begin int32
@@ -20,64 +20,65 @@ type Builder struct {
 	stream      uint16
 	ports       int
 	ops         []Op
-	deps        []int32 // all dependencies, operation by operation
-	from        []int32 // where those of operation i begin
+	deps        []int32 // dependencies of all operations, in operation order
+	from        []int32 // from[i] is the index in deps of operation i's first dependency
 	tmp         int
 	err         error
 }
 
-// Reset begins the graph of one rank.
+// Reset starts a new graph for one rank.
 func (b *Builder) Reset(rank, size int) {
 	*b = Builder{rank: rank, size: size, ops: b.ops[:0], deps: b.deps[:0], from: b.from[:0]}
 }
 
-// Among makes the operations to come those of a part of the ranks: a peer is then
-// called by its place in the list, and steps are counted from step on. With nil,
-// ranks have their own numbers again. So an algorithm for all ranks serves a few.
+// Among restricts the following operations to a subset of the ranks: a peer is then
+// an index into ranks, and steps are counted from step. A nil list ends the
+// restriction. An algorithm for all ranks can thus serve a subset.
 func (b *Builder) Among(ranks []int, step int) {
 	b.ranks, b.begin = ranks, int32(step)
 	b.step = b.begin
 }
 
-// Step sets the round that the operations to come belong to.
+// Step sets the round of the following operations.
 func (b *Builder) Step(n int) { b.step = b.begin + int32(n) }
 
-// Stream sets the stream that the messages to come belong to, at first 0.
+// Stream sets the stream of the following messages. The initial stream is 0.
 func (b *Builder) Stream(n int) { b.stream = uint16(n % Streams) }
 
-// Streams is how many streams there are.
+// Streams is the number of streams.
 const Streams = 1 << 14
 
-// Ports sets how many loose sends are under way at a time, for the whole graph.
+// Ports limits how many unordered sends of the graph are under way at a time.
 func (b *Builder) Ports(k int) { b.ports = max(k, 1) }
 
-// Tmp takes n bytes of scratch.
+// Tmp allocates n bytes of scratch memory.
 func (b *Builder) Tmp(n int) Span {
 	s := Span{Tmp, b.tmp, n}
-	b.tmp += (n + 63) &^ 63 // lines of their own
+	b.tmp += (n + 63) &^ 63 // whole cache lines
 	return s
 }
 
-// Send sends src to a rank once all of after have ended.
+// Send adds a send of src to a rank. It is posted once all of after have completed.
 func (b *Builder) Send(peer int, src Span, after ...ID) ID {
 	return b.add(Op{Kind: Send, Peer: int32(peer), Src: src}, after)
 }
 
-// SendUnordered is Send to a peer that may be served before or after others, as they
-// arrive. The receive there must wait for no message, or Validate refuses it.
+// SendUnordered adds a send that may be posted before or after other unordered
+// sends, in the order in which their peers arrive. Validate requires that the
+// matching receive does not depend on any message.
 func (b *Builder) SendUnordered(peer int, src Span, after ...ID) ID {
 	b.ports = max(b.ports, 1)
 	return b.add(Op{Kind: Send, Unordered: true, Peer: int32(peer), Src: src}, after)
 }
 
-// Recv receives from a rank into dst. It is posted once all of after have ended:
-// nothing, unless dst is in use before.
+// Recv adds a receive from a rank into dst. It is posted once all of after have
+// completed; after may be empty unless an earlier operation uses dst.
 func (b *Builder) Recv(peer int, dst Span, after ...ID) ID {
 	return b.add(Op{Kind: Recv, Peer: int32(peer), Dst: dst}, after)
 }
 
-// Copy copies. Equal spans and empty ones are left out: the ID is then that of
-// Join(after...).
+// Copy adds a copy of src to dst. If the spans are equal or empty, it adds no copy
+// and returns Join(after...).
 func (b *Builder) Copy(dst, src Span, after ...ID) ID {
 	if dst == src || src.Len == 0 && dst.Len == 0 {
 		return b.Join(after...)
@@ -85,12 +86,13 @@ func (b *Builder) Copy(dst, src Span, after ...ID) ID {
 	return b.add(Op{Kind: Copy, Src: src, Dst: dst}, after)
 }
 
-// Reduce sets dst to src ∘ dst.
+// Reduce adds a reduction that sets dst to src ∘ dst.
 func (b *Builder) Reduce(dst, src Span, after ...ID) ID {
 	return b.add(Op{Kind: Reduce, Src: src, Dst: dst}, after)
 }
 
-// Join gives one ID for several: an empty copy if there is more than one.
+// Join returns one ID that completes when all of after have. It adds an empty copy
+// if there is more than one.
 func (b *Builder) Join(after ...ID) ID {
 	one := None
 	for _, id := range after {
@@ -105,7 +107,7 @@ func (b *Builder) Join(after ...ID) ID {
 	return one
 }
 
-// Fail says why no graph can be made. The first reason is kept.
+// Fail records why no graph can be built. Only the first reason is kept.
 func (b *Builder) Fail(format string, args ...any) {
 	if b.err == nil {
 		b.err = fmt.Errorf(format, args...)
@@ -152,14 +154,14 @@ func (b *Builder) add(op Op, after []ID) ID {
 	return i
 }
 
-// Graph gives what was built. The graph does not share memory with the builder.
+// Graph returns the graph. It shares no memory with the Builder.
 func (b *Builder) Graph() (*Graph, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
 	n := len(b.ops)
 	g := &Graph{Rank: b.rank, Size: b.size, Tmp: b.tmp, Ports: b.ports, Ops: slices.Clone(b.ops),
-		first: make([]int32, n+1), after: make([]int32, len(b.deps)), turn: make([]int32, n), need: make([]int32, n)}
+		first: make([]int32, n+1), after: make([]int32, len(b.deps)), nextPost: make([]int32, n), need: make([]int32, n)}
 	for _, d := range b.deps {
 		g.first[d+1]++
 	}
@@ -178,20 +180,20 @@ func (b *Builder) Graph() (*Graph, error) {
 		}
 		g.need[i] = int32(end) - b.from[i]
 	}
-	b.turns(g)
+	b.linkPosts(g)
 	return g, nil
 }
 
-// turns links sends to one peer, and receives from one peer, stream by stream in
-// their order.
-func (b *Builder) turns(g *Graph) {
+// linkPosts sets g.nextPost: sends to one peer, and receives from one peer, are
+// posted in order within a stream.
+func (b *Builder) linkPosts(g *Graph) {
 	last := map[int64]int{}
 	for i := range g.Ops {
-		g.turn[i] = -1
+		g.nextPost[i] = -1
 		if op := &g.Ops[i]; op.Kind <= Recv {
 			k := int64(op.Stream)<<33 | int64(op.Kind)<<32 | int64(op.Peer)
 			if before, ok := last[k]; ok {
-				g.turn[before] = int32(i)
+				g.nextPost[before] = int32(i)
 				g.need[i]++
 			}
 			last[k] = i

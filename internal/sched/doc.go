@@ -1,8 +1,12 @@
-// Package sched is collectives as data: a collective is a graph of sends,
-// receives, copies and reductions for each rank. Algorithms (package coll) build
-// graphs; Run executes one over a Port, blocking, non-blocking or persistent;
-// Validate proves that the graphs of all ranks together do what the collective is
-// defined to do, in any order that the dependencies allow; String and Parse are
-// their text, SVG their picture. The package is pure: no I/O, no clock, no
-// goroutine.
+// Package sched represents collectives as data: for each rank, a graph of sends,
+// receives, copies and reductions.
+//
+//   - Algorithms (package coll) build graphs with a Builder.
+//   - Run executes a graph over a Port; it serves blocking, non-blocking and
+//     persistent collectives.
+//   - Validate proves that the graphs of all ranks together implement the
+//     collective, in any order that the dependencies allow.
+//   - String and Parse convert graphs to and from text; WriteSVG draws them.
+//
+// The package is pure: it does no I/O, reads no clock and starts no goroutines.
 package sched

@@ -1,17 +1,17 @@
 package sched
 
-// A graph is what one rank does in one collective: sends, receives, copies and
-// reductions, and which of them must wait for which. It is made once, by a
-// Builder, and never changes; what changes while it runs is in Run. All offsets
-// and lengths are bytes.
+// A graph holds the operations of one rank in one collective (sends, receives,
+// copies and reductions) and their dependencies. A Builder makes it once, and it
+// never changes; Run holds the state of an execution. All offsets and lengths are in
+// bytes.
 
-// Buf names one of the three memories that a collective works in.
+// Buf identifies one of the three buffers of a collective.
 type Buf uint8
 
 const (
-	In  Buf = iota // what the caller gives; never written
-	Out            // what the caller gets; also read
-	Tmp            // scratch, Graph.Tmp bytes, contents undefined at the start
+	In  Buf = iota // the caller's input; never written
+	Out            // the caller's output; also read
+	Tmp            // scratch: Graph.Tmp bytes, initially undefined
 )
 
 func (b Buf) String() string { return [...]string{"in", "out", "tmp"}[b] }
@@ -22,10 +22,10 @@ type Span struct {
 	Off, Len int
 }
 
-// At is the part of s that begins at off and is n long.
+// At returns the n bytes of s that begin at off.
 func (s Span) At(off, n int) Span { return Span{s.Buf, s.Off + off, n} }
 
-// Kind is what an operation does.
+// Kind is the kind of an operation.
 type Kind uint8
 
 const (
@@ -37,44 +37,46 @@ const (
 
 func (k Kind) String() string { return [...]string{"send", "recv", "copy", "reduce"}[k] }
 
-// Op is one operation. Sends to one peer are posted in the order in which they
-// stand in the graph, receives from one peer too, so the n-th send from a to b
-// meets the n-th receive of b from a, and a collective needs one tag. Messages
-// that may overtake each other are in different streams: then the n-th of a
-// stream meets the n-th of the same stream, and each stream needs a tag.
+// Op is one operation. Sends to one peer are posted in graph order, and so are
+// receives from one peer. The n-th send from a to b therefore matches the n-th
+// receive of b from a, and a collective needs only one tag. Messages that may
+// overtake each other use different streams: messages are matched in order within a
+// stream, and each stream needs a tag of its own.
 //
-// A Send that is Unordered may go before or after others that are, as peers arrive
-// (run_unordered.go).
+// An Unordered Send may be posted before or after other unordered sends, depending
+// on which peers have arrived (run_unordered.go).
 type Op struct {
 	Kind      Kind
 	Unordered bool
 	Stream    uint16
 	Peer      int32 // of Send and Recv
-	Step      int32 // the algorithm's own count of rounds, for pictures and costs; no meaning when run
-	Src, Dst  Span  // of equal length; Send has no Dst, Recv no Src
+	Step      int32 // the algorithm's round, for pictures and costs; ignored by Run
+	Src, Dst  Span  // of equal length; Send has no Dst, Recv has no Src
 }
 
-// Graph is the work of one rank. Operations are numbered from 0; an operation
-// depends only on ones with a smaller number.
+// Graph is the schedule of one rank. Operations are numbered from 0; an operation
+// depends only on operations with smaller numbers.
 type Graph struct {
 	Rank, Size int
 	Tmp        int // bytes of scratch
-	Ports      int // loose sends that are under way at a time; 0: there are none
+	Ports      int // unordered sends under way at a time; 0 if there are none
 	Ops        []Op
 
 	// after[first[i]:first[i+1]] are the operations that wait for operation i to
-	// end; turn[i] is the next one with the same peer, stream and kind, which
-	// waits for i to be posted, or -1. need[i] counts what i waits for, both together.
+	// complete. nextPost[i] is the next operation with the same peer, stream and
+	// kind, which waits for i to be posted, or -1. need[i] counts both kinds of
+	// dependencies of operation i.
 	first, after []int32
-	turn         []int32
+	nextPost     []int32
 	need         []int32
 }
 
-// After gives the operations that wait for operation i to end.
+// After returns the operations that wait for operation i to complete.
 func (g *Graph) After(i int) []int32 { return g.after[g.first[i]:g.first[i+1]] }
 
-// Turn is the operation that may be posted once operation i is, or -1.
-func (g *Graph) Turn(i int) int { return int(g.turn[i]) }
+// NextPost returns the operation that may be posted only after operation i has been
+// posted, or -1.
+func (g *Graph) NextPost(i int) int { return int(g.nextPost[i]) }
 
-// Need is how many ends and turns operation i waits for.
+// Need returns the number of completions and posts that operation i waits for.
 func (g *Graph) Need(i int) int { return int(g.need[i]) }

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// naming knows what has to be told apart in one collective.
+// naming holds what the labels of one collective must distinguish.
 type naming struct {
 	ranks    int
 	origins  int   // ranks that have data at the start
@@ -21,11 +21,11 @@ type naming struct {
 	numbered bool
 }
 
-// naming looks for the places where data are cut; ends, if given, are where parts
-// with numbers end.
+// naming finds the offsets at which the schedule cuts data. If ends is not nil, it
+// holds the end offsets of numbered parts.
 func (t *trace) naming(ends []int) *naming {
 	n := &naming{ranks: len(t.graphs), ends: ends, numbered: ends != nil}
-	whole := make([][]int, n.ranks) // what is not a cut: where data begin and end
+	whole := make([][]int, n.ranks) // offsets at which data begin and end, which are not cuts
 	for r, h := range t.start {
 		for _, p := range slices.Concat(h[:]...) {
 			whole[r] = append(whole[r], p.off, p.off+p.n)
@@ -70,12 +70,12 @@ func (t *trace) naming(ends []int) *naming {
 	return n
 }
 
-// phrase is a run of pieces with one name: the parts first to last of rank low, of
-// low and the ranks after it, or of several combined.
+// phrase is a run of pieces with one label: parts first to last of one rank, of
+// consecutive ranks, or of several ranks combined.
 type phrase struct {
 	from        []int
-	run         int // ranks from from[0] on, one after the other; else 1
-	first, last int // -1: the data has no parts
+	run         int // number of consecutive ranks from from[0], or 1
+	first, last int // -1 if the data has no parts
 }
 
 func (n *naming) phrase(p piece) phrase {
@@ -87,7 +87,7 @@ func (n *naming) phrase(p piece) phrase {
 	return t
 }
 
-// join takes in the phrase behind it, if one name can stand for both.
+// join appends the next phrase and reports true if one label can describe both.
 func (t *phrase) join(next phrase) bool {
 	switch {
 	case slices.Equal(t.from, next.from) && t.run == 1 && t.first >= 0 && next.first == t.last+1:
@@ -100,7 +100,7 @@ func (t *phrase) join(next phrase) bool {
 	return true
 }
 
-// label names what a part of a buffer holds, in full.
+// label returns the full label of the contents of a part of a buffer.
 func (n *naming) label(c contents) string {
 	var phrases []phrase
 	for _, p := range c {
@@ -152,7 +152,7 @@ func (n *naming) text(t phrase) string {
 	return fmt.Sprintf("%d%s", t.from[0], part)
 }
 
-// part is a number, or a, b … z, aa, ab …
+// part returns the name of part k: a number, or a, b … z, aa, ab …
 func (n *naming) part(k int) string {
 	if n.numbered {
 		return fmt.Sprint(k)
@@ -164,7 +164,7 @@ func (n *naming) part(k int) string {
 	return name
 }
 
-// runs writes numbers in order with the dashes that make them short: 0–2,5.
+// runs formats sorted numbers as ranges: 0–2,5.
 func runs(list []int) string {
 	var words []string
 	for i := 0; i < len(list); {

@@ -1,9 +1,9 @@
 package sched
 
-// Where everything stands in the picture of a collective: ranks are columns, time
-// goes down. A stage is a step; it has, from top to bottom, the work that comes
-// before its messages, the messages (what is sent, then arrows to the receivers),
-// the work that follows them, and what every rank holds then.
+// The layout of a collective's picture: ranks are columns, time runs downwards. A
+// stage shows one step. From top to bottom it has the local work before the
+// messages, the messages (data sent, then arrows to the receivers), the local work
+// after them, and the contents of every rank's buffers.
 
 import (
 	"slices"
@@ -16,11 +16,11 @@ const (
 	rowHeight                        = 16 // of a cell, a note, a parcel
 	letterWidth                      = 6.1
 	stageGap, columnGap              = 16, 18
-	maxCells                         = 24 // of a buffer; above it is one cell
+	maxCells                         = 24 // of a buffer; one with more is drawn as one cell
 	longestLabel                     = 14
 )
 
-// drawing is the picture before it is written down.
+// drawing is the picture before it is written as SVG.
 type drawing struct {
 	*trace
 	names *naming
@@ -34,7 +34,7 @@ type drawing struct {
 	width, height float64
 }
 
-// cell is a part of a buffer that has a place in the picture.
+// cell is a part of a buffer that the picture shows.
 type cell struct{ off, n int }
 
 // stage is a band of the picture; index -1 of steps is the start.
@@ -66,13 +66,13 @@ func newDrawing(t *trace, ends []int) *drawing {
 	for i := -1; i < len(t.steps); i++ {
 		d.stages = append(d.stages, d.newStage(i))
 	}
-	d.place()
+	d.arrange()
 	return d
 }
 
-// findCells cuts the buffers of each rank into cells, wherever a piece or a part
-// ever begins or ends, and leaves out those that are never filled. Input and output
-// are cut alike at all ranks, so that one can be compared with the other.
+// findCells cuts the buffers of each rank into cells at every offset at which a
+// piece or a part begins or ends in any step, and omits cells that are never filled.
+// Input and output are cut alike on all ranks, so that ranks can be compared.
 func (d *drawing) findCells() {
 	all := append([][]holding{d.start}, d.after...)
 	d.cells = make([][3][]cell, len(d.graphs))
@@ -107,7 +107,7 @@ func (d *drawing) findCells() {
 	}
 }
 
-// cuts are where pieces, and parts in them, begin and end.
+// cuts returns the offsets at which pieces, and the parts in them, begin and end.
 func (d *drawing) cuts(c contents) []int {
 	var cuts []int
 	for _, p := range c {
@@ -121,7 +121,7 @@ func (d *drawing) cuts(c contents) []int {
 	return cuts
 }
 
-// newStage sorts the operations of a step.
+// newStage groups the operations of a step.
 func (d *drawing) newStage(index int) stage {
 	n := len(d.graphs)
 	s := stage{index: index, parcels: make([][]parcel, n), early: make([][]int32, n), late: make([][]int32, n)}
@@ -157,8 +157,8 @@ func (d *drawing) newStage(index int) stage {
 	return s
 }
 
-// place gives everything its coordinates.
-func (d *drawing) place() {
+// arrange assigns all coordinates.
+func (d *drawing) arrange() {
 	d.measure()
 	y := float64(marginTop)
 	for i := range d.stages {
@@ -195,7 +195,7 @@ func (d *drawing) place() {
 	d.width = marginLeft + float64(len(d.graphs))*d.column + marginEnd
 }
 
-// measure finds the width of columns from the longest labels in them.
+// measure derives the width of columns from their longest labels.
 func (d *drawing) measure() {
 	longest := func(s string, w float64) float64 {
 		return max(w, float64(min(utf8.RuneCountInString(s), longestLabel))*letterWidth+10)
@@ -224,10 +224,10 @@ func (d *drawing) measure() {
 	d.column = max(d.column, float64(d.perRow)*(d.parcelWidth+4)) + columnGap
 }
 
-// findRows counts the cells that a stage shows of each buffer. Cells that no rank has
-// filled yet are left out at the end of the output, so that ranks stay comparable;
-// of scratch only what is filled is shown. The input is shown at the start alone,
-// since it does not change.
+// findRows counts the cells that a stage shows of each buffer. Trailing cells of the
+// output that no rank has filled yet are omitted, so that ranks stay comparable. Of
+// scratch only filled cells are shown. The input does not change, so only the start
+// shows it.
 func (d *drawing) findRows(s *stage) {
 	for r := range d.graphs {
 		for buf := In; buf <= Tmp; buf++ {
@@ -248,7 +248,7 @@ func (d *drawing) findRows(s *stage) {
 	}
 }
 
-// shown are the cells of a rank's buffer in a stage.
+// shown returns the cells of a rank's buffer that a stage shows.
 func (d *drawing) shown(s *stage, rank int, buf Buf) []cell {
 	cells := d.cells[rank][buf]
 	if buf != Tmp {
@@ -258,8 +258,8 @@ func (d *drawing) shown(s *stage, rank int, buf Buf) []cell {
 	return slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return now.read(c.off, c.n) == nil })
 }
 
-// holds is what a rank has in a buffer at the end of a stage. Of scratch it is what
-// the stage has put there, and what will still be read.
+// holds returns the contents of a rank's buffer at the end of a stage. Of scratch it
+// returns what the stage wrote and what later steps read.
 func (d *drawing) holds(s *stage, rank int, buf Buf) contents {
 	if s.index < 0 {
 		return d.start[rank][buf]
@@ -284,13 +284,13 @@ func (d *drawing) readLater(rank int, p piece, step int32) bool {
 	return false
 }
 
-// middle of the column of a rank.
+// middle returns the horizontal middle of a rank's column.
 func (d *drawing) middle(rank int) float64 {
 	return marginLeft + (float64(rank)+.5)*d.column
 }
 
-// aim places the parcels of a stage and the heads of their arrows: those that
-// arrive at a rank side by side, in the order of where they come from.
+// aim sets the coordinates of the parcels of a stage and of their arrow heads.
+// Arrows that end at the same rank are sorted by sender.
 func (d *drawing) aim(s *stage) {
 	arrive := make([][]*parcel, len(d.graphs))
 	for r := range s.parcels {

@@ -1,6 +1,6 @@
 package sched
 
-// The legend of a picture: only what the picture shows.
+// The legend of a picture. It explains only marks that the picture contains.
 
 import "fmt"
 
@@ -55,7 +55,7 @@ func (s *svg) legendOf() []legendEntry {
 	return list
 }
 
-// explain gives examples of names and what they mean.
+// explain returns examples of labels and their meanings.
 func (n *naming) explain(reduces bool) [][2]string {
 	var list [][2]string
 	last := min(n.ranks-1, 2)

@@ -1,36 +1,36 @@
 package sched
 
-// Run executes a graph, again and again if wanted, without allocating. It is
-// driven from outside: Start posts what waits for nothing, Ended says that an
-// operation that was posted has ended, and posts what waited for it. Copies and
-// reductions happen inside these calls.
+// A Run executes a graph, any number of times, without allocating. The caller drives
+// it: Start posts all operations without dependencies; Ended reports the completion
+// of a posted operation, and the Run posts the operations that waited for it. Copies
+// and reductions happen inside these calls.
 
-// Port carries the messages of a Run. Post starts a send of b to op.Peer or a
-// receive of b from it; it may end inside Post (ended is true then, and Ended must
-// not be called for it) or later, by Run.Ended(id, err). Messages of different
-// streams need tags of their own.
+// Port transfers the messages of a Run. Post starts a send of b to op.Peer or a
+// receive of b from it. If the operation completes inside Post, Post returns true and
+// Ended must not be called for it; otherwise the caller calls Run.Ended(id, err)
+// later. Messages of different streams need different tags.
 type Port interface {
 	Post(r *Run, id int, op *Op, b []byte) (ended bool, err error)
 	Reduce(r *Run, inout, in []byte) // inout = in ∘ inout
 }
 
-// Run is one execution of a graph at a time.
+// Run is an execution of a graph, one at a time.
 type Run struct {
-	Graph *Graph
-	Mem   [3][]byte // In, Out, Tmp
-	Port  Port
-	Who   ArrivalTracker // who has arrived; nil: nobody knows
+	Graph    *Graph
+	Mem      [3][]byte // In, Out, Tmp
+	Port     Port
+	Arrivals ArrivalTracker // nil if arrivals are not tracked
 
-	left  int // operations that have not ended
-	out   int // posted, not ended
-	need  []int32
-	ready []int32 // stack of operations that can begin
-	err   error
-	loose loose
+	left      int // operations not completed
+	out       int // operations posted and not completed
+	need      []int32
+	ready     []int32 // stack of operations that can start
+	err       error
+	unordered unorderedSends
 }
 
-// Start begins the work. The Run must not be active. Memory of the last run of a
-// graph at least as large is used again.
+// Start starts an execution. The Run must not be active. Start reuses the memory of
+// an earlier execution of a graph at least as large.
 func (r *Run) Start() {
 	g := r.Graph
 	n := len(g.Ops)
@@ -40,7 +40,7 @@ func (r *Run) Start() {
 	}
 	r.ready = r.ready[:0]
 	r.left, r.out, r.err = n, 0, nil
-	r.loose.reset()
+	r.unordered.reset()
 	for i := n - 1; i >= 0; i-- {
 		if r.need[i] == 0 {
 			r.ready = append(r.ready, int32(i))
@@ -49,39 +49,40 @@ func (r *Run) Start() {
 	r.advance()
 }
 
-// Ended says that a posted operation has ended. After an error nothing more is
-// posted; what is under way must still end.
+// Ended reports the completion of a posted operation. After an error the Run posts
+// nothing more; operations under way must still complete.
 func (r *Run) Ended(id int, err error) {
 	r.out--
 	if r.Graph.Ops[id].Unordered {
-		r.loose.ended(int32(id))
+		r.unordered.ended(int32(id))
 	}
 	r.end(id, err)
 	r.advance()
 }
 
-// Fail ends a run: nothing more is posted, and what is under way must still end.
+// Fail aborts an execution: the Run posts nothing more, and operations under way must
+// still complete.
 func (r *Run) Fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// Done reports whether nothing is under way and nothing will be begun.
+// Done reports whether no operation is under way and none will be started.
 func (r *Run) Done() bool { return r.out == 0 && (r.left == 0 || r.err != nil) }
 
-// Err is the first error.
+// Err returns the first error.
 func (r *Run) Err() error { return r.err }
 
 func (r *Run) bytes(s Span) []byte { return r.Mem[s.Buf][s.Off : s.Off+s.Len : s.Off+s.Len] }
 
-// advance begins everything that can begin, the smallest numbers first as far as
-// they are ready together. Unordered sends have their turn when nothing but local work
-// is left: what was received until then says who has arrived.
+// advance starts all ready operations, smallest numbers first among those that
+// became ready together. It posts unordered sends once only local work is ready: the
+// messages received by then show which peers have arrived.
 func (r *Run) advance() {
 	for r.err == nil {
 		if len(r.ready) == 0 {
-			if !r.loose.fresh {
+			if !r.unordered.fresh {
 				return
 			}
 			r.serve()
@@ -89,7 +90,7 @@ func (r *Run) advance() {
 		}
 		i := r.ready[len(r.ready)-1]
 		op := &r.Graph.Ops[i]
-		if r.loose.fresh && op.Kind >= Copy {
+		if r.unordered.fresh && op.Kind >= Copy {
 			r.serve()
 			continue
 		}
@@ -97,7 +98,7 @@ func (r *Run) advance() {
 		switch op.Kind {
 		case Send, Recv:
 			if op.Unordered {
-				r.loose.hold(i)
+				r.unordered.hold(i)
 				continue
 			}
 			r.post(i, op)
@@ -111,14 +112,14 @@ func (r *Run) advance() {
 	}
 }
 
-// post posts a message and reports whether it is under way then.
+// post posts a message and reports whether it is still under way afterwards.
 func (r *Run) post(i int32, op *Op) bool {
 	s := op.Src
 	if op.Kind == Recv {
 		s = op.Dst
 	}
 	ended, err := r.Port.Post(r, int(i), op, r.bytes(s))
-	if t := r.Graph.turn[i]; t >= 0 {
+	if t := r.Graph.nextPost[i]; t >= 0 {
 		r.satisfy(t)
 	}
 	if ended || err != nil {

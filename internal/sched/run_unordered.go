@@ -1,47 +1,47 @@
 package sched
 
-// Unordered sends: those that may go in any order, so that they can go in the order in
-// which peers arrive (T2 6.4). The graph says which they are and in which order
-// they stand if nothing is known; ArrivalTracker says who has arrived. From the moment
-// that a loose send could begin:
+// Unordered sends may be posted in any order, so that they follow the order in which
+// peers arrive (T2 6.4). The graph defines which sends are unordered and their
+// default order; an ArrivalTracker reports which peers have arrived. The states of an
+// unordered send that is ready:
 //
-//	hold    it waits with the others
-//	serve   those whose peers are there go first, then the rest in their order
-//	ended   one has ended, and another may go
+//	hold    it is queued
+//	serve   sends to arrived peers are posted first, then the rest in default order
+//	ended   a send has completed, and the next may be posted
 //
-// At most Graph.Ports are under way to peers that are there: the ports of T2 3.4.
-// A send to a peer that has not come moves nothing yet, unless it is short and ends
-// at once. So it has a port only while no peer that is there needs it: a peer that
-// comes late blocks nobody. Serve is called when somebody may have arrived.
+// At most Graph.Ports sends to arrived peers are under way: the ports of T2 3.4. A
+// send to a peer that has not arrived transfers nothing yet, unless it is short and
+// completes at once. It therefore uses a port only while no arrived peer needs it, so
+// a late peer blocks no other. Call Serve when a peer may have arrived.
 //
-// Any order is right. Validate has shown that loose sends wait for nothing but the
+// Any order is correct: Validate proves that unordered sends wait only for the
 // arrival of their peers (validate_unordered.go).
 
-// ArrivalTracker reports whether the peer of a loose send is known to have begun the same
-// collective. It may say so late, but not before it is true.
+// ArrivalTracker reports whether the peer of an unordered send has entered the same
+// collective. It may report an arrival late, but never early.
 type ArrivalTracker interface {
-	Here(r *Run, id int, op *Op) bool
+	Arrived(r *Run, id int, op *Op) bool
 }
 
-// loose is the state of a run's loose sends.
-type loose struct {
-	held  []int32 // could begin, in the order in which they stand
+// unorderedSends is the state of a run's unordered sends.
+type unorderedSends struct {
+	held  []int32 // ready, in default order
 	under []int32 // under way
-	fresh bool    // somebody should look at held
-	moved int     // that went before one that stands before them
+	fresh bool    // held must be examined
+	moved int     // sends posted before an earlier one
 }
 
-func (l *loose) reset() {
+func (l *unorderedSends) reset() {
 	l.held, l.under = l.held[:0], l.under[:0]
 	l.fresh, l.moved = false, 0
 }
 
-func (l *loose) hold(i int32) {
+func (l *unorderedSends) hold(i int32) {
 	l.held = append(l.held, i)
 	l.fresh = true
 }
 
-func (l *loose) ended(i int32) {
+func (l *unorderedSends) ended(i int32) {
 	for k, u := range l.under {
 		if u == i {
 			last := len(l.under) - 1
@@ -53,36 +53,36 @@ func (l *loose) ended(i int32) {
 	l.fresh = len(l.held) > 0
 }
 
-// Held is how many loose sends wait for their turn.
-func (r *Run) Held() int { return len(r.loose.held) }
+// Held returns the number of unordered sends that are ready and not posted.
+func (r *Run) Held() int { return len(r.unordered.held) }
 
-// Overtaken is how many loose sends of this run went out of their order, because
-// their peers were there.
-func (r *Run) Overtaken() int { return r.loose.moved }
+// Overtaken returns the number of unordered sends of this run that were posted ahead
+// of their default order because their peers had arrived.
+func (r *Run) Overtaken() int { return r.unordered.moved }
 
-// Serve is for a moment in which somebody may have arrived.
+// Serve posts unordered sends whose peers may have arrived since the last call.
 func (r *Run) Serve() {
-	if len(r.loose.held) > 0 && r.err == nil {
-		r.loose.fresh = true
+	if len(r.unordered.held) > 0 && r.err == nil {
+		r.unordered.fresh = true
 		r.advance()
 	}
 }
 
-// serve posts as many loose sends as may go now.
+// serve posts as many unordered sends as the ports allow.
 func (r *Run) serve() {
-	l, ports := &r.loose, r.Graph.Ports
+	l, ports := &r.unordered, r.Graph.Ports
 	l.fresh = false
 	here := 0
 	for _, i := range l.under {
-		if r.here(i) {
+		if r.arrived(i) {
 			here++
 		}
 	}
 	away := len(l.under) - here
-	if r.Who != nil {
+	if r.Arrivals != nil {
 		kept := 0
 		for k, i := range l.held {
-			if r.err == nil && here < ports && r.here(i) {
+			if r.err == nil && here < ports && r.arrived(i) {
 				if kept > 0 {
 					l.moved++
 				}
@@ -106,15 +106,15 @@ func (r *Run) serve() {
 	l.held = l.held[:copy(l.held, l.held[gone:])]
 }
 
-func (r *Run) here(i int32) bool {
-	return r.Who != nil && r.Who.Here(r, int(i), &r.Graph.Ops[i])
+func (r *Run) arrived(i int32) bool {
+	return r.Arrivals != nil && r.Arrivals.Arrived(r, int(i), &r.Graph.Ops[i])
 }
 
-// depart posts a loose send and reports whether it is under way then.
+// depart posts an unordered send and reports whether it is still under way afterwards.
 func (r *Run) depart(i int32) bool {
 	if !r.post(i, &r.Graph.Ops[i]) {
 		return false
 	}
-	r.loose.under = append(r.loose.under, i)
+	r.unordered.under = append(r.unordered.under, i)
 	return true
 }

@@ -6,26 +6,26 @@ import (
 	"testing"
 )
 
-// crowd is a port whose sends end when the test says so, and an attendance list.
-type crowd struct {
+// arrivalPort is a Port whose sends complete on request, and an ArrivalTracker.
+type arrivalPort struct {
 	here   map[int32]bool
-	short  bool // sends end at once
+	short  bool // sends complete at once
 	posted []int32
 }
 
-func (c *crowd) Post(_ *Run, id int, op *Op, _ []byte) (bool, error) {
+func (c *arrivalPort) Post(_ *Run, id int, op *Op, _ []byte) (bool, error) {
 	if op.Kind == Send {
 		c.posted = append(c.posted, op.Peer)
 	}
 	return op.Kind == Send && c.short, nil
 }
 
-func (c *crowd) Reduce(*Run, []byte, []byte) {}
+func (c *arrivalPort) Reduce(*Run, []byte, []byte) {}
 
-func (c *crowd) Here(_ *Run, _ int, op *Op) bool { return c.here[op.Peer] }
+func (c *arrivalPort) Arrived(_ *Run, _ int, op *Op) bool { return c.here[op.Peer] }
 
-// looseTo is a graph of rank 0 that sends a byte to each of n others.
-func looseTo(t *testing.T, n, ports int) *Graph {
+// unorderedTo returns a graph in which rank 0 sends a byte to each of n others.
+func unorderedTo(t *testing.T, n, ports int) *Graph {
 	t.Helper()
 	var b Builder
 	b.Reset(0, n+1)
@@ -40,16 +40,16 @@ func looseTo(t *testing.T, n, ports int) *Graph {
 	return g
 }
 
-func (c *crowd) take() (posted []int32) {
+func (c *arrivalPort) take() (posted []int32) {
 	posted, c.posted = slices.Clone(c.posted), c.posted[:0]
 	return posted
 }
 
-// TestLooseSendsGoByArrival: a port is for those who are there, and one that is
-// taken by a peer that has not come is no port at all for one that has.
-func TestLooseSendsGoByArrival(t *testing.T) {
-	c := &crowd{here: map[int32]bool{3: true}}
-	r := &Run{Graph: looseTo(t, 6, 2), Port: c, Who: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
+// TestUnorderedSendsFollowArrival checks that arrived peers get the ports, and that a
+// send to a peer that has not arrived does not take a port from them.
+func TestUnorderedSendsFollowArrival(t *testing.T) {
+	c := &arrivalPort{here: map[int32]bool{3: true}}
+	r := &Run{Graph: unorderedTo(t, 6, 2), Port: c, Arrivals: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
 	step := func(what string, want ...int32) {
 		t.Helper()
 		if got := c.take(); !slices.Equal(got, want) {
@@ -57,20 +57,20 @@ func TestLooseSendsGoByArrival(t *testing.T) {
 		}
 	}
 	r.Start()
-	step("rank 3 is there, one port is left for the first of the others", 3, 1)
+	step("rank 3 has arrived, one port is left for the first of the others", 3, 1)
 	c.here[5], c.here[6] = true, true
 	r.Serve()
-	step("ranks 5 and 6 have come, rank 1 has not: one of them has its port", 5)
+	step("ranks 5 and 6 have arrived, rank 1 has not: one of them gets its port", 5)
 	r.Ended(2, nil)
-	step("the send to rank 3 has ended: rank 6 goes before rank 2", 6)
+	step("the send to rank 3 has completed: rank 6 goes before rank 2", 6)
 	r.Ended(4, nil)
 	r.Ended(5, nil)
-	step("nobody else is there: a port for the next in order", 2)
+	step("no other rank has arrived: a port for the next in order", 2)
 	r.Serve()
-	step("nothing new")
+	step("no new arrival")
 	c.here[1], c.here[2] = true, true
 	r.Ended(0, nil)
-	step("the last", 4)
+	step("the last one", 4)
 	r.Ended(1, nil)
 	r.Ended(3, nil)
 	if !r.Done() || r.Overtaken() != 3 {
@@ -78,10 +78,11 @@ func TestLooseSendsGoByArrival(t *testing.T) {
 	}
 }
 
-// TestLooseSendsKeepTheirOrder when nobody knows who is there, or all are short.
-func TestLooseSendsKeepTheirOrder(t *testing.T) {
-	for _, c := range []*crowd{{short: true}, {short: true, here: map[int32]bool{1: true, 2: true, 3: true, 4: true}}} {
-		r := &Run{Graph: looseTo(t, 4, 1), Port: c, Who: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
+// TestUnorderedSendsKeepOrder checks short sends to peers that have not arrived, and to
+// peers that all have.
+func TestUnorderedSendsKeepOrder(t *testing.T) {
+	for _, c := range []*arrivalPort{{short: true}, {short: true, here: map[int32]bool{1: true, 2: true, 3: true, 4: true}}} {
+		r := &Run{Graph: unorderedTo(t, 4, 1), Port: c, Arrivals: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
 		r.Start()
 		if got := c.take(); !slices.Equal(got, []int32{1, 2, 3, 4}) || !r.Done() || r.Overtaken() != 0 {
 			t.Errorf("posted %v, done %v, %d overtook", got, r.Done(), r.Overtaken())
@@ -89,21 +90,21 @@ func TestLooseSendsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestLooseSendsAllocateNothing(t *testing.T) {
-	c := &crowd{here: map[int32]bool{3: true}, short: true, posted: make([]int32, 0, 64)}
-	r := &Run{Graph: looseTo(t, 16, 2), Port: c, Who: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
+func TestUnorderedSendsAllocateNothing(t *testing.T) {
+	c := &arrivalPort{here: map[int32]bool{3: true}, short: true, posted: make([]int32, 0, 64)}
+	r := &Run{Graph: unorderedTo(t, 16, 2), Port: c, Arrivals: c, Mem: [3][]byte{make([]byte, 1), nil, nil}}
 	r.Start()
 	if n := testing.AllocsPerRun(100, func() { c.posted = c.posted[:0]; r.Start() }); n != 0 {
 		t.Errorf("a run allocates %v times", n)
 	}
 }
 
-// TestLooseNeedsAnEarlyReceive: a receive that waits for another message could hold
-// up a port that others need.
-func TestLooseNeedsAnEarlyReceive(t *testing.T) {
+// TestUnorderedNeedsEarlyReceive checks that Validate rejects a receive that waits for
+// another message: its send could hold a port that others need.
+func TestUnorderedNeedsEarlyReceive(t *testing.T) {
 	const text = `
 rank 0 of 3, scratch 0, ports 1
-0 step 0: send loose in[0:1] to 1
+0 step 0: send unordered in[0:1] to 1
 rank 1 of 3, scratch 0
 0 step 0: recv out[1:2] from 2
 1 step 0: recv out[0:1] from 0%s
@@ -114,7 +115,7 @@ rank 2 of 3, scratch 0
 		{In: 1, Start: []Piece{{Span: Span{In, 0, 1}, From: 0, To: 1}}},
 		{Out: 2, End: []Piece{{Span: Span{Out, 0, 1}, From: 0, To: 1}, {Span: Span{Out, 1, 1}, From: 2, To: 3}}},
 		{In: 1, Start: []Piece{{Span: Span{In, 0, 1}, From: 2, To: 3}}}}}
-	for _, c := range []struct{ after, want string }{{"", ""}, {" after 0", "loose: rank 0, operation 0"}} {
+	for _, c := range []struct{ after, want string }{{"", ""}, {" after 0", "unordered: rank 0, operation 0"}} {
 		graphs, err := Parse(strings.Replace(text, "%s", c.after, 1))
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +127,8 @@ rank 2 of 3, scratch 0
 	}
 }
 
-// TestStreams: messages of two streams may cross, those of one may not.
+// TestStreams checks that messages of different streams may overtake each other and
+// that those of one stream may not.
 func TestStreams(t *testing.T) {
 	const text = `rank 0 of 2, scratch 0
 0 step 0: send in[0:1] to 1

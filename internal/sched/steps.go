@@ -1,22 +1,21 @@
 package sched
 
-// All ranks' graphs of one collective looked at together: which send meets which
-// receive, in which step, and how much is sent. Pictures and summaries begin here.
+// Analysis of the graphs of all ranks together: which send matches which receive, in
+// which step, and how much is sent. Pictures and summaries are based on it.
 
 import "fmt"
 
-// Totals are what the graphs of all ranks come to.
+// Totals are counts over the graphs of all ranks.
 type Totals struct {
 	Steps    int // steps in which messages are sent
 	Messages int
 	Bytes    int // sent by all ranks together
-	// MostSent is the largest number of bytes that one rank sends, MostReceived that
-	// one receives, Scratch that one needs.
+	// The largest numbers of bytes that one rank sends, receives and needs as scratch.
 	MostSent, MostReceived, Scratch int
 	Copies, Reductions              int
 }
 
-// Total counts. The graphs are those of rank 0 to the last, as for WriteSVG.
+// Total returns the totals of the graphs of all ranks, rank 0 first.
 func Total(graphs []*Graph) (Totals, error) {
 	f, err := fit(graphs)
 	if err != nil {
@@ -35,7 +34,7 @@ func Total(graphs []*Graph) (Totals, error) {
 			case Recv:
 				received += op.Dst.Len
 			case Copy:
-				if op.Src.Len > 0 { // else it joins dependencies
+				if op.Src.Len > 0 { // an empty copy only joins dependencies
 					t.Copies++
 				}
 			case Reduce:
@@ -50,17 +49,17 @@ func Total(graphs []*Graph) (Totals, error) {
 	return t, nil
 }
 
-// fitted is what no graph shows alone.
+// fitted holds what follows only from all graphs together.
 type fitted struct {
 	graphs  []*Graph
 	before  [][][]int32
-	partner [][]int32 // the number that a message has at the other rank
+	partner [][]int32 // the number of the matching operation in the peer's graph
 	step    [][]int32
 }
 
-// fit pairs sends with receives, the n-th of one with the n-th of the other, and
-// gives every operation a step: its own, or, where no algorithm has counted, the
-// length of the longest way to it.
+// fit matches the n-th send with the n-th receive and assigns a step to every
+// operation: its own, or, if the algorithm set none, the length of the longest path
+// to it.
 func fit(graphs []*Graph) (*fitted, error) {
 	n := len(graphs)
 	f := &fitted{graphs: graphs, before: make([][][]int32, n), partner: make([][]int32, n), step: make([][]int32, n)}
@@ -71,7 +70,7 @@ func fit(graphs []*Graph) (*fitted, error) {
 	sends := map[lane][]int32{}
 	for r, g := range graphs {
 		if g.Rank != r || g.Size != n {
-			return nil, fmt.Errorf("graph %d of %d is that of rank %d of %d: give those of all ranks, in order", r, n, g.Rank, g.Size)
+			return nil, fmt.Errorf("graph %d of %d belongs to rank %d of %d; the graphs of all ranks are needed, in order", r, n, g.Rank, g.Size)
 		}
 		f.before[r], f.partner[r], f.step[r] = g.before(), make([]int32, len(g.Ops)), make([]int32, len(g.Ops))
 		for i, op := range g.Ops {
@@ -108,9 +107,9 @@ func fit(graphs []*Graph) (*fitted, error) {
 	return f, f.count()
 }
 
-// order calls do for every operation once what it waits for has been done: all
-// dependencies, and the send of a receive. In a picture a message arrives at once.
-// What may not run is left for a later call with the same done.
+// order calls do for every operation after all its dependencies, and for a receive
+// also after its send. In a picture a message arrives at once. Operations for which
+// mayRun returns false are left for a later call with the same done.
 func (f *fitted) order(done [][]bool, mayRun func(rank, i int) bool, do func(rank, i int)) {
 	for again := true; again; {
 		again = false
@@ -140,7 +139,7 @@ func (f *fitted) newDone() [][]bool {
 	return done
 }
 
-// count fills in the steps, and finds out whether the graphs come to an end.
+// count sets the steps and returns an error if the graphs deadlock.
 func (f *fitted) count() error {
 	counted := false
 	for _, g := range f.graphs {
@@ -171,7 +170,7 @@ func (f *fitted) count() error {
 	for r := range done {
 		for i := range done[r] {
 			if !done[r][i] {
-				return fmt.Errorf("operation %d of rank %d can never begin: ranks wait for each other in a circle", i, r)
+				return fmt.Errorf("operation %d of rank %d can never start: the ranks deadlock", i, r)
 			}
 		}
 	}

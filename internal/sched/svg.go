@@ -1,8 +1,7 @@
 package sched
 
-// The picture of a collective, as SVG. It needs no reader's script and no font
-// but the reader's own, follows the reader's light or dark scheme, and every mark
-// says in a tooltip what it stands for.
+// The picture of a collective as SVG. It needs no script and no special font, follows
+// the reader's light or dark color scheme, and has a tooltip for every mark.
 
 import (
 	"encoding/xml"
@@ -13,19 +12,19 @@ import (
 	"unicode/utf8"
 )
 
-// Picture is what WriteSVG cannot see in the graphs.
+// Picture holds what WriteSVG cannot derive from the graphs.
 type Picture struct {
 	Title, Subtitle string
-	// Start gives what lies where at the beginning, as for Validate. If it is nil,
-	// what a rank reads of its input is its data.
+	// Start returns the initial contents of a rank's buffers, as for Validate. If it
+	// is nil, the part of the input that a rank reads is its data.
 	Start func(rank int) []Piece
-	// Parts are the ends of the parts of each rank's data if parts have numbers, as
-	// those of alltoall have: part k is for rank k. Else parts get letters where
-	// the schedule cuts data.
+	// Parts holds the end offsets of the parts of each rank's data if parts are
+	// numbered, as in alltoall: part k is for rank k. If it is nil, parts get letters
+	// at the offsets at which the schedule cuts data.
 	Parts []int
 }
 
-// WriteSVG draws the graphs of all ranks, that of rank 0 first.
+// WriteSVG draws the graphs of all ranks, rank 0 first.
 func WriteSVG(w io.Writer, graphs []*Graph, p Picture) error {
 	if len(graphs) == 0 {
 		return errors.New("there is no graph to draw")
@@ -48,24 +47,25 @@ func WriteSVG(w io.Writer, graphs []*Graph, p Picture) error {
 	return err
 }
 
-// portColours can be told apart by most eyes (Okabe and Ito), on white and on black.
+// portColours are distinguishable for most readers (Okabe and Ito), on white and on
+// black.
 var portColours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a8a8a"}
 
-// style holds the colours of both schemes. Fills of cells: what was received,
-// copied or combined in this step, and what was there before.
+// style holds the colors of both schemes. The fill of a cell shows whether it was
+// received, copied or combined in this step, or unchanged.
 const style = `<style>
 text{font-family:ui-sans-serif,system-ui,"Helvetica Neue",Arial,sans-serif;font-size:11px;fill:#1f2328;text-anchor:middle}
 .title{font-size:17px;font-weight:600;text-anchor:start}.left{text-anchor:start}.faint{fill:#6e7781}.small{font-size:9px}
-.paper{fill:#ffffff}.rule{stroke:#d0d7de;stroke-width:1}.life{stroke:#d0d7de;stroke-width:1;stroke-dasharray:2 4}
+.paper{fill:#ffffff}.rule{stroke:#d0d7de;stroke-width:1}.lifeline{stroke:#d0d7de;stroke-width:1;stroke-dasharray:2 4}
 .head{fill:#f0f2f5;stroke:#afb8c1}.rank{font-weight:600}
 .cell,.note{stroke:#afb8c1;stroke-width:.8}.kept{fill:#f0f2f5}.recv{fill:#cce3f5}.copy{fill:#fce6c0}.reduce{fill:#c8ebdc}.none{fill:none;stroke-dasharray:2 2}
 .parcel{fill:#ffffff;stroke-width:1.4}.arrow{fill:none;stroke-width:1.6;stroke-opacity:.8}
-@media (prefers-color-scheme:dark){text{fill:#e6edf3}.faint{fill:#8d96a0}.paper{fill:#0d1117}.rule,.life{stroke:#30363d}.head,.kept{fill:#21262d}
+@media (prefers-color-scheme:dark){text{fill:#e6edf3}.faint{fill:#8d96a0}.paper{fill:#0d1117}.rule,.lifeline{stroke:#30363d}.head,.kept{fill:#21262d}
 .head,.cell,.note{stroke:#59636e}.recv{fill:#123f63}.copy{fill:#5c4208}.reduce{fill:#0f4a36}.none{fill:none}.parcel{fill:#0d1117}}
 </style>
 `
 
-// svg writes a drawing down.
+// svg writes a drawing.
 type svg struct {
 	*drawing
 	b      strings.Builder
@@ -74,10 +74,10 @@ type svg struct {
 
 func (s *svg) printf(format string, args ...any) { fmt.Fprintf(&s.b, format, args...) }
 
-// escaped is for text between tags.
+// escaped escapes text between tags.
 func escaped(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder returns no errors
 	return b.String()
 }
 
@@ -88,7 +88,7 @@ func (s *svg) text(x, y float64, class, text string) {
 	s.printf(`<text x="%.1f" y="%.1f"%s>%s</text>`+"\n", x, y, class, escaped(text))
 }
 
-// box is a rectangle with a text in it and a tooltip.
+// box draws a rectangle with text and a tooltip.
 func (s *svg) box(x, y, w, h float64, class, more, text, tip string) {
 	s.printf(`<g><title>%s</title><rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2" class="%s"%s/>`, escaped(tip), x, y, w, h, class, more)
 	if text != "" {
@@ -97,7 +97,7 @@ func (s *svg) box(x, y, w, h float64, class, more, text, tip string) {
 	s.b.WriteString("</g>\n")
 }
 
-// fitting is as much of a label as has room.
+// fitting truncates a label to a width.
 func fitting(label string, width float64) string {
 	room := int((width - 4) / letterWidth)
 	if utf8.RuneCountInString(label) <= room {
@@ -126,12 +126,12 @@ func (s *svg) open(p Picture) {
 	s.text(20, 49, "left faint", p.Subtitle)
 }
 
-// columns draws the heads of the ranks and a line down from each.
+// columns draws the head and the lifeline of each rank.
 func (s *svg) columns() {
 	last := s.stages[len(s.stages)-1]
 	for r := range s.graphs {
 		x := s.middle(r)
-		s.printf(`<line class="life" x1="%.1f" y1="%d" x2="%.1f" y2="%.1f"/>`+"\n", x, marginTop, x, last.bottom-stageGap)
+		s.printf(`<line class="lifeline" x1="%.1f" y1="%d" x2="%.1f" y2="%.1f"/>`+"\n", x, marginTop, x, last.bottom-stageGap)
 		s.printf(`<rect class="head" x="%.1f" y="%d" width="40" height="20" rx="10"/>`+"\n", x-20, marginTop-26)
 		s.text(x, marginTop-12, "rank", fmt.Sprint(r))
 	}
@@ -156,7 +156,7 @@ func (s *svg) stage(st *stage) {
 	}
 }
 
-// messages draws arrows first, so that parcels lie above them.
+// messages draws arrows first, so that parcels cover them.
 func (s *svg) messages(st *stage) {
 	end := st.lateTop - 3
 	for _, list := range st.parcels {
@@ -175,7 +175,7 @@ func (s *svg) messages(st *stage) {
 	}
 }
 
-// message is the tooltip of a message.
+// message returns the tooltip of a message.
 func (s *svg) message(p parcel) string {
 	op := s.graphs[p.from].Ops[p.op]
 	what := ""
@@ -186,7 +186,7 @@ func (s *svg) message(p parcel) string {
 	return fmt.Sprintf("rank %d to rank %d, %d bytes, %v to %v%s", p.from, p.to, op.Src.Len, op.Src, to, what)
 }
 
-// notes tells of the work of a rank: how many copies, how many reductions.
+// notes draws the numbers of copies and reductions of a rank.
 func (s *svg) notes(r int, y float64, ops []int32) {
 	tips := map[Kind][]string{}
 	for _, i := range ops {
@@ -210,7 +210,7 @@ func (s *svg) notes(r int, y float64, ops []int32) {
 	}
 }
 
-// holding draws what a rank has in its buffers after a stage.
+// holding draws the contents of a rank's buffers after a stage.
 func (s *svg) holding(st *stage, r int) {
 	width := -4.0
 	for buf := In; buf <= Tmp; buf++ {

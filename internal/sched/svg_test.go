@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// graphsOf collects the graphs of n ranks.
+// graphsOf builds the graphs of n ranks.
 func graphsOf(t *testing.T, n int, build func(b *Builder, rank int)) []*Graph {
 	t.Helper()
 	var graphs []*Graph
@@ -26,8 +26,8 @@ func graphsOf(t *testing.T, n int, build func(b *Builder, rank int)) []*Graph {
 	return graphs
 }
 
-// bruckAllgather is the allgather of T2 3.4.3 with k ports, blocks of m bytes: what
-// arrives goes behind what is there, and a shift puts it in order.
+// bruckAllgather returns the allgather of T2 3.4.3 with k ports and blocks of m bytes:
+// received blocks are appended, and a final shift puts them in order.
 func bruckAllgather(t *testing.T, n, k, m int) []*Graph {
 	return graphsOf(t, n, func(b *Builder, r int) {
 		all := b.Tmp(n * m)
@@ -48,7 +48,8 @@ func bruckAllgather(t *testing.T, n, k, m int) []*Graph {
 	})
 }
 
-// ringReduce is an allreduce round a ring: n-1 steps that combine, n-1 that pass on.
+// ringReduce returns an allreduce round a ring: n-1 steps that combine, n-1 that
+// forward.
 func ringReduce(t *testing.T, n, m int) []*Graph {
 	return graphsOf(t, n, func(b *Builder, r int) {
 		out := Span{Out, 0, n * m}
@@ -67,7 +68,7 @@ func ringReduce(t *testing.T, n, m int) []*Graph {
 	})
 }
 
-func TestTotalCountsTheWorkOfAllRanks(t *testing.T) {
+func TestTotal(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		graphs []*Graph
@@ -81,32 +82,32 @@ func TestTotalCountsTheWorkOfAllRanks(t *testing.T) {
 	} {
 		got, err := Total(c.graphs)
 		if err != nil || got != c.want {
-			t.Errorf("%s comes to %+v, %v; it should be %+v", c.name, got, err, c.want)
+			t.Errorf("Total of %s: %+v, %v; want %+v", c.name, got, err, c.want)
 		}
 	}
 }
 
-func TestGraphsThatDoNotFitAreNotDrawn(t *testing.T) {
+func TestWriteSVGErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "no graph"},
-		{"rank 0 of 2, scratch 0", "graph 0 of 1 is that of rank 0 of 2"},
+		{"rank 0 of 2, scratch 0", "graph 0 of 1 belongs to rank 0 of 2"},
 		{"rank 0 of 2, scratch 0\n0 step 0: send in[0:8] to 1\nrank 1 of 2, scratch 0", "operation 0 of rank 0 sends a message that rank 1 does not receive"},
 		{"rank 0 of 2, scratch 0\nrank 1 of 2, scratch 0\n0 step 0: recv out[0:8] from 0", "operation 0 of rank 1 waits for a message that rank 0 does not send"},
 		{"rank 0 of 2, scratch 0\n0 step 0: send in[0:8] to 1\nrank 1 of 2, scratch 0\n0 step 0: recv out[0:4] from 0", "sends 8 bytes, operation 0 of rank 1 receives 4"},
 		{"rank 0 of 2, scratch 0\n0 step 0: recv out[0:8] from 1\n1 step 0: send in[0:8] to 1 after 0\n" +
-			"rank 1 of 2, scratch 0\n0 step 0: recv out[0:8] from 0\n1 step 0: send in[0:8] to 0 after 0", "wait for each other in a circle"},
+			"rank 1 of 2, scratch 0\n0 step 0: recv out[0:8] from 0\n1 step 0: send in[0:8] to 0 after 0", "the ranks deadlock"},
 	} {
 		graphs, err := Parse(c.text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := WriteSVG(io.Discard, graphs, Picture{}); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("drawing\n%s\ngives the error %v; it should say: %s", c.text, err, c.want)
+			t.Errorf("drawing\n%s\nreturns the error %v; want %q", c.text, err, c.want)
 		}
 	}
 }
 
-// parseSVG draws, and gives the texts and the tooltips of the picture.
+// parseSVG draws graphs and returns the texts and the tooltips of the picture.
 func parseSVG(t *testing.T, graphs []*Graph, p Picture) (texts, titles []string) {
 	t.Helper()
 	var b strings.Builder
@@ -121,7 +122,7 @@ func parseSVG(t *testing.T, graphs []*Graph, p Picture) (texts, titles []string)
 			return texts, titles
 		}
 		if err != nil {
-			t.Fatalf("the picture is no XML: %v", err)
+			t.Fatalf("the picture is not valid XML: %v", err)
 		}
 		switch e := token.(type) {
 		case xml.StartElement:
@@ -139,7 +140,7 @@ func parseSVG(t *testing.T, graphs []*Graph, p Picture) (texts, titles []string)
 	}
 }
 
-func TestPictureTellsWhatEveryMessageHolds(t *testing.T) {
+func TestPictureLabels(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		graphs []*Graph
@@ -179,7 +180,7 @@ func TestPictureTellsWhatEveryMessageHolds(t *testing.T) {
 	}
 }
 
-func TestPartsWithNumbersAreNamedAfterBothRanks(t *testing.T) {
+func TestNumberedPartLabels(t *testing.T) {
 	n, m := 3, 4
 	graphs := graphsOf(t, n, func(b *Builder, r int) {
 		b.Copy(Span{Out, r * m, m}, Span{In, r * m, m})

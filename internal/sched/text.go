@@ -1,7 +1,7 @@
 package sched
 
-// The text of a graph: a line that says whose it is, and a line for each
-// operation. String writes it, Parse reads it back to the same graph.
+// The text of a graph: a header line that names the rank, and a line for each
+// operation. String writes it; Parse reads it back to the same graph.
 //
 //	rank 1 of 3, scratch 64
 //	0 step 0: copy in[0:8] to out[8:16]
@@ -9,16 +9,16 @@ package sched
 //	2 step 1: recv tmp[0:8] from 2
 //	3 step 1: reduce tmp[0:8] into out[8:16] after 1 2
 //
-// A graph with loose sends says in its head how many of them are under way at a
-// time, and messages in streams beyond the first name theirs:
+// The header of a graph with unordered sends gives the number of ports. Messages in
+// streams other than 0 name their stream:
 //
 //	rank 0 of 3, scratch 0, ports 4
-//	0 step 0: send loose in[0:8] to 1
+//	0 step 0: send unordered in[0:8] to 1
 //	1 step 0: recv out[8:16] from 1 stream 2
 //
-// "after" names the operations that must have ended. That sends to one peer keep
-// their order is not written: it follows from the order of the lines. Parse skips
-// empty lines and what follows a #, so that a test can report what a graph is about.
+// "after" lists the operations that must have completed. The order of sends to one
+// peer is not written: it follows from the order of the lines. Parse skips empty
+// lines and comments, which begin with #.
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func (op Op) String() string {
 	switch op.Kind {
 	case Send:
 		if op.Unordered {
-			return fmt.Sprintf("send loose %v to %d%s", op.Src, op.Peer, op.stream())
+			return fmt.Sprintf("send unordered %v to %d%s", op.Src, op.Peer, op.stream())
 		}
 		return fmt.Sprintf("send %v to %d%s", op.Src, op.Peer, op.stream())
 	case Recv:
@@ -51,7 +51,7 @@ func (op *Op) stream() string {
 	return fmt.Sprintf(" stream %d", op.Stream)
 }
 
-// String is the text of the graph.
+// String returns the text of the graph.
 func (g *Graph) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rank %d of %d, scratch %d", g.Rank, g.Size, g.Tmp)
@@ -73,8 +73,8 @@ func (g *Graph) String() string {
 	return b.String()
 }
 
-// before lists for each operation which ones must have ended: After, the other
-// way round.
+// before returns the inverse of After: for each operation, those that must have
+// completed.
 func (g *Graph) before() [][]int32 {
 	before := make([][]int32, len(g.Ops))
 	for i := range g.Ops {
@@ -85,11 +85,11 @@ func (g *Graph) before() [][]int32 {
 	return before
 }
 
-// Parse reads the text of graphs, one behind the other. An error names the line.
+// Parse reads the text of any number of graphs. Errors name the line.
 func Parse(text string) ([]*Graph, error) {
 	var graphs []*Graph
 	p := parser{}
-	begun := 0 // line where the graph in work begins
+	begun := 0 // line of the current graph's header
 	finish := func() error {
 		if begun == 0 {
 			return nil
@@ -118,7 +118,7 @@ func Parse(text string) ([]*Graph, error) {
 			p.head()
 			begun = number
 		case begun == 0:
-			p.fail("%q stands before the line that says whose graph it is, such as: rank 0 of 4, scratch 0", p.words[0])
+			p.fail("%q comes before the header of the graph, such as: rank 0 of 4, scratch 0", p.words[0])
 		default:
 			p.op()
 		}
@@ -129,7 +129,7 @@ func Parse(text string) ([]*Graph, error) {
 	return graphs, finish()
 }
 
-// parser takes the words of a line from the front. The first fault stays.
+// parser consumes the words of a line. The first error is kept.
 type parser struct {
 	b     Builder
 	line  int
@@ -143,7 +143,7 @@ func (p *parser) fail(format string, args ...any) {
 	}
 }
 
-// next is the next word, "" at the end.
+// next consumes the next word. It returns "" at the end of the line.
 func (p *parser) next() string {
 	if len(p.words) == 0 {
 		return ""
@@ -155,17 +155,17 @@ func (p *parser) next() string {
 
 func (p *parser) expect(want string) {
 	if w := p.next(); w != want {
-		p.fail("%q is not what stands here, which is %q", w, want)
+		p.fail("found %q, expected %q", w, want)
 	}
 }
 
-// number is a word from 0 to limit, with a mark behind it.
+// number consumes a number from 0 to limit, followed by mark.
 func (p *parser) number(what, mark string, limit int) int {
 	w := p.next()
 	digits, ok := strings.CutSuffix(w, mark)
 	n, err := strconv.Atoi(digits)
 	if !ok || err != nil || n < 0 || n > limit {
-		p.fail("%q is no %s: it is a number from 0 to %d%s", w, what, limit, mark)
+		p.fail("%q is not a valid %s: want a number from 0 to %d%s", w, what, limit, mark)
 		return 0
 	}
 	return n
@@ -173,7 +173,7 @@ func (p *parser) number(what, mark string, limit int) int {
 
 func (p *parser) end() {
 	if len(p.words) > 0 {
-		p.fail("%q stands behind the end of the line", p.words[0])
+		p.fail("unexpected %q at the end of the line", p.words[0])
 	}
 }
 
@@ -194,13 +194,13 @@ func (p *parser) head() {
 	}
 	p.end()
 	if rank >= size {
-		p.fail("there is no rank %d of %d", rank, size)
+		p.fail("rank %d is outside of %d ranks", rank, size)
 	}
 	p.b.Reset(rank, size)
 	p.b.tmp, p.b.ports = tmp, ports
 }
 
-// op hands a line to the builder, whose rules it must keep.
+// op parses an operation and adds it to the Builder, which checks it.
 func (p *parser) op() {
 	if n := p.number("number of an operation", "", math.MaxInt32); n != len(p.b.ops) {
 		p.fail("operation %d has the number %d", len(p.b.ops), n)
@@ -210,7 +210,7 @@ func (p *parser) op() {
 	var op Op
 	switch kind := p.next(); kind {
 	case "send":
-		op = Op{Kind: Send, Unordered: p.maybe("loose")}
+		op = Op{Kind: Send, Unordered: p.maybe("unordered")}
 		op.Src = p.span()
 		p.expect("to")
 		p.peer(&op)
@@ -227,7 +227,7 @@ func (p *parser) op() {
 		p.expect("into")
 		op.Dst = p.span()
 	default:
-		p.fail("there is no operation %q; there are send, recv, copy and reduce", kind)
+		p.fail("unknown operation %q; want send, recv, copy or reduce", kind)
 	}
 	var after []ID
 	if len(p.words) > 0 {
@@ -235,11 +235,11 @@ func (p *parser) op() {
 			after = append(after, ID(p.number("operation before this one", "", len(p.b.ops)-1)))
 		}
 		if after == nil {
-			p.fail("after names no operation")
+			p.fail("no operation follows after")
 		}
 	}
 	if op.Unordered && p.b.ports == 0 {
-		p.fail("the send is loose, but the head of the graph names no ports, such as: rank 0 of 3, scratch 0, ports 4")
+		p.fail("the send is unordered, but the header of the graph names no ports, such as: rank 0 of 3, scratch 0, ports 4")
 	}
 	if p.err == nil {
 		p.b.add(op, after)
@@ -249,7 +249,7 @@ func (p *parser) op() {
 	}
 }
 
-// maybe takes a word if it is the next.
+// maybe consumes word and reports true if it comes next.
 func (p *parser) maybe(word string) bool {
 	if len(p.words) == 0 || p.words[0] != word {
 		return false
@@ -258,7 +258,7 @@ func (p *parser) maybe(word string) bool {
 	return true
 }
 
-// peer reads the other end of a message, and its stream.
+// peer parses the peer of a message and its stream.
 func (p *parser) peer(op *Op) {
 	op.Peer = int32(p.number("rank", "", math.MaxInt32))
 	p.b.stream = 0
@@ -267,7 +267,7 @@ func (p *parser) peer(op *Op) {
 	}
 }
 
-// span reads buffer[from:to].
+// span parses buffer[from:to].
 func (p *parser) span() Span {
 	w := p.next()
 	name, rest, _ := strings.Cut(w, "[")
@@ -276,7 +276,7 @@ func (p *parser) span() Span {
 	from, err1 := strconv.Atoi(low)
 	to, err2 := strconv.Atoi(high)
 	if !closed || err1 != nil || err2 != nil || from < 0 || to < from {
-		p.fail("%q is no part of a buffer, such as out[8:16]", w)
+		p.fail("%q is not a part of a buffer, such as out[8:16]", w)
 		return Span{}
 	}
 	for b := In; b <= Tmp; b++ {
@@ -284,6 +284,6 @@ func (p *parser) span() Span {
 			return Span{b, from, to - from}
 		}
 	}
-	p.fail("%q: there is no buffer %q; there are in, out and tmp", w, name)
+	p.fail("%q: unknown buffer %q; want in, out or tmp", w, name)
 	return Span{}
 }

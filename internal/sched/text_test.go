@@ -17,7 +17,7 @@ const exampleText = `rank 1 of 3, scratch 64
 5 step 2: copy tmp[0:0] to tmp[0:0] after 1 4
 `
 
-func TestTextIsReadBackToTheSameGraph(t *testing.T) {
+func TestTextRoundTrip(t *testing.T) {
 	var b Builder
 	b.Reset(1, 3)
 	own := b.Copy(Span{Out, 8, 8}, Span{In, 0, 8})
@@ -34,40 +34,40 @@ func TestTextIsReadBackToTheSameGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := g.String(); text != exampleText {
-		t.Errorf("a graph has this text:\n%s\nnot the one that the format is documented by:\n%s", text, exampleText)
+		t.Errorf("the text of the graph is\n%s\nwant\n%s", text, exampleText)
 	}
 	read, err := Parse("# made by hand\n\n" + exampleText + "rank 0 of 1, scratch 0 # nothing to do\n")
 	if err != nil {
-		t.Fatalf("the text of a graph, with comments, cannot be read: %v", err)
+		t.Fatalf("Parse of a graph with comments: %v", err)
 	}
 	if len(read) != 2 || !reflect.DeepEqual(read[0], g) {
-		t.Errorf("the graph that was read is not the one that was written:\n%+v\n%+v", read[0], g)
+		t.Errorf("Parse returned\n%+v\nwant\n%+v", read[0], g)
 	}
 }
 
-func TestParseNamesTheLineOfAFault(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	head := "rank 1 of 3, scratch 64\n"
 	for _, c := range []struct{ text, want string }{
-		{"0 step 0: send in[0:8] to 0", `line 1: "0" stands before the line that says whose graph`},
-		{"rank 3 of 3, scratch 0", "line 1: there is no rank 3 of 3"},
-		{"rank 0 of 3 scratch 0", `line 1: "3" is no number of ranks`},
-		{"rank 0 of 3, scratch 0 bytes", `line 1: "bytes" stands behind the end`},
+		{"0 step 0: send in[0:8] to 0", `line 1: "0" comes before the header of the graph`},
+		{"rank 3 of 3, scratch 0", "line 1: rank 3 is outside of 3 ranks"},
+		{"rank 0 of 3 scratch 0", `line 1: "3" is not a valid number of ranks`},
+		{"rank 0 of 3, scratch 0 bytes", `line 1: unexpected "bytes" at the end`},
 		{head + "\n1 step 0: send in[0:8] to 0", "line 3: operation 0 has the number 1"},
-		{head + "0 step x: send in[0:8] to 0", `line 2: "x:" is no step`},
-		{head + "0 step 0: swap in[0:8] to 0", `line 2: there is no operation "swap"`},
-		{head + "0 step 0: send in[0:8] from 0", `line 2: "from" is not what stands here, which is "to"`},
-		{head + "0 step 0: send in[8:0] to 0", `line 2: "in[8:0]" is no part of a buffer`},
-		{head + "0 step 0: send mid[0:8] to 0", `there is no buffer "mid"`},
+		{head + "0 step x: send in[0:8] to 0", `line 2: "x:" is not a valid step`},
+		{head + "0 step 0: swap in[0:8] to 0", `line 2: unknown operation "swap"`},
+		{head + "0 step 0: send in[0:8] from 0", `line 2: found "from", expected "to"`},
+		{head + "0 step 0: send in[8:0] to 0", `line 2: "in[8:0]" is not a part of a buffer`},
+		{head + "0 step 0: send mid[0:8] to 0", `unknown buffer "mid"`},
 		{head + "0 step 0: send in[0:8] to 1", "line 2: operation 0: send with rank 1 of 3, by rank 1"},
 		{head + "0 step 0: recv in[0:8] from 0", "line 2: operation 0: recv writes into the input"},
 		{head + "0 step 0: copy in[0:8] to out[0:4]", "line 2: operation 0: copy of 8 bytes to 4"},
-		{head + "0 step 0: send in[0:8] to 0 after 0", `line 2: "0" is no operation before this one`},
-		{head + "0 step 0: send in[0:8] to 0 after", "line 2: after names no operation"},
-		{head + "0 step 0: send in[0:8] to 0 before 1", `line 2: "before" is not what stands here`},
+		{head + "0 step 0: send in[0:8] to 0 after 0", `line 2: "0" is not a valid operation before this one`},
+		{head + "0 step 0: send in[0:8] to 0 after", "line 2: no operation follows after"},
+		{head + "0 step 0: send in[0:8] to 0 before 1", `line 2: found "before"`},
 	} {
 		_, err := Parse(c.text)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("Parse(%q) gives the error %v; it should say: %s", c.text, err, c.want)
+			t.Errorf("Parse(%q): error %v, want %q", c.text, err, c.want)
 		}
 	}
 }
@@ -86,10 +86,10 @@ func FuzzParse(f *testing.F) {
 		}
 		read, err := Parse(again.String())
 		if err != nil {
-			t.Fatalf("what String wrote cannot be read: %v\n%s", err, again.String())
+			t.Fatalf("Parse of the output of String: %v\n%s", err, again.String())
 		}
 		if !reflect.DeepEqual(read, graphs) {
-			t.Fatalf("the graphs of\n%s\nare not those of\n%s", text, again.String())
+			t.Fatalf("the graphs of\n%s\ndiffer from those of\n%s", text, again.String())
 		}
 	})
 }

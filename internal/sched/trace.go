@@ -1,22 +1,22 @@
 package sched
 
-// What every rank holds after every step, as pieces of the data that the ranks
-// began with. It is for the labels of a picture; the proof that a schedule is right
-// is Validate's.
+// The contents of every rank's buffers after every step, as pieces of the ranks'
+// initial data. They are for the labels of a picture; Validate proves that a schedule
+// is correct.
 
 import (
 	"cmp"
 	"slices"
 )
 
-// piece is a part of a buffer: bytes at to at+n are the bytes off to off+n of the
-// data of the ranks in from, combined. An off below 0 says that nobody can tell.
+// piece is a part of a buffer: its bytes at to at+n are the bytes off to off+n of the
+// data of the ranks in from, combined. A negative off means unknown origin.
 type piece struct {
 	at, n int
 	off   int
 	from  []int // in order; shared, never changed
-	how   Kind  // what wrote it: Recv, Copy, Reduce; Send if it was there from the start
-	step  int32 // when
+	how   Kind  // what wrote it: Recv, Copy, Reduce; Send for initial contents
+	step  int32 // the step that wrote it
 }
 
 func (p piece) part(from, to int) piece {
@@ -27,10 +27,10 @@ func (p piece) part(from, to int) piece {
 	return p
 }
 
-// contents of a buffer in order, without what was never written.
+// contents are the pieces of a buffer in order. Bytes never written have no piece.
 type contents []piece
 
-// read gives the pieces of a part, as if it began at 0.
+// read returns the pieces of a part, at offsets relative to its start.
 func (c contents) read(off, n int) contents {
 	var out contents
 	for _, p := range c {
@@ -43,8 +43,8 @@ func (c contents) read(off, n int) contents {
 	return out
 }
 
-// write puts pieces that begin at 0 into a part. The buffer before is not changed:
-// earlier steps may still show it.
+// write returns c with pieces, which begin at 0, written into a part. c does not
+// change, because earlier steps may still show it.
 func (c contents) write(off, n int, pieces contents, how Kind, step int32) contents {
 	var out contents
 	for _, p := range c {
@@ -63,8 +63,8 @@ func (c contents) write(off, n int, pieces contents, how Kind, step int32) conte
 	return out
 }
 
-// combine gives a ∘ b. Both begin at 0 and are n long; what only one has, or what
-// belongs to different places of the data, is of unknown origin.
+// combine returns a ∘ b. Both begin at 0 and have n bytes. Bytes that only one of them
+// has, or that come from different offsets of the data, are of unknown origin.
 func combine(a, b contents, n int) contents {
 	cuts := []int{0, n}
 	for _, p := range slices.Concat(a, b) {
@@ -88,10 +88,10 @@ func combine(a, b contents, n int) contents {
 	return out
 }
 
-// holding is what one rank has in its three buffers.
+// holding is the contents of a rank's three buffers.
 type holding [3]contents
 
-// trace is the story of a collective.
+// trace holds the buffer contents after each step of a collective.
 type trace struct {
 	*fitted
 	steps []int32
@@ -100,8 +100,8 @@ type trace struct {
 	sent  []map[int32]contents // by rank, by operation
 }
 
-// follow runs all graphs. In a step everything happens that the step has, and what
-// earlier steps had and could not do yet.
+// follow executes all graphs step by step. An operation that could not run in its own
+// step runs in a later one.
 func follow(f *fitted, begin func(rank int) []Piece) *trace {
 	t := &trace{fitted: f}
 	now := make([]holding, len(f.graphs))
@@ -153,7 +153,7 @@ func (t *trace) do(now []holding, r int, i, step int32) {
 	*dst = dst.write(op.Dst.Off, op.Dst.Len, src, op.Kind, step)
 }
 
-// reads is the part of the input that the graph makes use of.
+// reads returns the part of the input that the graph reads.
 func (g *Graph) reads() Span {
 	low, high := -1, 0
 	for _, op := range g.Ops {

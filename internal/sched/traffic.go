@@ -1,33 +1,33 @@
 package sched
 
-// What a collective costs each node, counted from the graphs of all ranks: the
-// measures of T2 5.5.4 (table 5.1), which the schedule itself must bear out.
+// The cost of a collective for each node, counted from the graphs of all ranks: the
+// measures of T2 5.5.4 (table 5.1).
 
 import "fmt"
 
-// Traffic is what one node has to do.
+// Traffic counts the messages of one node.
 type Traffic struct {
-	// Out is the largest number of connections to other nodes that carry messages
-	// of the node in one step, In of those that bring some.
+	// Out is the largest number of connections to other nodes on which the node sends
+	// in one step, In the largest number on which it receives.
 	Out, In int
 	// Sent and Received are bytes to and from other nodes.
 	Sent, Received int
-	// A message inside the node is written to shared memory by one rank and read by
-	// another. What a rank sends to several ranks of its node without changing it
-	// is written once.
+	// A message within the node is written to shared memory by one rank and read by
+	// another. Data that a rank sends unchanged to several ranks of its node is
+	// written once.
 	Writes, Reads int
 	Written, Read int // bytes
 }
 
-// TrafficOf counts for every node. The graphs are those of rank 0 to the last, node
-// gives the node of each.
+// TrafficOf returns the traffic of every node. graphs holds the graphs of all ranks,
+// rank 0 first; node[r] is the node of rank r.
 func TrafficOf(graphs []*Graph, node []int) ([]Traffic, error) {
 	f, err := fit(graphs)
 	if err != nil {
 		return nil, err
 	}
 	if len(node) != len(graphs) {
-		return nil, fmt.Errorf("%d graphs, and nodes of %d ranks: give one for each", len(graphs), len(node))
+		return nil, fmt.Errorf("%d graphs, but nodes of %d ranks", len(graphs), len(node))
 	}
 	nodes := 0
 	for _, n := range node {
@@ -40,7 +40,7 @@ func TrafficOf(graphs []*Graph, node []int) ([]Traffic, error) {
 	}
 	for r, g := range graphs {
 		t := &list[node[r]]
-		var lies []Span // what the rank has in shared memory
+		var lies []Span // the rank's data in shared memory
 		for i, op := range g.Ops {
 			if op.Kind != Send {
 				lies = unchanged(lies, op.Dst)
@@ -70,13 +70,13 @@ func TrafficOf(graphs []*Graph, node []int) ([]Traffic, error) {
 	return list, nil
 }
 
-// connection is one that has a message in a step.
+// connection is a connection with a message in a step.
 type connection struct {
 	from, to int
 	step     int32
 }
 
-// busiest is the most connections of one step.
+// busiest returns the largest number of connections of one step.
 func busiest(ways map[connection]bool) (most int) {
 	count := map[int32]int{}
 	for way := range ways {
@@ -86,7 +86,7 @@ func busiest(ways map[connection]bool) (most int) {
 	return most
 }
 
-// unchanged leaves out what an operation writes over.
+// unchanged returns the spans that an operation does not overwrite.
 func unchanged(lies []Span, written Span) (rest []Span) {
 	for _, s := range lies {
 		if !overlap(s, written) {

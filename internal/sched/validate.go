@@ -5,51 +5,50 @@ import (
 	"slices"
 )
 
-// Validate proves that the graphs of all ranks together do a task. The checks
-// stand in the order in which they rely on each other:
+// Validate proves that the graphs of all ranks together perform a task. The checks
+// rely on those before them:
 //
-//	form      every operation stays inside its buffers            (this file)
-//	pairing   every send meets a receive of its length             validate_pair.go
-//	loose     whoever arrives first, a loose send ends             validate_unordered.go
-//	race      no two operations without order touch the same bytes validate_race.go
-//	blocking  all operations end, though nothing is buffered       validate_run.go
-//	sync      no rank ends before every rank has begun, if asked   validate_sync.go
-//	value     every byte of every result is what it must be        validate_value.go, validate_end.go
+//	form       every operation stays inside its buffers                this file
+//	pairing    every send matches a receive of the same length         validate_pair.go
+//	unordered  unordered sends complete in any order of arrival        validate_unordered.go
+//	race       no two unordered operations access the same bytes       validate_race.go
+//	blocking   all operations complete, even without buffering         validate_run.go
+//	sync       if required, no rank ends before every rank has begun   validate_sync.go
+//	value      every byte of every result is correct                   validate_value.go, validate_end.go
 //
-// One execution is followed, and that is enough. Which send meets which receive
-// is fixed by the graphs, and without races no operation can tell in which order
-// those beside it ran. So all executions move the same values, and an execution
-// that buffers messages can only end earlier.
+// Following a single execution is enough. The graphs alone determine which send
+// matches which receive, and without races the result of an operation does not depend
+// on the order of concurrent operations. All executions therefore transfer the same
+// values, and one that buffers messages can only complete earlier.
 
-// Task says what a collective must do: what lies where at the start, and what
-// must lie where at the end.
+// Task defines a collective: the contents of the buffers at the start, and the
+// contents required at the end.
 type Task struct {
-	Elem     int  // bytes of an element; 0 counts as 1. Reductions cut between elements only
-	Commutes bool // operands of reductions may come in any order
-	Agree    bool // equal pieces must be combined alike on all ranks, so that rounding is alike too
+	Elem     int  // element size in bytes; 0 means 1. Reductions must not split elements
+	Commutes bool // operands of reductions may be combined in any order
+	Agree    bool // all ranks must combine equal pieces in the same way, so that rounding is equal
 	Sync     bool // no rank may end before every rank has begun
 	Ranks    []Memory
 }
 
-// Memory is the buffers of one rank. Bytes of In and Out that no piece of Start
-// names are of no use to anybody; bytes of Out that no piece of End names must
-// stay as they are.
+// Memory describes the buffers of one rank. Bytes of In and Out outside the pieces of
+// Start are undefined; bytes of Out outside the pieces of End must not change.
 type Memory struct {
 	In, Out    int // bytes
 	Start, End []Piece
 }
 
-// Piece is bytes with a known value: the data of ranks From to To-1, combined in
-// this order, from the offset At on. Data of one rank has To = From+1.
+// Piece is a span with a known value: the data of ranks From to To-1, combined in
+// this order, from offset At. Data of one rank has To = From+1.
 type Piece struct {
 	Span
 	From, To, At int
-	Free         bool // at the end: anything may be there
+	Free         bool // at the end: any value is allowed
 }
 
-// Fault is what Validate has found.
+// Fault is an error that Validate has found.
 type Fault struct {
-	Check string // form, pairing, loose, race, blocking, sync, value
+	Check string // form, pairing, unordered, race, blocking, sync, value
 	Rank  int
 	Op    int // or -1
 	Text  string
@@ -62,7 +61,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%s: rank %d, operation %d: %s", f.Check, f.Rank, f.Op, f.Text)
 }
 
-// Validate gives nil, or the first *Fault.
+// Validate returns nil or the first *Fault.
 func Validate(graphs []*Graph, t *Task) error {
 	if f := validate(graphs, t); f != nil {
 		return f
@@ -78,7 +77,7 @@ func validate(graphs []*Graph, t *Task) *Fault {
 	if f := w.pair(); f != nil {
 		return f
 	}
-	if f := w.checkLoose(); f != nil {
+	if f := w.checkUnordered(); f != nil {
 		return f
 	}
 	var race raceFinder
@@ -101,14 +100,14 @@ func validate(graphs []*Graph, t *Task) *Fault {
 	return w.checkEnd(v)
 }
 
-// world is all operations of all ranks. They are numbered through: operation i of
-// rank r is base[r]+i here.
+// world holds the operations of all ranks. They are numbered consecutively: operation
+// i of rank r is base[r]+i.
 type world struct {
 	graphs  []*Graph
 	base    []int
-	partner []int32 // of a send its receive, of a receive its send, else -1
-	state   []state // what has become of each
-	order   []int32 // how they ended
+	partner []int32 // the receive of a send, the send of a receive, otherwise -1
+	state   []state
+	order   []int32 // the order of completion
 }
 
 type state uint8
@@ -129,7 +128,7 @@ func newWorld(graphs []*Graph) *world {
 	return w
 }
 
-// who gives rank and number of an operation.
+// who returns the rank of an operation and its number in that rank's graph.
 func (w *world) who(id int32) (rank, op int) {
 	rank, found := slices.BinarySearch(w.base, int(id))
 	if !found {
@@ -146,14 +145,14 @@ func (w *world) op(id int32) *Op {
 	return &w.graphs[r].Ops[i]
 }
 
-// checkForm looks at each graph alone.
+// checkForm checks each graph alone.
 func checkForm(graphs []*Graph, t *Task) *Fault {
 	if len(graphs) != len(t.Ranks) {
 		return &Fault{"form", 0, -1, fmt.Sprintf("%d graphs for a task of %d ranks", len(graphs), len(t.Ranks))}
 	}
 	for r, g := range graphs {
 		if g == nil || g.Rank != r || g.Size != len(graphs) {
-			return &Fault{"form", r, -1, fmt.Sprintf("the graph in its place is not that of rank %d of %d", r, len(graphs))}
+			return &Fault{"form", r, -1, fmt.Sprintf("its graph is not that of rank %d of %d", r, len(graphs))}
 		}
 		room := [3]int{t.Ranks[r].In, t.Ranks[r].Out, g.Tmp}
 		for i := range g.Ops {
@@ -165,11 +164,12 @@ func checkForm(graphs []*Graph, t *Task) *Fault {
 	return nil
 }
 
-// opFault says what is wrong with the form of an operation, or nothing.
+// opFault describes what is wrong with the form of an operation. It returns "" if
+// nothing is.
 func opFault(g *Graph, i int, room *[3]int, elem int) string {
 	op := &g.Ops[i]
 	if op.Kind > Reduce {
-		return "is of no kind that there is"
+		return "has an unknown kind"
 	}
 	if op.Kind <= Recv && (op.Peer < 0 || int(op.Peer) >= g.Size || int(op.Peer) == g.Rank) {
 		return fmt.Sprintf("names a peer that is not another of the %d ranks", g.Size)
@@ -186,19 +186,19 @@ func opFault(g *Graph, i int, room *[3]int, elem int) string {
 		}
 	}
 	if op.Kind >= Copy && op.Src.Len != op.Dst.Len {
-		return "has two lengths"
+		return "has a source and a destination of different lengths"
 	}
 	if op.Kind == Reduce {
 		if op.Src.Len%elem != 0 {
-			return fmt.Sprintf("cuts an element of %d bytes", elem)
+			return fmt.Sprintf("splits an element of %d bytes", elem)
 		}
 		if overlap(op.Src, op.Dst) {
-			return "has operands that overlap"
+			return "has overlapping operands"
 		}
 	}
 	for _, j := range g.After(i) {
 		if int(j) <= i || int(j) >= len(g.Ops) {
-			return fmt.Sprintf("lets operation %d wait, which does not come after it", j)
+			return fmt.Sprintf("is a dependency of operation %d, which does not come after it", j)
 		}
 	}
 	return ""
@@ -212,22 +212,22 @@ func overlap(a, b Span) bool {
 	return a.Buf == b.Buf && a.Len > 0 && b.Len > 0 && a.Off < b.Off+b.Len && b.Off < a.Off+a.Len
 }
 
-// describe names an operation in words.
+// describe returns a description of an operation for error texts.
 func describe(op *Op) string {
 	switch op.Kind {
 	case Send:
-		return fmt.Sprintf("send %s to rank %d", place(op.Src), op.Peer)
+		return fmt.Sprintf("send %s to rank %d", spanText(op.Src), op.Peer)
 	case Recv:
-		return fmt.Sprintf("recv %s from rank %d", place(op.Dst), op.Peer)
+		return fmt.Sprintf("recv %s from rank %d", spanText(op.Dst), op.Peer)
 	case Copy:
-		return fmt.Sprintf("copy %s to %s", place(op.Src), place(op.Dst))
+		return fmt.Sprintf("copy %s to %s", spanText(op.Src), spanText(op.Dst))
 	case Reduce:
-		return fmt.Sprintf("reduce %s into %s", place(op.Src), place(op.Dst))
+		return fmt.Sprintf("reduce %s into %s", spanText(op.Src), spanText(op.Dst))
 	}
 	return fmt.Sprintf("operation of kind %d", op.Kind)
 }
 
-func place(s Span) string {
+func spanText(s Span) string {
 	if s.Buf > Tmp {
 		return fmt.Sprintf("buffer %d", s.Buf)
 	}

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// The end. Every byte of every output is compared: with its piece, or with what
-// it was at the start if no piece names it. The input needs no look: no operation
-// writes into it. If ranks must agree, equal pieces must also be equal terms:
-// combined in the same brackets, so that a sum of floating-point numbers has the
-// same rounding everywhere, and programs that decide by it decide alike.
+// Final contents. Every byte of every output is compared with its piece, or with its
+// initial value if it is in no piece. The input needs no check, because no operation
+// writes into it. If ranks must agree, equal pieces must also be equal terms: the
+// operands must be grouped alike. Sums of floating-point numbers then have the same
+// rounding on all ranks, and decisions based on them agree.
 
-// checkEnd compares memory with the pieces that must be there.
+// checkEnd compares memory with the required pieces.
 func (w *world) checkEnd(v *values) *Fault {
-	agreed := map[Piece][]run{} // by piece, placed at 0
+	agreed := map[Piece][]run{} // by piece, moved to offset 0
 	for r := range w.graphs {
 		m := &v.task.Ranks[r]
 		pieces := slices.Clone(m.End)
@@ -25,7 +25,7 @@ func (w *world) checkEnd(v *values) *Fault {
 				continue
 			}
 			if p.Buf != Out || p.Off < done || p.Off+p.Len > m.Out {
-				return &Fault{"form", r, -1, fmt.Sprintf("the task itself is wrong: %s is asked for, after [:%d) of %d bytes", place(p.Span), done, m.Out)}
+				return &Fault{"form", r, -1, fmt.Sprintf("the task itself is wrong: it requires %s, after [:%d) of %d bytes", spanText(p.Span), done, m.Out)}
 			}
 			if f := w.checkStill(r, done, p.Off); f != nil {
 				return f
@@ -50,21 +50,21 @@ func (w *world) checkEnd(v *values) *Fault {
 	return nil
 }
 
-// checkStill checks that bytes were not touched, not even to be restored later:
-// the caller may be using them.
+// checkStill checks that bytes are never written, not even to be restored later: the
+// caller may be using them.
 func (w *world) checkStill(rank, off, end int) *Fault {
 	if off >= end {
 		return nil
 	}
 	for _, op := range w.graphs[rank].Ops {
 		if op.Kind != Send && overlap(op.Dst, Span{Out, off, end - off}) {
-			return &Fault{"value", rank, -1, fmt.Sprintf("%s writes between the results, into bytes of %s that are the caller's", describe(&op), place(Span{Out, off, end - off}))}
+			return &Fault{"value", rank, -1, fmt.Sprintf("%s writes outside the results, into the caller's bytes of %s", describe(&op), spanText(Span{Out, off, end - off}))}
 		}
 	}
 	return nil
 }
 
-// checkPiece compares the sequences of a piece.
+// checkPiece compares the sequences of a piece with the expected one.
 func (w *world) checkPiece(v *values, rank int, p *Piece) *Fault {
 	id, base := v.expected(p)
 	v.dst = v.read(v.dst[:0], rank, p.Span)
@@ -74,13 +74,13 @@ func (w *world) checkPiece(v *values, rank int, p *Piece) *Fault {
 			continue
 		}
 		s := p.Span.At(x.off, x.n)
-		return &Fault{"value", rank, -1, fmt.Sprintf("%s must end as %s, and ends as %s, %s",
-			place(s), v.say(id, want, x.n), v.say(x.term, x.base, x.n), w.writer(rank, s))}
+		return &Fault{"value", rank, -1, fmt.Sprintf("%s must be %s at the end, but is %s, %s",
+			spanText(s), v.describe(id, want, x.n), v.describe(x.term, x.base, x.n), w.writer(rank, s))}
 	}
 	return nil
 }
 
-// writer names the operation that wrote into a span last.
+// writer describes the operation that last wrote into a span.
 func (w *world) writer(rank int, s Span) string {
 	for k := len(w.order) - 1; k >= 0; k-- {
 		r, i := w.who(w.order[k])
@@ -91,8 +91,8 @@ func (w *world) writer(rank int, s Span) string {
 	return "written by no operation"
 }
 
-// checkAgree compares the terms of a piece with those of the first rank that has
-// the same one.
+// checkAgree compares the terms of a piece with those of the first rank that has the
+// same piece.
 func checkAgree(v *values, rank int, p Piece, agreed map[Piece][]run) *Fault {
 	v.dst = v.read(v.dst[:0], rank, p.Span)
 	var now []run
@@ -106,7 +106,7 @@ func checkAgree(v *values, rank int, p Piece, agreed map[Piece][]run) *Fault {
 		return nil
 	}
 	if !slices.Equal(first, now) {
-		return &Fault{"value", rank, -1, fmt.Sprintf("%s is combined in other brackets than on a rank before: rounding would differ", v.say(int32(p.From), p.At, p.Len))}
+		return &Fault{"value", rank, -1, fmt.Sprintf("the operands of %s are grouped differently than on an earlier rank: rounding would differ", v.describe(int32(p.From), p.At, p.Len))}
 	}
 	return nil
 }

@@ -2,12 +2,12 @@ package sched
 
 import "fmt"
 
-// Pairing. Sends to one peer are posted in the order of their numbers, receives
-// from one peer too, and a stream has one tag. So MPI's rule that messages
-// between two ranks do not overtake (MPI-4.1 3.5) gives the n-th send of a to b
-// in a stream to the n-th receive of b from a in it, whatever the timing.
+// Pairing. Sends to one peer are posted in the order of their numbers, and so are
+// receives from one peer; a stream has one tag. By MPI's rule that messages between
+// two ranks do not overtake each other (MPI-4.1 3.5), the n-th send of a to b in a
+// stream matches the n-th receive of b from a in it, whatever the timing.
 
-// strand is a stream from one rank to another.
+// strand is a stream between two ranks.
 type strand struct {
 	receiver, sender int32
 	stream           uint16
@@ -19,10 +19,10 @@ func (w *world) pair() *Fault {
 		w.partner[i] = -1
 	}
 	n := len(w.graphs)
-	// The receives of each rank, one list for each sender, linked by their turns:
-	// only the head of each list must be looked for.
+	// The receives of each rank form one list per sender, linked by nextPost, so only
+	// the head of each list must be found.
 	head := make([]int32, n*n) // [receiver·n+sender], number in the graph plus 1
-	more := map[strand]int32{} // the same of the streams beyond the first
+	more := map[strand]int32{} // the same for streams other than 0
 	for r, g := range w.graphs {
 		for i := len(g.Ops) - 1; i >= 0; i-- {
 			if op := &g.Ops[i]; op.Kind == Recv {
@@ -45,15 +45,15 @@ func (w *world) pair() *Fault {
 				at = more[which]
 			}
 			if at == 0 {
-				return &Fault{"pairing", r, i, fmt.Sprintf("%s meets no receive there", describe(op))}
+				return &Fault{"pairing", r, i, fmt.Sprintf("%s matches no receive there", describe(op))}
 			}
 			peer := w.graphs[op.Peer]
 			j := int(at) - 1
 			if got := peer.Ops[j].Dst.Len; got != op.Src.Len {
-				return &Fault{"pairing", r, i, fmt.Sprintf("%s, %d bytes, meets operation %d of rank %d, %s, which takes %d",
+				return &Fault{"pairing", r, i, fmt.Sprintf("%s, %d bytes, matches operation %d of rank %d, %s, which takes %d",
 					describe(op), op.Src.Len, j, op.Peer, describe(&peer.Ops[j]), got)}
 			}
-			if at = peer.turn[j] + 1; op.Stream > 0 {
+			if at = peer.nextPost[j] + 1; op.Stream > 0 {
 				more[which] = at
 			} else {
 				head[int(op.Peer)*n+r] = at
@@ -65,7 +65,7 @@ func (w *world) pair() *Fault {
 	for r, g := range w.graphs {
 		for i := range g.Ops {
 			if op := &g.Ops[i]; op.Kind == Recv && w.partner[w.base[r]+i] < 0 {
-				return &Fault{"pairing", r, i, fmt.Sprintf("%s meets no send there", describe(op))}
+				return &Fault{"pairing", r, i, fmt.Sprintf("%s matches no send there", describe(op))}
 			}
 		}
 	}

@@ -7,24 +7,25 @@ import (
 )
 
 // Races. A send reads its source, and a receive writes its destination, from the
-// moment it is posted until it ends. Two operations of a rank that touch the same
-// bytes, one of them writing, must therefore be ordered: the one has ended before
-// the other is posted. What orders them must be in this rank's graph, because
-// that is all that an executor sees:
+// moment it is posted until it completes. Two operations of a rank that access the
+// same bytes, at least one of them writing, must therefore be ordered: one must have
+// completed before the other is posted. The order must follow from this rank's graph,
+// because an executor sees nothing else:
 //
-//	i ends before j is posted, if j waits for i;
-//	then also before everything is posted that waits for j, or for j's turn.
+//	i completes before j is posted if j waits for i;
+//	then also before the post of all operations that wait for j to complete or to be posted.
 //
-// A turn alone orders two posts, not an end and a post. Two reductions into one
-// place need an order even if the operation commutes: otherwise the rounding of a
-// result would depend on who came first (MPI-4.1 6.9.1, advice to implementors).
+// Posting order alone (nextPost) orders two posts, not a completion and a post. Two
+// reductions into the same span need an order even if the operation commutes:
+// otherwise the rounding of a result would depend on arrival order (MPI-4.1 6.9.1,
+// advice to implementors).
 
-// raceFinder holds what can be used again from rank to rank.
+// raceFinder holds memory that is reused from rank to rank.
 type raceFinder struct {
 	touched [3][]access
-	reach   []uint64 // n rows of bits: who is posted after the post of i
+	reach   []uint64 // n rows of bits: the operations posted after the post of i
 	words   int
-	known   bool // reach is that of the present graph
+	known   bool // reach belongs to the current graph
 }
 
 type access struct {
@@ -33,7 +34,7 @@ type access struct {
 	writes   bool
 }
 
-// find gives the first race of a graph.
+// find returns the first race of a graph.
 func (f *raceFinder) find(g *Graph) *Fault {
 	f.known = false
 	for b := range f.touched {
@@ -48,7 +49,7 @@ func (f *raceFinder) find(g *Graph) *Fault {
 			f.touch(op.Dst, i, true)
 		}
 	}
-	for _, buf := range []Buf{Out, Tmp} { // the input is only read
+	for _, buf := range []Buf{Out, Tmp} { // the input is never written
 		if a, b, found := f.sweep(g, f.touched[buf]); found {
 			return &Fault{"race", g.Rank, int(b), fmt.Sprintf("%s and operation %d, %s, touch the same bytes, and no dependency orders them",
 				describe(&g.Ops[b]), a, describe(&g.Ops[a]))}
@@ -63,9 +64,8 @@ func (f *raceFinder) touch(s Span, op int, writes bool) {
 	}
 }
 
-// sweep goes through a buffer from its beginning to its end and compares each
-// access with those that reach beyond its own beginning. Pairs of readers, which
-// are many, are not looked at.
+// sweep compares each access, in order of offsets, with the earlier ones that extend
+// beyond its offset. It skips pairs of readers, which are many.
 func (f *raceFinder) sweep(g *Graph, all []access) (a, b int32, found bool) {
 	slices.SortFunc(all, func(x, y access) int { return cmp.Compare(x.off, y.off) })
 	var open [2][]access // readers, writers
@@ -96,7 +96,7 @@ func (f *raceFinder) sweep(g *Graph, all []access) (a, b int32, found bool) {
 	return 0, 0, false
 }
 
-// ordered reports whether i has ended when j is posted.
+// ordered reports whether i has completed when j is posted.
 func (f *raceFinder) ordered(g *Graph, i, j int32) bool {
 	after := g.After(int(i))
 	if slices.Contains(after, j) {
@@ -113,8 +113,8 @@ func (f *raceFinder) ordered(g *Graph, i, j int32) bool {
 	return false
 }
 
-// reachability fills reach, last operation first: what is posted after the post
-// of i is what waits for i's end or turn, and what is posted after that.
+// reachability fills reach, last operation first: the operations that wait for i to
+// complete or to be posted, and all operations posted after those.
 func (f *raceFinder) reachability(g *Graph) {
 	n := len(g.Ops)
 	f.words = (n + 63) / 64
@@ -125,7 +125,7 @@ func (f *raceFinder) reachability(g *Graph) {
 		for _, j := range g.After(i) {
 			f.add(row, j)
 		}
-		if j := g.turn[i]; j >= 0 {
+		if j := g.nextPost[i]; j >= 0 {
 			f.add(row, j)
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Blocking. The graphs are run against each other with the strictest semantics
-// that a Port may have: nothing is buffered, so a send ends only when its receive
-// is posted too (the synchronous mode of MPI-4.1 3.4). Everything that can be
-// posted is. What has ended stays ended, so there is one final state, whatever
-// the order; if operations are left in it, they wait for each other.
+// Blocking. The graphs are executed together with the strictest semantics that a Port
+// may have: nothing is buffered, so a send completes only when its receive is posted
+// too (the synchronous mode of MPI-4.1 3.4). Everything that can be posted is posted.
+// Completed operations stay completed, so the final state does not depend on the
+// order; operations that are left in it are deadlocked.
 
-// run executes all operations and moves their values, and knowledge if asked.
+// run executes all operations on values, and on knowledge if k is not nil.
 func (w *world) run(v *values, k *knowledge) *Fault {
 	need := make([]int32, len(w.state))
 	var ready []int32
@@ -47,20 +47,20 @@ func (w *world) run(v *values, k *knowledge) *Fault {
 		switch op.Kind {
 		case Send, Recv:
 			w.state[id] = posted
-			if t := g.turn[i]; t >= 0 {
+			if t := g.nextPost[i]; t >= 0 {
 				k.pass(id, int32(w.base[r])+t)
 				satisfy(int32(w.base[r]) + t)
 			}
-			mate := w.partner[id]
-			if w.state[mate] != posted {
+			partner := w.partner[id]
+			if w.state[partner] != posted {
 				continue
 			}
-			peer, j := w.who(mate)
+			peer, j := w.who(partner)
 			if op.Kind == Send {
-				k.pass(id, mate)
+				k.pass(id, partner)
 				v.move(r, op.Src, peer, w.graphs[peer].Ops[j].Dst)
 			} else {
-				k.pass(mate, id)
+				k.pass(partner, id)
 				v.move(peer, w.graphs[peer].Ops[j].Src, r, op.Dst)
 			}
 			end(peer, j)
@@ -79,8 +79,8 @@ func (w *world) run(v *values, k *knowledge) *Fault {
 	return nil
 }
 
-// blocked tells of a cycle: it goes from an operation that has not ended to one
-// that it waits for, until it comes to one for the second time.
+// blocked reports a deadlock. It follows dependencies from an incomplete operation
+// until it meets an operation for the second time.
 func (w *world) blocked(id int32) *Fault {
 	seen := map[int32]int{}
 	var path []int32
@@ -105,21 +105,21 @@ func (w *world) blocked(id int32) *Fault {
 	return &Fault{"blocking", r, i, strings.Join(words, "; ")}
 }
 
-// waitsFor gives one operation that one which has not ended waits for.
+// waitsFor returns an operation that an incomplete operation waits for.
 func (w *world) waitsFor(id int32) (next int32, why string) {
 	if w.state[id] == posted {
-		return w.partner[id], "the post of operation"
+		return w.partner[id], "the posting of operation"
 	}
 	r, i := w.who(id)
 	g := w.graphs[r]
 	for j := range i {
 		before := int32(w.base[r] + j)
 		if w.state[before] != ended && slices.Contains(g.After(j), int32(i)) {
-			return before, "the end of operation"
+			return before, "the completion of operation"
 		}
-		if w.state[before] == waiting && g.Turn(j) == i {
-			return before, "its turn after operation"
+		if w.state[before] == waiting && g.NextPost(j) == i {
+			return before, "the earlier posting of operation"
 		}
 	}
-	return id, "nothing at all, operation" // cannot be: need counts exactly these
+	return id, "nothing, operation" // unreachable: need counts exactly these
 }

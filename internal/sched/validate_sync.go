@@ -2,13 +2,14 @@ package sched
 
 import "fmt"
 
-// Synchronisation. A barrier moves no data; what it must do is let no rank end
-// before every rank has begun (MPI-4.1 6.3). An operation knows that a rank has
-// begun if it is that rank's own, if one that it waits for knows it, or if it
-// receives from one that knows it. Sends learn nothing from their receivers: they
-// may be buffered.
+// Synchronization. A barrier transfers no data; it must let no rank end before every
+// rank has begun (MPI-4.1 6.3). The completion of an operation implies that a rank has
+// begun if the operation belongs to that rank, if an operation that it waits for
+// implies it, or if the matching send of a receive implies it. A send implies nothing
+// about its receiver, because it may be buffered.
 
-// knowledge has a set of ranks for every operation. A nil one is not asked for.
+// knowledge holds, for every operation, the set of ranks that must have begun. A nil
+// knowledge disables the check.
 type knowledge struct {
 	words int
 	bits  []uint64
@@ -25,7 +26,7 @@ func newKnowledge(w *world) *knowledge {
 	return k
 }
 
-// pass tells one operation what another knows.
+// pass adds the set of one operation to that of another.
 func (k *knowledge) pass(from, to int32) {
 	if k == nil {
 		return
@@ -35,8 +36,8 @@ func (k *knowledge) pass(from, to int32) {
 	}
 }
 
-// check finds a rank that can end too early. It ends when its last operation
-// does, so what any of them knows, it knows.
+// check returns a rank that can end too early. A rank ends when its last operation
+// completes, so its set is the union of those of its operations.
 func (k *knowledge) check(w *world) *Fault {
 	if k == nil {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Small graphs by hand, right ones and wrong ones: each check finds what it is
-// for, and says it in words. The mutants of real algorithms are in package coll.
+// Small hand-written graphs, correct and faulty ones: each check must report its kind
+// of fault. Package coll tests mutants of real algorithms.
 
 // graphsBy builds a graph for each rank.
 func graphsBy(t *testing.T, build ...func(b *Builder)) []*Graph {
@@ -29,12 +29,12 @@ func graphsBy(t *testing.T, build ...func(b *Builder)) []*Graph {
 func in(off, n int) Span  { return Span{In, off, n} }
 func out(off, n int) Span { return Span{Out, off, n} }
 
-// given is a rank whose input is data from 0 on.
+// given returns the memory of a rank whose input is its data from offset 0.
 func given(rank, input, output int, end ...Piece) Memory {
 	return Memory{In: input, Out: output, Start: []Piece{{Span: in(0, input), From: rank, To: rank + 1}}, End: end}
 }
 
-// swap is the task of two ranks that exchange 8 bytes.
+// swap returns the task of two ranks that exchange 8 bytes.
 func swap() *Task {
 	return &Task{Ranks: []Memory{
 		given(0, 8, 8, Piece{Span: out(0, 8), From: 1, To: 2}),
@@ -42,7 +42,7 @@ func swap() *Task {
 	}}
 }
 
-// sum is the task of n ranks that reduce 8 bytes, elements of 4, on all.
+// sum returns the task of an allreduce of 8 bytes, in elements of 4, on n ranks.
 func sum(n int, commutes bool) *Task {
 	t := &Task{Elem: 4, Commutes: commutes, Agree: true}
 	for r := range n {
@@ -51,7 +51,7 @@ func sum(n int, commutes bool) *Task {
 	return t
 }
 
-// exchange sends and receives at the same time.
+// exchange builds a concurrent send and receive.
 func exchange(peer int) func(b *Builder) {
 	return func(b *Builder) {
 		b.Send(peer, in(0, 8))
@@ -75,20 +75,20 @@ func TestValidateFindsFaults(t *testing.T) {
 			b.Copy(out(0, 4), tmp.At(0, 4), r)
 			b.Send(0, in(0, 8))
 		}}, swap(), ""},
-		{"nobody receives", []func(b *Builder){exchange(1), func(b *Builder) { b.Send(0, in(0, 8)) }}, swap(),
-			"pairing: rank 0, operation 0: send in[0:8) to rank 1 meets no receive"},
-		{"nobody sends", []func(b *Builder){exchange(1), func(b *Builder) { b.Recv(0, out(0, 8)) }}, swap(),
-			"pairing: rank 0, operation 1: recv out[0:8) from rank 1 meets no send"},
+		{"no receive", []func(b *Builder){exchange(1), func(b *Builder) { b.Send(0, in(0, 8)) }}, swap(),
+			"pairing: rank 0, operation 0: send in[0:8) to rank 1 matches no receive"},
+		{"no send", []func(b *Builder){exchange(1), func(b *Builder) { b.Recv(0, out(0, 8)) }}, swap(),
+			"pairing: rank 0, operation 1: recv out[0:8) from rank 1 matches no send"},
 		{"lengths differ", []func(b *Builder){exchange(1), func(b *Builder) {
 			b.Send(0, in(0, 8))
 			b.Recv(0, out(0, 4))
-		}}, swap(), "8 bytes, meets operation 1 of rank 1, recv out[0:4) from rank 0, which takes 4"},
+		}}, swap(), "8 bytes, matches operation 1 of rank 1, recv out[0:4) from rank 0, which takes 4"},
 		{"both send first", []func(b *Builder){
 			func(b *Builder) { b.Recv(1, out(0, 8), b.Send(1, in(0, 8))) },
 			func(b *Builder) { b.Recv(0, out(0, 8), b.Send(0, in(0, 8))) },
-		}, swap(), "operation 1 of rank 1 (recv out[0:8) from rank 0) waits for the end of operation 0 of rank 1"},
-		{"a turn that blocks", []func(b *Builder){
-			func(b *Builder) { // the second send waits for its turn behind one that waits for the answer
+		}, swap(), "operation 1 of rank 1 (recv out[0:8) from rank 0) waits for the completion of operation 0 of rank 1"},
+		{"posting order blocks", []func(b *Builder){
+			func(b *Builder) { // the second send is posted after one that waits for the answer
 				r := b.Recv(1, out(0, 8))
 				b.Send(1, in(0, 4), r)
 				b.Send(1, in(4, 4))
@@ -98,11 +98,11 @@ func TestValidateFindsFaults(t *testing.T) {
 				b.Send(0, in(0, 8), b.Recv(0, out(4, 4)))
 			},
 		}, swap(), "blocking"},
-		{"an answer goes out before the question is in", []func(b *Builder){exchange(1), func(b *Builder) {
+		{"a reply is sent before the request is received", []func(b *Builder){exchange(1), func(b *Builder) {
 			b.Send(0, out(0, 8))
 			b.Recv(0, out(0, 8))
 		}}, swap(), "race: rank 1, operation 1: recv out[0:8) from rank 0 and operation 0, send out[0:8) to rank 0, touch the same bytes"},
-		{"a turn orders posts only", []func(b *Builder){
+		{"posting order does not order completion", []func(b *Builder){
 			func(b *Builder) {
 				b.Send(1, in(0, 8))
 				b.Send(1, in(0, 8))
@@ -114,7 +114,7 @@ func TestValidateFindsFaults(t *testing.T) {
 				b.Send(0, in(0, 8))
 			},
 		}, swap(), "race: rank 1, operation 1"},
-		{"an end before a turn orders", []func(b *Builder){
+		{"completion before an ordered post", []func(b *Builder){
 			func(b *Builder) {
 				b.Send(1, in(0, 8))
 				b.Send(1, in(0, 0))
@@ -133,11 +133,11 @@ func TestValidateFindsFaults(t *testing.T) {
 			b.Copy(out(0, 4), tmp.At(4, 4), r)
 			b.Copy(out(4, 4), tmp.At(0, 4), r)
 			b.Send(0, in(0, 8))
-		}}, swap(), "value: rank 1: out[0:4) must end as data [0:4) of rank 0, and ends as data [4:8) of rank 0, last written by operation 1"},
+		}}, swap(), "value: rank 1: out[0:4) must be data [0:4) of rank 0 at the end, but is data [4:8) of rank 0, last written by operation 1"},
 		{"unwritten scratch", []func(b *Builder){exchange(1), func(b *Builder) {
 			b.Recv(0, out(0, 8))
 			b.Send(0, b.Tmp(8))
-		}}, swap(), "ends as unwritten scratch [0:8) of rank 1"},
+		}}, swap(), "but is unwritten scratch [0:8) of rank 1"},
 		{"scratch too small", []func(b *Builder){exchange(1), func(b *Builder) {
 			b.Recv(0, out(0, 8))
 			b.Send(0, b.Tmp(8).At(60, 8))
@@ -147,10 +147,10 @@ func TestValidateFindsFaults(t *testing.T) {
 			b.Copy(out(0, 8), in(0, 8))
 			b.Copy(out(8, 1), in(0, 1))
 		}}, &Task{Ranks: []Memory{given(0, 8, 9, Piece{Span: out(0, 8), From: 0, To: 1})}},
-			"copy in[0:1) to out[8:9) writes between the results"},
+			"copy in[0:1) to out[8:9) writes outside the results"},
 		{"anything allowed", []func(b *Builder){func(b *Builder) { b.Copy(out(0, 8), in(0, 8)) }},
 			&Task{Ranks: []Memory{given(0, 8, 8, Piece{Span: out(0, 8), Free: true})}}, ""},
-		{"a task that asks twice", []func(b *Builder){func(b *Builder) { b.Copy(out(0, 8), in(0, 8)) }},
+		{"a task with overlapping results", []func(b *Builder){func(b *Builder) { b.Copy(out(0, 8), in(0, 8)) }},
 			&Task{Ranks: []Memory{given(0, 8, 8, Piece{Span: out(0, 8), From: 0, To: 1}, Piece{Span: out(4, 4), From: 0, To: 1, At: 4})}},
 			"the task itself is wrong"},
 	} {
@@ -158,22 +158,22 @@ func TestValidateFindsFaults(t *testing.T) {
 	}
 }
 
-// wantFault compares an error with the part of its text that must be there.
+// wantFault checks that err is a Fault whose text contains want, or nil if want is empty.
 func wantFault(t *testing.T, err error, want string) {
 	t.Helper()
 	var f *Fault
 	switch {
 	case err == nil && want != "":
-		t.Errorf("no fault found; there is one: %s", want)
+		t.Errorf("no fault found, want %q", want)
 	case err != nil && want == "":
-		t.Errorf("a fault where there is none: %v", err)
+		t.Errorf("unexpected fault: %v", err)
 	case err != nil && (!errors.As(err, &f) || !strings.Contains(err.Error(), want)):
 		t.Errorf("got %q, want a fault with %q", err, want)
 	}
 }
 
 func TestValidateReductions(t *testing.T) {
-	// both gives each rank the two inputs in scratch and combines them.
+	// both exchanges the inputs of two ranks and combines them.
 	both := func(combine func(b *Builder, own, other Span, got ID)) []func(b *Builder) {
 		one := func(peer int) func(b *Builder) {
 			return func(b *Builder) {
@@ -193,7 +193,7 @@ func TestValidateReductions(t *testing.T) {
 		want     string
 	}{
 		{"other ∘ own, commuting", leftIn, true, ""},
-		{"other ∘ own, in order on rank 1 only", leftIn, false, "rank 0: out[0:8) must end as data [0:8) of ranks 0 to 1, and ends as data [0:8) of rank 1 ∘ data [0:8) of rank 0"},
+		{"other ∘ own, in order on rank 1 only", leftIn, false, "rank 0: out[0:8) must be data [0:8) of ranks 0 to 1 at the end, but is data [0:8) of rank 1 ∘ data [0:8) of rank 0"},
 		{"the lower rank left", []func(b *Builder){
 			func(b *Builder) {
 				b.Send(1, in(0, 8))
@@ -209,27 +209,27 @@ func TestValidateReductions(t *testing.T) {
 			b.Reduce(own.At(0, 4), other.At(0, 4), got)
 			b.Reduce(own, other, got)
 		}), true, "race"},
-		{"an element cut", both(func(b *Builder, own, other Span, got ID) {
+		{"a split element", both(func(b *Builder, own, other Span, got ID) {
 			b.Reduce(own.At(0, 6), other.At(0, 6), got)
 			b.Reduce(own.At(6, 2), other.At(6, 2), got)
-		}), true, "cuts an element of 4 bytes"},
-		{"elements met in their middle", both(func(b *Builder, own, other Span, got ID) {
+		}), true, "splits an element of 4 bytes"},
+		{"unaligned elements", both(func(b *Builder, own, other Span, got ID) {
 			b.Reduce(own.At(0, 4), other.At(2, 4), got)
-		}), true, "cuts elements of 4 bytes"},
-		{"operands that overlap", both(func(b *Builder, own, other Span, got ID) {
+		}), true, "splits elements of 4 bytes"},
+		{"overlapping operands", both(func(b *Builder, own, other Span, got ID) {
 			b.Reduce(own.At(0, 4), own.At(2, 4), got)
-		}), true, "operands that overlap"},
+		}), true, "overlapping operands"},
 		{"different halves", both(func(b *Builder, own, other Span, got ID) {
 			b.Reduce(own.At(0, 4), other.At(4, 4), got)
 			b.Reduce(own.At(4, 4), other.At(0, 4), got)
-		}), true, "and ends as"},
+		}), true, "at the end, but is"},
 	} {
 		t.Run(c.about, func(t *testing.T) { wantFault(t, Validate(graphsBy(t, c.build...), sum(2, c.commutes)), c.want) })
 	}
 }
 
-// TestValidateAgreement lets three ranks sum in two ways of setting brackets. The
-// results are right, but floating-point numbers would not be equal.
+// TestValidateAgreement lets three ranks group the operands of a sum in two ways. The
+// results are correct, but floating-point results would differ.
 func TestValidateAgreement(t *testing.T) {
 	rank := func(left bool) func(b *Builder) {
 		return func(b *Builder) {
@@ -258,13 +258,13 @@ func TestValidateAgreement(t *testing.T) {
 		task := sum(3, commutes)
 		wantFault(t, Validate(graphsBy(t, rank(true), rank(true), rank(true)), task), "")
 		mixed := graphsBy(t, rank(true), rank(true), rank(false))
-		wantFault(t, Validate(mixed, task), "other brackets")
+		wantFault(t, Validate(mixed, task), "grouped differently")
 		task.Agree = false
 		wantFault(t, Validate(mixed, task), "")
 	}
 }
 
-// TestValidateSync lets ranks tell each other that they have begun.
+// TestValidateSync lets ranks notify each other that they have begun.
 func TestValidateSync(t *testing.T) {
 	none := Span{Buf: Tmp}
 	both := func(peer int) func(b *Builder) {
@@ -280,7 +280,7 @@ func TestValidateSync(t *testing.T) {
 	}{
 		{"one rank", []func(b *Builder){func(*Builder) {}}, ""},
 		{"two ranks", []func(b *Builder){both(1), both(0)}, ""},
-		{"one tells the other", []func(b *Builder){
+		{"one notifies the other", []func(b *Builder){
 			func(b *Builder) { b.Send(1, none) },
 			func(b *Builder) { b.Recv(0, none) },
 		}, "sync: rank 0: it can end before rank 1 has begun"},

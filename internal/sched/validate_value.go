@@ -7,46 +7,47 @@ import (
 	"strings"
 )
 
-// Values. A byte's value is the bytes of the ranks' data that were combined into
-// it, in their order. Neighboring bytes have neighboring values nearly always,
-// so memory is a list of runs: so many bytes from an offset on of one term. A
-// term is a leaf (data of a rank, or what lay in its output or scratch before) or
-// two terms combined; equal terms are one number, so comparing is cheap.
+// Values. The value of a byte is the sequence of the ranks' data bytes that were
+// combined into it. Adjacent bytes nearly always have adjacent values, so memory is a
+// list of runs: a number of bytes from an offset of one term. A term is a leaf (data
+// of a rank, or the initial contents of its output or scratch) or two terms combined.
+// Equal terms have the same number, so comparing them is inexpensive.
 
-// term is how a value was made. Two terms can differ in their brackets, or, if the
-// operation commutes, in nothing; what they combine is their sequence.
+// term records how a value was combined. Terms may have the same sequence of operands
+// and differ in how the operands are grouped.
 type term struct {
 	sequence int32
-	data     bool // made of ranks' data only
+	data     bool // contains only ranks' data
 }
 
-// part is a stretch of a sequence: leaves from to to-1, whose bytes lie at the
-// offset of the term's run plus rel.
+// part is a part of a sequence: leaves from to to-1, whose bytes are at the offset of
+// the term's run plus rel.
 type part struct {
 	from, to int32
 	rel      int
 }
 
-// combination is two terms to combine, the right one's offset minus the left one's.
+// combination is two terms to combine; rel is the right one's offset minus the left
+// one's.
 type combination struct {
 	left, right int32
 	rel         int
 }
 
-// combined is the term that comes of it, and its offset minus the left one's.
+// combined is the resulting term; shift is its offset minus the left one's.
 type combined struct {
 	term  int32
 	shift int
 }
 
-// run is n bytes at off: those of a term from base on.
+// run is n bytes at off: those of a term from base.
 type run struct {
 	off, n int
 	term   int32
 	base   int
 }
 
-// values is the memory of all ranks, and all terms.
+// values holds the memory of all ranks and all terms.
 type values struct {
 	task      *Task
 	ranks     int
@@ -59,7 +60,7 @@ type values struct {
 	text      []byte // scratch
 }
 
-// newValues lays out the start of a task.
+// newValues returns the initial state of a task.
 func newValues(t *Task, graphs []*Graph) *values {
 	n := len(graphs)
 	v := &values{task: t, ranks: n, memory: make([][3][]run, n), numbers: map[string]int32{}, made: map[combination]combined{}}
@@ -82,7 +83,7 @@ func newValues(t *Task, graphs []*Graph) *values {
 	return v
 }
 
-// expected is the term of a piece; brackets do not matter.
+// expected returns a term with the sequence of a piece; its grouping has no meaning.
 func (v *values) expected(p *Piece) (id int32, base int) {
 	id, base = int32(p.From), p.At
 	for r := p.From + 1; r < p.To; r++ {
@@ -91,13 +92,14 @@ func (v *values) expected(p *Piece) (id int32, base int) {
 	return id, base
 }
 
-// move is a copy, or a message.
+// move performs a copy or a message.
 func (v *values) move(from int, src Span, to int, dst Span) {
 	v.src = v.read(v.src[:0], from, src)
 	v.write(to, dst, v.src)
 }
 
-// reduce sets dst to src ∘ dst, or says why that is no reduction of elements.
+// reduce sets dst to src ∘ dst. It returns a description of the fault if that splits
+// elements.
 func (v *values) reduce(rank int, dst, src Span) string {
 	if dst.Len == 0 {
 		return ""
@@ -111,7 +113,7 @@ func (v *values) reduce(rank int, dst, src Span) string {
 		n := min(left.off+left.n, right.off+right.n) - off
 		a, b := left.base+off-left.off, right.base+off-right.off
 		if v.terms[left.term].data && v.terms[right.term].data && (a%elem != 0 || b%elem != 0 || n%elem != 0) {
-			return fmt.Sprintf("cuts elements of %d bytes: it combines %d bytes of %s with %s", elem, n, v.say(left.term, a, n), v.say(right.term, b, n))
+			return fmt.Sprintf("splits elements of %d bytes: it combines %d bytes of %s with %s", elem, n, v.describe(left.term, a, n), v.describe(right.term, b, n))
 		}
 		id, base := v.combine(left.term, a, right.term, b)
 		result = append(result, run{off, n, id, base})
@@ -141,7 +143,7 @@ func (v *values) read(to []run, rank int, s Span) []run {
 	return to
 }
 
-// write puts runs in place of what a span held.
+// write replaces the runs of a span.
 func (v *values) write(rank int, s Span, what []run) {
 	if s.Len == 0 {
 		return
@@ -163,7 +165,7 @@ func (v *values) write(rank int, s Span, what []run) {
 	v.memory[rank][s.Buf] = slices.Replace(all, first, last+1, fresh...)
 }
 
-// covering is the run that the byte at off is in.
+// covering returns the index of the run that contains the byte at off.
 func covering(all []run, off int) int {
 	i, found := slices.BinarySearchFunc(all, off, func(x run, off int) int { return x.off - off })
 	if !found {
@@ -172,7 +174,7 @@ func covering(all []run, off int) int {
 	return i
 }
 
-// cut is the part of a run between two offsets.
+// cut returns the part of a run between two offsets.
 func cut(x run, off, end int) run {
 	if off > x.off {
 		x.base += off - x.off
@@ -183,7 +185,7 @@ func cut(x run, off, end int) run {
 	return x
 }
 
-// appendRun lets a run that goes on where the last one ends become one with it.
+// appendRun appends a run, merging it with the last one if it continues it.
 func appendRun(to []run, x run) []run {
 	if x.n <= 0 {
 		return to
@@ -197,7 +199,7 @@ func appendRun(to []run, x run) []run {
 	return append(to, x)
 }
 
-// combine gives left ∘ right, each from its offset on.
+// combine returns left ∘ right, each from its offset.
 func (v *values) combine(left int32, a int, right int32, b int) (id int32, base int) {
 	if v.task.Commutes && left > right {
 		left, a, right, b = right, b, left, a
@@ -211,9 +213,9 @@ func (v *values) combine(left int32, a int, right int32, b int) (id int32, base 
 	return c.term, a + c.shift
 }
 
-// make makes a new term. Its sequence is that of the left one and then that of
-// the right one, or, if the operation commutes, both sorted. Offsets are relative
-// to the first part, so that equal sequences are equal wherever they stand.
+// make makes a new term. Its sequence is the left one followed by the right one,
+// sorted if the operation commutes. Offsets are relative to the first part, so that
+// equal sequences at different offsets compare equal.
 func (v *values) make(c combination) combined {
 	parts := slices.Clone(v.sequences[v.terms[c.left].sequence])
 	for _, p := range v.sequences[v.terms[c.right].sequence] {
@@ -237,7 +239,7 @@ func (v *values) make(c combination) combined {
 	return combined{id, shift}
 }
 
-// sequence is the number of a sequence.
+// sequence returns the number of a sequence.
 func (v *values) sequence(parts []part) int32 {
 	v.text = v.text[:0]
 	for _, p := range parts {
@@ -254,13 +256,13 @@ func (v *values) sequence(parts []part) int32 {
 	return id
 }
 
-// say puts n bytes of a term into words.
-func (v *values) say(id int32, base, n int) string {
+// describe returns a description of n bytes of a term for error texts.
+func (v *values) describe(id int32, base, n int) string {
 	var words []string
 	for _, p := range v.sequences[v.terms[id].sequence] {
 		at := base + p.rel
 		kind, from, to := int(p.from)/v.ranks, int(p.from)%v.ranks, (int(p.to)-1)%v.ranks
-		text := [...]string{"data", "what was not given but lay at", "unwritten scratch"}[kind]
+		text := [...]string{"data", "initial output", "unwritten scratch"}[kind]
 		who := fmt.Sprintf("rank %d", from)
 		if to > from {
 			who = fmt.Sprintf("ranks %d to %d", from, to)

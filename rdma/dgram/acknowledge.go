@@ -5,40 +5,40 @@ import (
 	"time"
 )
 
-// What a receipt does to the sending half: acknowledge measures the round trip,
-// counts what has arrived, finds what is lost and gives the finished messages
-// back; expire acts when no receipt comes.
+// How the sending half processes acks. acknowledge measures the round-trip time, counts
+// what has arrived, detects loss and returns finished messages. expire handles the
+// absence of acks.
 //
-// Loss is found by time, as RFC 8985 (RACK) has it: a datagram is lost when one
-// that left after it has arrived and it has not, a little later. The receipt
-// reports when the latest arrival left, so a repeated datagram is no riddle: its
-// second departure has another time.
+// Loss is detected by time, as in RACK (RFC 8985): a datagram is lost when one that was
+// sent later has arrived, and a reordering delay has passed since. The ack echoes the
+// send time of the latest arrival, so a retransmitted datagram is not ambiguous.
 
-// receipt is what a receiver tells of the datagrams it has.
-type receipt struct {
-	next  psn       // the first that it lacks
-	seen  sightings // those beyond
-	stamp stamp     // when the latest arrival left, by the clock of who sent it
-	held  uint16    // microseconds that the receipt lay with the receiver
+// ack reports which datagrams a receiver has.
+type ack struct {
+	next  psn            // the first missing one
+	seen  receiveHistory // arrivals beyond next
+	stamp stamp          // send time of the latest arrival, by the sender's clock
+	held  uint16         // ack delay at the receiver in microseconds
 }
 
-// stamp is a time on the wire: microseconds, 32 bits of them.
+// stamp is a time on the wire: 32 bits of microseconds.
 type stamp uint32
 
 func stampOf(now time.Duration) stamp { return stamp(now / time.Microsecond) }
 
-// since is the time from the stamp to now. It is nonsense beyond an hour.
+// since returns the time from the stamp to now. The result is meaningless beyond an
+// hour.
 func (t stamp) since(now time.Duration) time.Duration {
 	return time.Duration(stampOf(now)-t) * time.Microsecond
 }
 
-// longestTrip is the longest round trip that is believed.
-const longestTrip = time.Minute
+// maxRTT is the longest round-trip time that is accepted as a sample.
+const maxRTT = time.Minute
 
-// acknowledge takes in a receipt and gives the list of messages that are finished,
-// in the order in which they were pushed. A receipt that is older than one taken in
-// before, or speaks of datagrams that were never sent, changes nothing.
-func (s *sender) acknowledge(now time.Duration, r *receipt) *message {
+// acknowledge processes an ack and returns the list of finished messages, in the order
+// in which they were pushed. It ignores an ack that is older than the newest one, or
+// names datagrams that were never sent.
+func (s *sender) acknowledge(now time.Duration, r *ack) *message {
 	if r.next.before(s.first) || s.fresh.before(r.next) || s.first == s.fresh {
 		return nil
 	}
@@ -47,33 +47,33 @@ func (s *sender) acknowledge(now time.Duration, r *receipt) *message {
 	finished := s.advance(r.next)
 	if s.first == s.fresh {
 		s.cong.settled(now, before, 0, before)
-		s.rest()
+		s.reset()
 		return finished
 	}
 	s.mark(&r.seen)
 	came := before - s.underWay
 	gone := s.findLost(now)
 	s.cong.settled(now, came, gone, before)
-	s.heardAt = now
+	s.lastAckAt = now
 	if came > 0 {
 		s.silences = 0
-		s.expireAt = now + s.patience()
+		s.expireAt = now + s.ackTimeout()
 	}
 	return finished
 }
 
-// measure learns the round trip from the stamp that came back.
-func (s *sender) measure(now time.Duration, r *receipt) {
+// measure takes a round-trip sample from the echoed stamp.
+func (s *sender) measure(now time.Duration, r *ack) {
 	age := r.stamp.since(now)
 	trip := age - time.Duration(r.held)*time.Microsecond
-	if trip < 0 || age > longestTrip {
+	if trip < 0 || age > maxRTT {
 		return
 	}
 	s.newestSent = max(s.newestSent, (now/time.Microsecond)*time.Microsecond-age)
 	s.cong.sampled(now, trip)
 }
 
-// advance forgets everything before next.
+// advance removes everything before next.
 func (s *sender) advance(next psn) (finished *message) {
 	var last *message
 	for ; s.first != next; s.first++ {
@@ -98,8 +98,8 @@ func (s *sender) advance(next psn) (finished *message) {
 	return finished
 }
 
-// mark notes which datagrams beyond the first missing one have arrived.
-func (s *sender) mark(seen *sightings) {
+// mark records which datagrams beyond the first missing one have arrived.
+func (s *sender) mark(seen *receiveHistory) {
 	for w, word := range seen {
 		for ; word != 0; word &= word - 1 {
 			p := s.first + psn(w*64+bits.TrailingZeros64(word))
@@ -120,12 +120,12 @@ func (s *sender) mark(seen *sightings) {
 	}
 }
 
-// findLost marks what must go again and gives its cost. What may still come is
-// looked at again at lookAt.
+// findLost marks the datagrams to retransmit and returns their cost. lookAt is when
+// those that may still arrive are checked again.
 func (s *sender) findLost(now time.Duration) (gone int) {
 	s.lookAt = never
 	if s.arrived == 0 && s.at(s.first).at >= s.newestSent {
-		return 0 // everything under way left after the latest arrival
+		return 0 // everything in flight was sent after the latest arrival
 	}
 	for p := s.first; p != s.fresh; p++ {
 		e := s.at(p)
@@ -149,9 +149,9 @@ func (s *sender) lose(e *sent) int {
 	return cost(int(e.length))
 }
 
-// expire does what is due at now. The first silence sends the oldest datagram
-// again, because the last of a burst may have been lost with nothing behind it to
-// tell; a second one takes everything under way for lost.
+// expire does what is due at now. The first timeout retransmits the oldest datagram,
+// because the last datagram of a burst may be lost with none behind it that reveals the
+// loss. The second timeout marks everything in flight as lost.
 func (s *sender) expire(now time.Duration) {
 	if now >= s.lookAt {
 		before := s.underWay
@@ -175,5 +175,5 @@ func (s *sender) expire(now time.Duration) {
 	if s.silences == 2 {
 		s.cong.silent()
 	}
-	s.expireAt = now + s.patience()
+	s.expireAt = now + s.ackTimeout()
 }

@@ -9,27 +9,28 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Addresses. A queue pair is published as host:port/pair/life/name, pair and life in
-// hexadecimal, the name in decimal as people write ranks. The life is part of it, so that
-// what is meant for a process never reaches another that later has the same port.
+// Addresses. A queue pair is published as host:port/pair/incarnation/name, with pair
+// and incarnation in hexadecimal and the name in decimal, like ranks. The incarnation
+// is part of it, so that a message for one process never reaches a later one on the
+// same port.
 
-// endpoint is where datagrams go, as we write it and as the kernel wants it.
+// endpoint is a UDP address in both forms: for printing and for the kernel.
 type endpoint struct {
 	addrPort netip.AddrPort
 	raw      rawAddress
 }
 
-// address is a queue pair of a peer.
+// address identifies a queue pair of a peer.
 type address struct {
-	at   endpoint
-	life life
-	name uint32
-	pair uint16
-	told bool // it was resolved, not only heard
+	at          endpoint
+	incarnation incarnation
+	name        uint32
+	pair        uint16
+	resolved    bool // false: it has only sent to us
 }
 
 func (a *address) String() string {
-	return fmt.Sprintf("%v/%x/%012x/%d", a.at.addrPort, a.pair, uint64(a.life), a.name)
+	return fmt.Sprintf("%v/%x/%012x/%d", a.at.addrPort, a.pair, uint64(a.incarnation), a.name)
 }
 
 func parseAddress(text rdma.Addr) (address, error) {
@@ -50,11 +51,11 @@ func parseAddress(text rdma.Addr) (address, error) {
 	}
 	l, err := strconv.ParseUint(parts[2], 16, 48)
 	if err != nil || l == 0 {
-		return wrong("its third part is no life")
+		return wrong("its third part is no incarnation")
 	}
 	name, err := strconv.ParseUint(parts[3], 10, 32)
 	if err != nil {
 		return wrong("its fourth part is no name")
 	}
-	return address{at: endpoint{at, rawOf(at)}, life: life(l), pair: uint16(pair), name: uint32(name)}, nil
+	return address{at: endpoint{at, rawOf(at)}, incarnation: incarnation(l), pair: uint16(pair), name: uint32(name)}, nil
 }

@@ -6,34 +6,34 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Copies of bodies that were posted inline. The caller has his memory back when PostSend
-// returns, and RD may have to send again later, so there must be a copy. It need not be made
-// first: carry only takes memory for it, the kernel gets the bytes from the caller, and
-// copyBodies makes the copies when everything has left, while the peers take it in. The
-// memory is kept by size and bounded; when it is used up, PostSend takes no more for now.
+// Copies of inline bodies. The caller gets the memory back when PostSend returns, and
+// RD may have to retransmit later, so a copy is needed. It need not be made first:
+// attachBody only reserves memory, the kernel reads the bytes from the caller, and
+// copyBodies makes the copies when everything is sent, while the peers process it. The
+// memory is kept by size and bounded. When it is used up, PostSend returns ErrAgain.
 
 const (
-	shortBody = 128      // bytes that need no memory of their own: they are copied at once
-	leastBody = 512      // the smallest size that is kept
-	maxInline = 32 << 10 // the largest
-	mostKept  = 2 << 20  // bytes of all of them
+	shortBody = 128      // longest body that needs no extra memory: it is copied at once
+	minBody   = 512      // smallest size class
+	maxInline = 32 << 10 // largest size class
+	maxKept   = 2 << 20  // bytes of all copies
 	bodySizes = 6 + 1    // 512, 1024 ... 32768
-	strictMax = 1024     // MaxInline in strict mode, as adapters have it, and the length from which the completion is worth waiting for
+	strictMax = 1024     // MaxInline in strict mode, like adapters, and the length from which waiting for the completion is worth it
 )
 
 // bodies is memory for copies.
 type bodies struct {
 	free [bodySizes][][]byte
-	made int        // bytes, in use and free
-	due  []*message // whose copies are to be made
+	made int        // bytes allocated, in use and free
+	due  []*message // whose copies are not made yet
 }
 
 func sizeOfBody(n int) (index, size int) {
-	index = bits.Len(uint(max(n, leastBody)-1)) - bits.Len(uint(leastBody-1))
-	return index, leastBody << index
+	index = bits.Len(uint(max(n, minBody)-1)) - bits.Len(uint(minBody-1))
+	return index, minBody << index
 }
 
-// take gives memory for n bytes, nil if there is none left.
+// take returns memory for n bytes, or nil if there is none left.
 func (b *bodies) take(n int) []byte {
 	i, size := sizeOfBody(n)
 	if last := len(b.free[i]) - 1; last >= 0 {
@@ -41,11 +41,11 @@ func (b *bodies) take(n int) []byte {
 		b.free[i] = b.free[i][:last]
 		return body[:n]
 	}
-	for other := 0; other < bodySizes && b.made+size > mostKept; other++ {
-		b.made -= len(b.free[other]) * (leastBody << other)
+	for other := 0; other < bodySizes && b.made+size > maxKept; other++ {
+		b.made -= len(b.free[other]) * (minBody << other)
 		b.free[other] = nil
 	}
-	if b.made+size > mostKept {
+	if b.made+size > maxKept {
 		return nil
 	}
 	b.made += size
@@ -57,9 +57,9 @@ func (b *bodies) giveBack(body []byte) {
 	b.free[i] = append(b.free[i], body)
 }
 
-// carry takes the body of a request, and memory for a copy of a long inline one. It is
-// false if there is none.
-func (d *Device) carry(m *message, wr *rdma.SendWR) bool {
+// attachBody attaches the body of a request to a message, and reserves memory for the
+// copy of a long inline one. It returns false if there is none.
+func (d *Device) attachBody(m *message, wr *rdma.SendWR) bool {
 	m.body = wr.Body
 	switch m.inline = wr.Flags&rdma.Inline != 0; {
 	case !m.inline:
@@ -93,7 +93,7 @@ func (d *Device) keep(m *message) {
 	if m.body.Len() <= maxInline {
 		m.kept = d.bodies.take(m.body.Len())
 	}
-	if m.kept == nil { // too long, or there are too many: this is for the end of a rank
+	if m.kept == nil { // too long, or too many: this is for the end of a rank
 		m.body = rdma.MemOf(append([]byte(nil), m.body.Bytes()...))
 		return
 	}
@@ -101,8 +101,8 @@ func (d *Device) keep(m *message) {
 	m.body = rdma.MemOf(m.kept)
 }
 
-// uncopy gives the copy of a message back.
-func (d *Device) uncopy(m *message) {
+// releaseBody returns the memory of a copy.
+func (d *Device) releaseBody(m *message) {
 	if m.kept != nil {
 		d.bodies.giveBack(m.kept)
 		m.kept = nil

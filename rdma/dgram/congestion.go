@@ -2,60 +2,60 @@ package dgram
 
 import "time"
 
-// Congestion control, for one peer. The delay is the signal: while the round
-// trip is near the least one seen, the window grows; when a queue stands in the
-// path longer than queueTarget, the window shrinks by the excess, once per round
-// trip. Delay alone does not shrink it far: a peer that shares its processor with others
-// answers late over an idle network. Loss shrinks it only when it is more than chance, because a link that
-// drops one datagram in a hundred is no reason to leave it idle. Under heavy
-// incast the window falls below one datagram, and pacing spreads the datagrams
-// over several round trips (the idea is Swift's, Kumar et al., SIGCOMM 2020).
+// Congestion control, for one peer. The signal is delay. While the round-trip time is
+// near the minimum, the window grows. When the queueing delay exceeds queueTarget, the
+// window shrinks by the excess, once per round trip. Delay alone does not shrink it
+// far: a peer that shares its processor with others acks late over an idle network.
+// Loss shrinks the window only when it is more than random, because a link that drops
+// one datagram in a hundred should still be used fully. Under heavy incast the window
+// falls below one datagram, and pacing spreads the datagrams over several round trips,
+// as in Swift (Kumar et al., SIGCOMM 2020).
 
 const (
-	// queueTarget is the waiting in queues that is still taken for a short one.
+	// queueTarget is the queueing delay that counts as a short queue.
 	queueTarget = 500 * time.Microsecond
-	// leastAge is how long the least round trip is believed: routes change.
-	leastAge = 10 * time.Second
-	// overhead is what a datagram costs on the way beside its bytes.
+	// minRTTAge is how long the minimum round-trip time is valid: routes change.
+	minRTTAge = 10 * time.Second
+	// overhead is the cost of a datagram besides its payload.
 	overhead = 256
 
-	firstWindow  = 10        // datagrams (RFC 6928)
-	leastShare   = 1.0 / 32  // of a datagram: the smallest window
-	burst        = 8         // datagrams that may leave back to back
-	paceGain     = 1.25      // faster than the window asks for, so that it is used
-	chanceLoss   = 0.02      // a share of loss that says nothing of queues
-	heavyLoss    = 0.125     // one that says much
-	lossFloor    = 4         // datagrams: loss below half does not shrink the window further
-	delayFloor   = 128 << 10 // bytes: delay alone does not shrink the window further
-	selfWindow   = 20        // datagrams to a peer on this host, at first and whatever the delay
-	selfUnit     = 32 << 10  // and the cost from which a datagram goes to one: no link carries it
-	delayedCut   = 0.8       // how strongly excess delay shrinks the window
-	deepestCut   = 0.5       // the most that one round trip can take away
-	firstTimeout = 20 * time.Millisecond
-	leastTimeout = 2 * time.Millisecond
-	leastProbe   = 400 * time.Microsecond
+	firstWindow = 10        // datagrams (RFC 6928)
+	minShare    = 1.0 / 32  // of a datagram: the smallest window
+	burst       = 8         // datagrams that may be sent back to back
+	paceGain    = 1.25      // pace faster than the window requires, so that it is used
+	chanceLoss  = 0.02      // share of loss that does not indicate congestion
+	heavyLoss   = 0.125     // share of loss that does
+	lossFloor   = 4         // datagrams: loss below half shrinks the window no further
+	delayFloor  = 128 << 10 // bytes: delay alone shrinks the window no further
+	selfWindow  = 20        // datagrams to a peer on this host, initially and at any delay
+	selfUnit    = 32 << 10  // cost from which a datagram must be for this host: no link carries it
+	delayedCut  = 0.8       // how strongly excess delay shrinks the window
+	deepestCut  = 0.5       // strongest reduction in one round trip
+	initialRTO  = 20 * time.Millisecond
+	minRTO      = 2 * time.Millisecond
+	minProbe    = 400 * time.Microsecond
 )
 
-// cost is what a segment of n bytes counts in the window.
+// cost returns what a segment of n bytes counts in the window.
 func cost(n int) int { return n + overhead }
 
-// congestion says how much may be under way to a peer.
+// congestion limits how much may be in flight to a peer.
 type congestion struct {
-	unit      float64 // the cost of a full datagram
-	window    float64 // the cost that may be under way
-	threshold float64 // below it the window doubles per round trip
+	unit      float64 // cost of a full datagram
+	window    float64 // cost that may be in flight
+	threshold float64 // below it the window doubles per round trip (slow start)
 	paceAt    time.Duration
 
-	smoothed, varied time.Duration // round trip and its variation (RFC 6298)
-	least, leastNow  time.Duration // in the last period, and in this one
+	smoothed, varied time.Duration // round-trip time and its variation (RFC 6298)
+	least, leastNow  time.Duration // minimum of the last period and of this one
 	leastUntil       time.Duration // when this period ends
-	lastRound        time.Duration // the least of the last round, or of this one
+	lastRound        time.Duration // minimum of the last round, or of this one
 	thisRound        time.Duration
 
-	roundEnd              time.Duration // of the present round trip
+	roundEnd              time.Duration // of the current round trip
 	arrivedCost, lostCost float64       // in this round
-	delayed               time.Duration // the least excess delay of this round, or never
-	full, sample          bool          // window used up in this round; sampled at all
+	delayed               time.Duration // smallest excess delay of this round, or never
+	full, sample          bool          // window used up in this round; any sample taken
 }
 
 func newCongestion(mss int) congestion {
@@ -67,9 +67,9 @@ func newCongestion(mss int) congestion {
 	return c
 }
 
-// floor is the window below which delay alone does not shrink it. On the way from a host to
-// itself there is no queue but the socket of a peer that does not look at it, and a megabyte
-// should leave in one go.
+// floor returns the window below which delay alone does not shrink it. Between
+// processes of one host there is no queue except the socket of a peer that does not
+// poll, and a megabyte should be sent in one go.
 func (c *congestion) floor() float64 {
 	if c.unit >= selfUnit {
 		return selfWindow * c.unit
@@ -77,23 +77,23 @@ func (c *congestion) floor() float64 {
 	return max(delayFloor, lossFloor*c.unit)
 }
 
-// permits reports whether a datagram may leave now.
+// permits reports whether a datagram may be sent now.
 func (c *congestion) permits(now time.Duration, underWay int) bool {
 	return now >= c.paceAt && c.permitsLater(underWay)
 }
 
-// permitsLater reports whether one may leave as soon as pacing lets it. One always
-// may when nothing is under way: a window below one datagram is pacing alone.
+// permitsLater reports whether a datagram may be sent as soon as pacing permits. One
+// always may when nothing is in flight: a window below one datagram is pacing alone.
 func (c *congestion) permitsLater(underWay int) bool {
 	return underWay == 0 || float64(underWay)+c.unit <= c.window
 }
 
-// transmitted reserves the time that n bytes take at the rate of the window. The round
-// trip for that is the least of a round: a standing queue is in every sample of it, and a
-// peer that was kept from its processor only in some.
+// transmitted reserves the time that n bytes take at the rate of the window. That rate
+// uses the minimum round-trip time of a round: a standing queue is in every sample of
+// it, and a peer that waited for its processor only in some.
 func (c *congestion) transmitted(now time.Duration, n int) {
 	if !c.sample {
-		return // nothing is known of the rate
+		return // the rate is unknown
 	}
 	allowance := min(burst*c.unit, c.window)
 	if c.window < c.unit {
@@ -104,19 +104,19 @@ func (c *congestion) transmitted(now time.Duration, n int) {
 	c.paceAt = max(c.paceAt, earliest) + time.Duration(float64(cost(n))*perCost)
 }
 
-// sampled takes in a round trip.
+// sampled adds a round-trip sample.
 func (c *congestion) sampled(now, trip time.Duration) {
 	trip = max(trip, time.Microsecond)
 	if !c.sample {
 		c.sample = true
 		c.smoothed, c.varied, c.lastRound = trip, trip/2, trip
-		c.roundEnd, c.leastUntil = now+trip, now+leastAge
+		c.roundEnd, c.leastUntil = now+trip, now+minRTTAge
 	} else { // RFC 6298 section 2.3
 		c.varied += (max(c.smoothed-trip, trip-c.smoothed) - c.varied) / 4
 		c.smoothed += (trip - c.smoothed) / 8
 	}
 	if now >= c.leastUntil {
-		c.least, c.leastNow, c.leastUntil = c.leastNow, never, now+leastAge
+		c.least, c.leastNow, c.leastUntil = c.leastNow, never, now+minRTTAge
 	}
 	c.leastNow = min(c.leastNow, trip)
 	c.least = min(c.least, trip)
@@ -125,36 +125,36 @@ func (c *congestion) sampled(now, trip time.Duration) {
 	c.lastRound = min(c.lastRound, trip)
 }
 
-// timeout is how long a receipt may take: RFC 6298 section 2, with a smaller least
-// value than the Internet's, and the time that a receiver may hold it.
+// timeout returns the retransmission timeout: RFC 6298 section 2, with a smaller
+// minimum than the Internet's, plus the receiver's ack delay.
 func (c *congestion) timeout() time.Duration {
 	if !c.sample {
-		return firstTimeout
+		return initialRTO
 	}
-	return max(leastTimeout, c.smoothed+4*c.varied+receiptDelay)
+	return max(minRTO, c.smoothed+4*c.varied+ackDelay)
 }
 
-// probe is when to send one datagram again to provoke a receipt (RFC 8985 section 7.2). It
-// may be early: one datagram too many does little harm. held is how long the receiver may
-// hold the receipt.
+// probe returns when to retransmit one datagram to elicit an ack (RFC 8985 section
+// 7.2). It may be early: one spurious datagram does little harm. held is the receiver's
+// maximum ack delay.
 func (c *congestion) probe(held time.Duration) time.Duration {
 	if !c.sample {
-		return firstTimeout
+		return initialRTO
 	}
-	return max(leastProbe, 2*c.smoothed+2*c.varied+held)
+	return max(minProbe, 2*c.smoothed+2*c.varied+held)
 }
 
-// reordering is how much later than its successors a datagram may come without
-// being taken for lost (RFC 8985 section 6.2 step 4).
+// reordering returns how much later than its successors a datagram may arrive without
+// being declared lost (RFC 8985 section 6.2 step 4).
 func (c *congestion) reordering() time.Duration {
 	if c.least == never {
-		return firstTimeout
+		return initialRTO
 	}
 	return max(c.smoothed/4, 20*time.Microsecond)
 }
 
-// settled takes in what a receipt told: so much cost has arrived, so much is lost,
-// and so much was under way before.
+// settled accounts for an ack: came and gone are the costs that arrived and were lost,
+// before is the cost that was in flight.
 func (c *congestion) settled(now time.Duration, came, gone, before int) {
 	c.arrivedCost += float64(came)
 	c.lostCost += float64(gone)
@@ -174,7 +174,7 @@ func (c *congestion) settled(now time.Duration, came, gone, before int) {
 	}
 }
 
-// endRound judges a round trip and begins the next.
+// endRound adjusts the window and starts the next round.
 func (c *congestion) endRound(now time.Duration) {
 	factor, floor := 1.0, min(c.floor(), c.window)
 	if c.delayed > 0 && c.delayed != never {
@@ -183,7 +183,7 @@ func (c *congestion) endRound(now time.Duration) {
 	if c.lostCost > 0 {
 		cut, share := 1.0, c.lostCost/(c.lostCost+c.arrivedCost)
 		if c.lostCost <= c.unit && share < 0.5 {
-			share = 0 // a single one is chance, however few the others were
+			share = 0 // a single loss is random, however few the others were
 		}
 		switch {
 		case share > heavyLoss:
@@ -193,12 +193,12 @@ func (c *congestion) endRound(now time.Duration) {
 		}
 		switch {
 		case share >= 0.5 || share > chanceLoss && factor < 1:
-			floor = c.unit * leastShare
+			floor = c.unit * minShare
 		case share > chanceLoss:
 			floor = min(lossFloor*c.unit, c.window)
 		}
 		factor = min(factor, cut)
-		if factor == 1 && c.full { // chance: the round grows like one without it
+		if factor == 1 && c.full { // random loss: grow as in a round without it
 			c.window += c.unit * min(1, c.arrivedCost/max(c.window, c.unit))
 		}
 	}
@@ -212,8 +212,8 @@ func (c *congestion) endRound(now time.Duration) {
 	c.roundEnd = now + c.smoothed
 }
 
-// silent is for a peer of whom nothing was heard for two timeouts in a row: what
-// was known of the path is no longer true.
+// silent resets the window after two timeouts in a row: what was known about the path
+// no longer holds.
 func (c *congestion) silent() {
 	c.threshold = max(c.window/2, c.floor())
 	c.window = c.unit

@@ -1,34 +1,32 @@
 package dgram
 
-// What the device holds and has done, for rdma.CountingDevice. On the way of a datagram
-// there are additions alone; memory is worked out when somebody asks.
-
 import (
 	"reflect"
 
 	"github.com/muster-mpi/muster/rdma"
 )
 
+// The data path only increments counters; memory use is computed when Count is called.
 var _ rdma.CountingDevice = (*Device)(nil)
 
-// traffic counts datagrams. What is sent again is counted by the hangar, which all
-// senders of the device share.
+// traffic counts datagrams. The window pool, which all senders of the device share,
+// counts retransmissions.
 type traffic struct {
-	sent     uint64
-	received uint64 // that are for a queue pair of ours
-	twice    uint64 // of those, had come before
-	lowWater uint64 // times that few receive buffers were left
+	sent       uint64
+	received   uint64 // for a queue pair of ours
+	duplicates uint64 // of those, received before
+	lowWater   uint64 // low-water events of receive queues
 }
 
-// Count reports what the device holds and has done.
+// Count reports the device's counters and memory use.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t, drops := &d.traffic, &d.drops
 	add(rdma.DatagramsSent, t.sent)
 	add(rdma.DatagramsReceived, t.received)
-	add(rdma.DatagramsRetransmitted, d.hangar.repeated)
-	add(rdma.DatagramsDuplicate, t.twice)
+	add(rdma.DatagramsRetransmitted, d.windowPool.repeated)
+	add(rdma.DatagramsDuplicate, t.duplicates)
 	add(rdma.DatagramsRefused, drops.Corrupt+drops.Strangers+drops.Secrecy+drops.Malformed+drops.Astray+drops.Replayed+drops.Barred)
 	add(rdma.LowWater, t.lowWater)
 	if d.closed {
@@ -44,50 +42,50 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	}
 }
 
-// receiveMemory is the slots, as far as datagrams have filled them, and what messages
-// of several datagrams are joined in.
+// receiveMemory returns the size of the slots, as far as datagrams have filled them,
+// and of the reassembly buffers.
 func (d *Device) receiveMemory() uint64 {
 	n := uint64(d.store.filled)
-	for _, b := range d.joins {
+	for _, b := range d.joinBuffers {
 		n += uint64(cap(b))
 	}
-	n += uint64(len(d.stashes)) * sizeOf[stash]()
+	n += uint64(len(d.reorderBuffers)) * sizeOf[reorderBuffer]()
 	for _, c := range d.queues {
 		n += uint64(cap(c.ready)) * sizeOf[entry]()
 	}
 	return n
 }
 
-// sendMemory is the letters, and the messages that are on their way or to be used again.
+// sendMemory returns the size of the packets and of the messages, in use and free.
 func (d *Device) sendMemory() uint64 {
 	n := uint64(d.outbox.most) * uint64(wholePages(d.datagram))
 	count := func(m *message) { n += sizeOf[message]() }
 	for _, m := range d.spare {
 		count(m)
 	}
-	flights := len(d.hangar.short)*shortFlight + len(d.hangar.long)*window
+	entries := len(d.windowPool.short)*shortWindow + len(d.windowPool.long)*window
 	d.eachPeer(func(p *peer) {
 		for m := p.oldest; m != nil; m = m.following {
 			count(m)
 		}
-		if p.flight != nil {
-			flights += len(p.flight.ring)
+		if p.sendWindow != nil {
+			entries += len(p.sendWindow.ring)
 		}
 	})
-	return n + uint64(flights)*sizeOf[sent]() + uint64(d.bodies.made)
+	return n + uint64(entries)*sizeOf[sent]() + uint64(d.bodies.made)
 }
 
-// peerMemory is what is kept of peers.
+// peerMemory returns the size of the peers' state.
 func (d *Device) peerMemory() uint64 {
 	n := uint64(cap(d.peers))*sizeOf[address]() + uint64(len(d.known))*(sizeOf[uint64]()+sizeOf[rdma.PeerID]()) +
-		uint64(len(d.asking))*sizeOf[asks]()
+		uint64(len(d.freeRequests))*sizeOf[requests]()
 	d.eachPeer(func(p *peer) {
 		n += sizeOf[peer]()
-		if p.asks != nil {
-			n += sizeOf[asks]()
+		if p.requests != nil {
+			n += sizeOf[requests]()
 		}
-		if p.stash != nil {
-			n += sizeOf[stash]()
+		if p.reorderBuffer != nil {
+			n += sizeOf[reorderBuffer]()
 		}
 	})
 	for _, q := range d.pairs {

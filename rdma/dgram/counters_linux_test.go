@@ -13,12 +13,11 @@ func countsOf(d *Device) map[rdma.Counter]uint64 {
 	return got
 }
 
-// A datagram that is lost once is sent again once, and every one is counted where it
-// goes and where it comes.
+// TestCount drops one datagram and checks the counters on both sides.
 func TestCount(t *testing.T) {
 	const messages = 20
-	a, b := newStation(t, Config{}), newStation(t, Config{})
-	to := a.meet(t, b)
+	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
+	to := a.resolve(t, b)
 	dropped := false
 	a.disturb = func(o *outbox) {
 		if !dropped && o.n > 0 {
@@ -31,19 +30,19 @@ func TestCount(t *testing.T) {
 		for _, ok := b.poll(0); !ok; _, ok = b.poll(0) {
 			a.poll(0)
 			if time.Now().After(deadline) {
-				t.Fatalf("message %d has not come", i)
+				t.Fatalf("message %d has not arrived", i)
 			}
 		}
 	}
 	sent, got := countsOf(a.Device), countsOf(b.Device)
 	if sent[rdma.DatagramsRetransmitted] == 0 {
-		t.Errorf("a datagram was dropped, and none sent again: %v", sent)
+		t.Errorf("a datagram was dropped and none retransmitted: %v", sent)
 	}
 	if got[rdma.DatagramsReceived] < messages || got[rdma.DatagramsReceived] > sent[rdma.DatagramsSent] {
-		t.Errorf("%d messages came in %d datagrams, of %d that left", messages, got[rdma.DatagramsReceived], sent[rdma.DatagramsSent])
+		t.Errorf("%d messages arrived in %d datagrams, %d were sent", messages, got[rdma.DatagramsReceived], sent[rdma.DatagramsSent])
 	}
 	if n := got[rdma.DatagramsDuplicate]; n > sent[rdma.DatagramsRetransmitted] {
-		t.Errorf("%d came twice, and %d were sent again", n, sent[rdma.DatagramsRetransmitted])
+		t.Errorf("%d duplicates, but %d retransmissions", n, sent[rdma.DatagramsRetransmitted])
 	}
 	for _, name := range []rdma.Counter{rdma.MemoryReceive, rdma.MemorySend, rdma.MemoryPeers, rdma.MemoryKernel} {
 		if got[name] == 0 {

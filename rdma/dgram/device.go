@@ -14,61 +14,64 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/pin"
 )
 
-// The device: Open makes it with its socket, progress is what every Poll does, Close
-// ends it. One lock guards all of it; it is held while bytes move and never while
-// somebody waits. Who is at the other end of a datagram is found by life and queue pair,
-// not by address, so a peer may be heard before it is resolved.
+// The device: Open opens its socket, progress is the work of every Poll, and Close
+// closes it. One lock guards all of it; it is held while bytes move and never while a
+// goroutine waits. The peer of a datagram is found by incarnation and queue pair, not
+// by address, so a peer may send before it is resolved.
 
-// Config says how to open a device.
+// Config holds the parameters of Open.
 type Config struct {
-	// Bind is the address of the socket: an interface of this host and port 0 or a
-	// port that is free. It is published as it is, so it must be one that peers reach.
+	// Bind is the address of the socket: an interface of this host, and port 0 or a
+	// free port. It is published as it is, so peers must be able to reach it.
 	Bind netip.AddrPort
-	// JobKey is the secret that all processes of the job share. A datagram that was
-	// not sealed with it is dropped before anything is done for it.
+	// JobKey is the secret that all processes of the job share. A datagram that was not
+	// sealed with it is dropped before anything is allocated for it.
 	JobKey []byte
-	// Encrypt makes datagrams unreadable to others, and protects every byte against who
-	// can change them on their way. Peers must have the same setting.
+	// Encrypt encrypts datagrams and authenticates every byte. All peers must have the
+	// same setting.
 	Encrypt bool
-	// Name is a number that peers know this process by: NameOf tells them, also before they
-	// resolve it. In a job it is the rank.
+	// Name is a number that identifies this process to peers. NameOf returns it, even
+	// for a peer that was not resolved. In a job it is the rank.
 	Name uint32
-	// Datagram is the size in which RD sends, without the headers of UDP and IP.
-	// 0: 1472 bytes, which Ethernet carries in one piece, or as much as the longest message
-	// needs on the loopback interface. A UD message is always one datagram, whatever its length.
+	// Datagram is the size of RD datagrams, without the headers of UDP and IP. 0: 1472
+	// bytes, which fit into one Ethernet frame, or on the loopback interface as much as
+	// the longest message needs. A UD message is always one datagram, whatever its
+	// length.
 	Datagram int
-	// SocketBuffer is what to ask of the kernel for each direction, in bytes. 0: 4 MB.
-	// The kernel may give less.
+	// SocketBuffer is the size to request from the kernel for each direction, in bytes.
+	// 0: 4 MB. The kernel may grant less.
 	SocketBuffer int
-	// NoCRC leaves the bytes of the user out of the checksum of what this device sends;
-	// headers are summed all the same. It is for hosts that talk to themselves, where
-	// nothing can happen to bytes between two processes, and costs the half of a copy less.
+	// NoCRC excludes the payload of sent datagrams from the checksum; headers are still
+	// covered. It is for peers on the same host, where bytes are not corrupted between
+	// two processes, and saves half the cost of a copy.
 	NoCRC bool
-	// NoRuns lets every datagram go through the kernel by itself. Otherwise those of an
-	// Ethernet go in runs, and a capture on this host may show a run as one long datagram.
+	// NoRuns disables segmentation and receive offload (UDP_SEGMENT, UDP_GRO). With
+	// offload, Ethernet datagrams pass through the kernel in runs, and a capture on
+	// this host may show a run as one long datagram.
 	NoRuns bool
-	// NoThread leaves the socket alone while nobody polls (attend.go). Reads and Writes of
-	// peers then wait until this process polls again.
+	// NoThread disables the progress thread (progress.go). Reads and Writes of peers
+	// then wait until this process polls again.
 	NoThread bool
-	// Strict is for tests and benchmarks of what adapters need: registering memory locks its
-	// pages, and what is sent or received into must be registered (Attr.LocalKeys), except
-	// what is sent inline. It needs Linux.
+	// Strict emulates the requirements of adapters, for tests and benchmarks:
+	// registration locks pages, and memory that is sent from or received into must be
+	// registered (Attr.LocalKeys), unless it is sent inline. It needs Linux.
 	Strict bool
-	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 4 GB less one byte, as
-	// long as RFC 5040 allows. Tests lower it.
+	// MaxTransfer is the longest Read or Write (Attr.MaxTransfer). 0: 4 GB less one
+	// byte, the maximum of RFC 5040. Tests lower it.
 	MaxTransfer int
-	// PeerTimeout is how long a peer may be silent on RD, while something is under way to it,
-	// before it counts as gone. 0: 30 s, and a second if the network says that its host
-	// is out of reach. A device that is one rail of several is given more: a peer that
-	// was given up is not heard again, and a link that was cut may be repaired.
+	// PeerTimeout is how long an RD peer may be silent, while something is in flight to
+	// it, before it counts as gone. 0: 30 s, or one second if an ICMP error reports
+	// that its host is unreachable. A device that is one rail of several gets a longer
+	// timeout: a peer that was declared gone is not accepted again, and a broken link
+	// may be repaired.
 	PeerTimeout time.Duration
 }
 
 const (
 	ethernetDatagram = 1500 - 28
 	loopbackDatagram = maxSend + longestHeader + ddp.UntaggedLen + sealLen
-	leastDatagram    = 576
-	mostDatagram     = 65507
+	minDatagram      = 576
+	maxDatagram      = 65507
 	socketBuffer     = 4 << 20
 
 	maxSend    = 60 << 10 // fits into one datagram, for UD
@@ -76,78 +79,78 @@ const (
 	maxPairs   = 1 << 16
 )
 
-// Device is a device for UD and RD over one UDP socket.
+// Device implements UD and RD over one UDP socket.
 type Device struct {
-	mu        sync.Mutex
-	attendant attendant
-	queues    []*queue // completion queues
-	parked    int      // of those, in Wait, asleep or standing by
+	mu             sync.Mutex
+	progressThread progressThread
+	queues         []*queue // completion queues
+	parked         int      // queues in Wait or asleep on File
 
-	attr     rdma.Attr
-	patience time.Duration // Config.PeerTimeout
-	socket   *socket
-	keys     *keyring
-	name     uint32
-	datagram int // size of those that RD sends
-	start    time.Time
-	lull     int // calls that may find nothing before timers are looked at
-	// restUntil is until when there is nothing to tend to, if nothing comes and nobody calls.
-	restUntil time.Duration
+	attr        rdma.Attr
+	peerTimeout time.Duration // Config.PeerTimeout
+	socket      *socket
+	keys        *keyring
+	name        uint32
+	datagram    int // size of RD datagrams
+	start       time.Time
+	idlePolls   int // polls without arrivals left before timers are checked
+	// serviceAt is when service has work, if nothing arrives and nobody calls.
+	serviceAt time.Duration
 	now       time.Duration
-	ticked    bool // now is that of the call under way
+	ticked    bool // now is the time of the current call
 	closed    bool
-	polled    bool // it is a Poll that makes progress
-	shows     bool // and it has something for the program
-	crowded   bool // datagrams come faster than one in a call
-	cameLast  bool // the last call found one
+	polled    bool // Poll makes progress, not the progress thread
+	shows     bool // and has completions to return
+	batching  bool // datagrams arrive faster than one per call
+	cameLast  bool // the previous call found one
 
-	store   store // of slots for datagrams that came
-	part    slot  // of one that holds several datagrams, while it is taken in
-	batch   []*slot
-	outbox  outbox
-	hangar  hangar
-	stashes []*stash
-	asking  []*asks
-	joins   [][]byte // memory in which messages of several datagrams are joined
-	joined  []*joining
-	spare   []*message
-	bodies  bodies
+	store          store // slots for received datagrams
+	part           slot  // one of several coalesced datagrams, while it is processed
+	batch          []*slot
+	outbox         outbox
+	windowPool     windowPool
+	reorderBuffers []*reorderBuffer
+	freeRequests   []*requests
+	joinBuffers    [][]byte // memory in which messages of several datagrams are reassembled
+	joined         []*joining
+	spare          []*message
+	bodies         bodies
 
 	table *ddp.Table
 	pins  pin.Pages // in strict mode
 	pairs []*pair
 	peers []address              // by PeerID
-	known map[uint64]rdma.PeerID // by life and queue pair
+	known map[uint64]rdma.PeerID // by incarnation and queue pair
 
-	latest   uint64 // life and queue pair that were looked for last, and what was found
+	latest   uint64 // incarnation and queue pair of the last lookup, with its result
 	latestID rdma.PeerID
 
 	drops    Drops
 	traffic  traffic // counters.go
-	refusals budget  // of error messages on UD
+	refusals budget  // for error messages on UD
 	inPlace  inPlace
 	guard    guard.Guard
-	// disturb, in tests, does to datagrams what a bad network does.
+	// disturb simulates network faults in tests.
 	disturb func(*outbox)
 }
 
-// Drops counts datagrams that were dropped, by the cause.
+// Drops counts dropped datagrams by cause.
 type Drops struct {
-	Unsendable uint64 // going out, but the kernel refused them for good
-	Corrupt    uint64 // the checksum was wrong: look at the cables
+	Unsendable uint64 // outgoing, rejected by the kernel
+	Corrupt    uint64 // wrong checksum: check the cables
 	Strangers  uint64 // not sealed with the job's key: somebody else uses the port
-	Secrecy    uint64 // encrypted and we do not encrypt, or the other way round: see Config.Encrypt
-	Malformed  uint64 // sealed by a peer, but nothing that this version understands
-	Astray     uint64 // for a process or a queue pair that is no more
-	Replayed   uint64 // sealed by a peer, but so long ago that somebody has recorded them
-	Barred     uint64 // from a peer that has tried too often to reach memory that it may not
+	Secrecy    uint64 // encrypted although we do not encrypt, or the reverse: see Config.Encrypt
+	Malformed  uint64 // sealed by a peer, but not valid in this version
+	Astray     uint64 // for a process or queue pair that no longer exists
+	Replayed   uint64 // sealed by a peer, but so long ago that it must be a replay
+	Barred     uint64 // from a peer with too many refused memory accesses
 	Late       uint64 // pieces of a Write-Record that had ended
-	NoRoom     uint64 // for want of a buffer; RD sends them again
+	NoRoom     uint64 // no free buffer; RD retransmits them
 }
 
 var _ rdma.NamedDevice = (*Device)(nil)
 
-// Open opens a socket and makes a device of it.
+// Open opens a socket and returns a device that uses it.
 func Open(c Config) (*Device, error) {
 	if c.Datagram == 0 {
 		c.Datagram = ethernetDatagram
@@ -158,8 +161,8 @@ func Open(c Config) (*Device, error) {
 	if c.SocketBuffer == 0 {
 		c.SocketBuffer = socketBuffer
 	}
-	if c.Datagram < leastDatagram || c.Datagram > mostDatagram {
-		return nil, fmt.Errorf("dgram: a datagram of %d bytes is out of range; choose one from %d to %d", c.Datagram, leastDatagram, mostDatagram)
+	if c.Datagram < minDatagram || c.Datagram > maxDatagram {
+		return nil, fmt.Errorf("dgram: a datagram of %d bytes is out of range; choose one from %d to %d", c.Datagram, minDatagram, maxDatagram)
 	}
 	if !c.Bind.IsValid() {
 		return nil, errors.New("dgram: no address to bind the socket to is given; set Config.Bind to an address of this host with port 0")
@@ -185,7 +188,7 @@ func Open(c Config) (*Device, error) {
 			MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: transfer, CopyAbove: strictMax, RemoteCPU: c.NoThread,
 			LocalKeys: c.Strict, Pins: c.Strict,
 		},
-		socket: s, keys: keys, name: c.Name, patience: c.PeerTimeout, start: time.Now(),
+		socket: s, keys: keys, name: c.Name, peerTimeout: c.PeerTimeout, start: time.Now(),
 		datagram: c.Datagram, batch: make([]*slot, 0, batchSize),
 		outbox: newOutbox(),
 		table:  ddp.NewTable(rand.Reader, maxRegions),
@@ -193,8 +196,8 @@ func Open(c Config) (*Device, error) {
 		known:  map[uint64]rdma.PeerID{},
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = costs(d.mss(), c.NoCRC && !c.Encrypt)
-	d.attr.EndCost = float64(receiptDelay) // a short message asks for no receipt
-	d.attendant.banned = c.NoThread
+	d.attr.EndCost = float64(ackDelay) // a short message asks for no ack
+	d.progressThread.disabled = c.NoThread
 	if c.Strict {
 		d.attr.MaxInline = strictMax
 	}
@@ -204,14 +207,14 @@ func Open(c Config) (*Device, error) {
 	return d, nil
 }
 
-// costs are what was measured over loopback beside rdma/iwarp (speed_unsafe_test.go): a
-// datagram costs a fixed time, and each of its bytes another. What a host sends itself
-// without a checksum is copied once more if it is a message, and comes to its place if it
-// is a Read or a Write (muster bench latency, rendezvous by get and put).
+// costs returns the cost estimates, measured over loopback beside rdma/iwarp
+// (speed_unsafe_test.go): a fixed time per datagram, and a time per byte. On one host
+// and without a checksum, a message is copied once more, and a Read or Write is
+// received in place (muster bench latency, rendezvous by get and put).
 func costs(mss int, partial bool) (send, get, put, register rdma.Cost) {
 	const half, perDatagram = 3400, 1900
 	message, access := 0.19, 0.19
-	if partial && mss >= placeAbove {
+	if partial && mss >= inPlaceMin {
 		message, access = 0.21, 0.125
 	}
 	each := perDatagram / float64(mss)
@@ -219,22 +222,22 @@ func costs(mss int, partial bool) (send, get, put, register rdma.Cost) {
 		rdma.Cost{Fixed: 2 * half, PerByte: access + each}, rdma.Cost{Fixed: 100}
 }
 
-// Attr says what the device can do.
+// Attr returns the device's attributes.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
-// Drops reports how many datagrams were dropped, and why.
+// Drops returns how many datagrams were dropped, by cause.
 func (d *Device) Drops() Drops {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.drops
 }
 
-// mss is what of an RD message goes into one datagram.
+// mss returns how many bytes of an RD message fit into one datagram.
 func (d *Device) mss() int {
 	return d.datagram - longestHeader - ddp.UntaggedLen - sealLen
 }
 
-// Resolve gives the handle for an address.
+// Resolve returns the handle for an address.
 func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -246,15 +249,15 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 		return 0, err
 	}
 	if !d.socket.reaches(parsed.at.addrPort) {
-		return 0, fmt.Errorf("dgram: %v cannot be reached from the socket on %v, which is of the other IP version; bind both to the same", parsed.at.addrPort, d.socket.local)
+		return 0, fmt.Errorf("dgram: %v cannot be reached from the socket on %v, which has another IP version; bind both to the same", parsed.at.addrPort, d.socket.local)
 	}
-	id := d.know(parsed.life, parsed.pair, parsed.name, &parsed.at.raw)
-	d.peers[id].told = true
-	d.peers[id].at = parsed.at // where a stranger was heard from may be another interface
+	id := d.peerID(parsed.incarnation, parsed.pair, parsed.name, &parsed.at.raw)
+	d.peers[id].resolved = true
+	d.peers[id].at = parsed.at // it may have sent from another interface
 	return id, nil
 }
 
-// NameOf is the number that a peer was opened with.
+// NameOf returns the Config.Name of a peer.
 func (d *Device) NameOf(id rdma.PeerID) (name uint32, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -264,24 +267,24 @@ func (d *Device) NameOf(id rdma.PeerID) (name uint32, ok bool) {
 	return d.peers[id].name, true
 }
 
-// know gives the handle of a peer, old or new.
-func (d *Device) know(l life, pair uint16, name uint32, from *rawAddress) rdma.PeerID {
+// peerID returns the handle of a peer and creates one if needed.
+func (d *Device) peerID(l incarnation, pair uint16, name uint32, from *rawAddress) rdma.PeerID {
 	both := uint64(l)<<16 | uint64(pair)
 	if both == d.latest && len(d.peers) > 0 {
-		return d.latestID // who was heard last is often heard next
+		return d.latestID // consecutive datagrams often have the same sender
 	}
 	id, ok := d.known[both]
 	if !ok {
 		id = rdma.PeerID(len(d.peers))
 		d.known[both] = id
-		d.peers = append(d.peers, address{life: l, pair: pair, name: name, at: endpoint{from.addrPort(), *from}})
+		d.peers = append(d.peers, address{incarnation: l, pair: pair, name: name, at: endpoint{from.addrPort(), *from}})
 	}
 	d.latest, d.latestID = both, id
 	return id
 }
 
-// find gives the handle of a peer that is known.
-func (d *Device) find(l life, pair uint16) (id rdma.PeerID, ok bool) {
+// find returns the handle of a known peer.
+func (d *Device) find(l incarnation, pair uint16) (id rdma.PeerID, ok bool) {
 	both := uint64(l)<<16 | uint64(pair)
 	if both != d.latest || len(d.peers) == 0 {
 		if id, ok = d.known[both]; !ok {
@@ -292,10 +295,10 @@ func (d *Device) find(l life, pair uint16) (id rdma.PeerID, ok bool) {
 	return d.latestID, true
 }
 
-// clock is the time since the device was opened.
+// clock returns the time since the device was opened.
 func (d *Device) clock() time.Duration { return time.Since(d.start) }
 
-// tick looks at the clock, once in a call: it costs as much as a short message may.
+// tick reads the clock once per call: it can cost as much as a short message.
 func (d *Device) tick() {
 	if !d.ticked {
 		d.ticked = true
@@ -303,36 +306,37 @@ func (d *Device) tick() {
 	}
 }
 
-// progress takes in what has come and sends what may go. It takes no more than a few
+// progress processes arrivals and sends what may be sent. It processes at most a few
 // batches, so that a flood does not keep the caller from its own work.
 //
-// Timers are looked at only now and then while nothing comes: who spins calls several
-// times a microsecond, and reading the clock and asking each peer takes as long as the
-// call of the kernel.
+// While nothing arrives, timers are checked only now and then: a spinning caller calls
+// several times a microsecond, and reading the clock and checking each peer takes as
+// long as the system call.
 func (d *Device) progress() {
 	d.ticked, d.shows = false, false
-	came := d.hearken()
-	if came || d.lull == 0 {
-		d.lull = tendEvery
+	came := d.receiveDatagrams()
+	if came || d.idlePolls == 0 {
+		d.idlePolls = idlePollsPerService
 		d.socket.refusals(d.reject)
-		if came || d.outbox.n > 0 || d.rested() {
-			d.tend()
+		if came || d.outbox.n > 0 || d.serviceDue() {
+			d.service()
 			d.flush()
-			if d.restUntil = 0; !came {
-				d.restUntil = d.restless()
+			if d.serviceAt = 0; !came {
+				d.serviceAt = d.nextTimer()
 			}
 		}
 	}
-	d.lull--
+	d.idlePolls--
 }
 
-// tendEvery is how many calls that find nothing go by between two looks at the timers.
-const tendEvery = 4
+// idlePollsPerService is how many calls without arrivals pass between two checks of the
+// timers.
+const idlePollsPerService = 4
 
-// hearken takes in what has come: one datagram, or batches of them if they come so fast
-// that the call before found one too. Long ones that are expected come one by one, each to
-// its place.
-func (d *Device) hearken() (came bool) {
+// receiveDatagrams processes what has arrived: one datagram, or batches of them if the
+// call before found one too. Long expected datagrams are received one by one, each in
+// place.
+func (d *Device) receiveDatagrams() (came bool) {
 	if d.expects() {
 		for range batchSize {
 			if !d.receiveInPlace() {
@@ -344,28 +348,28 @@ func (d *Device) hearken() (came bool) {
 		}
 		return came
 	}
-	if !d.crowded {
+	if !d.batching {
 		one := d.receiveOne()
-		d.crowded, d.cameLast = one && d.cameLast, one
+		d.batching, d.cameLast = one && d.cameLast, one
 		return one
 	}
 	n := 0
 	for range 4 {
 		n = d.receive()
 		came = came || n > 0
-		if n < d.socket.mostMessages() {
+		if n < d.socket.maxMessages() {
 			break
 		}
 	}
-	d.crowded = n > 1
+	d.batching = n > 1
 	return came
 }
 
-// reject notes that the network says nobody is at an address. It may be a forgery, so
-// it only makes us less patient with peers there that are silent (peer.go). process says
-// that the host is there and the process is not.
+// reject records an ICMP error for an address. It may be forged, so it only shortens
+// the timeout of silent peers there (peer.go). process means that the host is reachable
+// and the process is not.
 func (d *Device) reject(at netip.AddrPort, process bool) {
-	if !process && d.patience > 0 {
+	if !process && d.peerTimeout > 0 {
 		return // a link may be repaired
 	}
 	for id := range d.peers {
@@ -380,7 +384,7 @@ func (d *Device) reject(at netip.AddrPort, process bool) {
 	}
 }
 
-// receiveOne takes in one datagram.
+// receiveOne processes one datagram.
 func (d *Device) receiveOne() bool {
 	if !d.fillBatch(1) {
 		return false
@@ -398,7 +402,7 @@ func (d *Device) receiveOne() bool {
 	return true
 }
 
-// fillBatch takes slots for so many datagrams, and reports whether there is one.
+// fillBatch takes slots for n datagrams and reports whether there is at least one.
 func (d *Device) fillBatch(n int) bool {
 	for len(d.batch) < n {
 		s := d.store.take()
@@ -410,9 +414,9 @@ func (d *Device) fillBatch(n int) bool {
 	return len(d.batch) > 0
 }
 
-// receive takes in one batch of datagrams, and says how many messages of the kernel it was.
+// receive processes one batch of datagrams and returns how many kernel messages it had.
 func (d *Device) receive() int {
-	most := d.socket.mostMessages()
+	most := d.socket.maxMessages()
 	d.fillBatch(most)
 	n := d.socket.receive(d.batch[:min(most, len(d.batch))])
 	if n > 0 {
@@ -434,28 +438,29 @@ func (d *Device) receive() int {
 	return n
 }
 
-// tend does what is due for every peer that is not idle.
-func (d *Device) tend() {
+// service does what is due for every busy peer.
+func (d *Device) service() {
 	for _, q := range d.pairs {
 		if q != nil && q.working() {
 			d.tick()
-			q.tend()
+			q.service()
 		}
 	}
 }
 
-// rested reports whether it is time to tend. Where nothing is under way the clock is not asked.
-func (d *Device) rested() bool {
-	if d.restUntil == never {
+// serviceDue reports whether service has work. While nothing is in flight, it does not
+// read the clock.
+func (d *Device) serviceDue() bool {
+	if d.serviceAt == never {
 		return false
 	}
 	d.tick()
-	return d.now >= d.restUntil
+	return d.now >= d.serviceAt
 }
 
-// restless is until when tend has nothing to do, if nothing comes and nobody calls. What
-// waits for a buffer is tried again each time.
-func (d *Device) restless() time.Duration {
+// nextTimer returns when service has work, if nothing arrives and nobody calls. A
+// message that waits for a buffer is retried each time.
+func (d *Device) nextTimer() time.Duration {
 	for _, q := range d.pairs {
 		if q == nil {
 			continue
@@ -472,7 +477,7 @@ func (d *Device) restless() time.Duration {
 	return d.wake()
 }
 
-// wake is when tend has something to do again.
+// wake returns when service has work.
 func (d *Device) wake() time.Duration {
 	at := never
 	for _, q := range d.pairs {
@@ -487,7 +492,7 @@ func (d *Device) wake() time.Duration {
 	return at
 }
 
-// Close closes what was made with the device, and returns when nothing of it is left.
+// Close closes the device and everything created with it.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -505,6 +510,6 @@ func (d *Device) Close() error {
 	d.unlockAll()
 	d.closed = true
 	d.mu.Unlock()
-	d.attendant.dismiss()
+	d.progressThread.stop()
 	return d.socket.close()
 }

@@ -9,24 +9,23 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The device against those who are not of the job, and against what is left of earlier
-// ones.
+// The device against datagrams from outside the job and for earlier incarnations.
 
-// station is a device with a queue pair.
-type station struct {
+// testNode is a device with a queue pair.
+type testNode struct {
 	*Device
 	cq rdma.CQ
 	qp rdma.QP
 }
 
-func newStation(t *testing.T, c Config) *station {
+func newTestNode(t *testing.T, c Config) *testNode {
 	t.Helper()
-	return newStationOf(t, c, rdma.RD)
+	return newTestNodeOf(t, c, rdma.RD)
 }
 
-func newStationOf(t *testing.T, c Config, kind rdma.Transport) *station {
+func newTestNodeOf(t *testing.T, c Config, kind rdma.Transport) *testNode {
 	t.Helper()
-	s := &station{Device: openTest(t, c)}
+	s := &testNode{Device: openTest(t, c)}
 	var err error
 	if s.cq, err = s.NewCQ(64); err != nil {
 		t.Fatal(err)
@@ -41,7 +40,7 @@ func newStationOf(t *testing.T, c Config, kind rdma.Transport) *station {
 	return s
 }
 
-func (s *station) send(t *testing.T, to rdma.PeerID, text string) {
+func (s *testNode) send(t *testing.T, to rdma.PeerID, text string) {
 	t.Helper()
 	wr := rdma.SendWR{Op: rdma.OpSend, Flags: rdma.Inline, Peer: to, Body: rdma.MemOf([]byte(text))}
 	if n, err := s.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
@@ -49,8 +48,8 @@ func (s *station) send(t *testing.T, to rdma.PeerID, text string) {
 	}
 }
 
-// poll polls until there is a completion or the time is over.
-func (s *station) poll(limit time.Duration) (rdma.Completion, bool) {
+// poll polls until there is a completion or the limit has passed.
+func (s *testNode) poll(limit time.Duration) (rdma.Completion, bool) {
 	var out [1]rdma.Completion
 	for deadline := time.Now().Add(limit); ; {
 		if s.cq.Poll(out[:]) == 1 {
@@ -62,7 +61,7 @@ func (s *station) poll(limit time.Duration) (rdma.Completion, bool) {
 	}
 }
 
-func (s *station) meet(t *testing.T, other *station) rdma.PeerID {
+func (s *testNode) resolve(t *testing.T, other *testNode) rdma.PeerID {
 	t.Helper()
 	id, err := s.Resolve(other.qp.Addr())
 	if err != nil {
@@ -71,9 +70,9 @@ func (s *station) meet(t *testing.T, other *station) rdma.PeerID {
 	return id
 }
 
-func TestStrangersCostNothing(t *testing.T) {
-	ours := newStation(t, Config{})
-	theirs := newStation(t, Config{JobKey: []byte("another job")})
+func TestForeignDatagramsDropped(t *testing.T) {
+	ours := newTestNode(t, Config{})
+	theirs := newTestNode(t, Config{JobKey: []byte("another job")})
 	scanner, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(ours.socket.local))
 	if err != nil {
 		t.Fatal(err)
@@ -84,42 +83,42 @@ func TestStrangersCostNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	theirs.send(t, theirs.meet(t, ours), "let me in")
+	theirs.send(t, theirs.resolve(t, ours), "let me in")
 	if c, ok := ours.poll(50 * time.Millisecond); ok {
-		t.Errorf("a stranger's datagram becomes the completion %+v", c)
+		t.Errorf("a foreign datagram makes the completion %+v", c)
 	}
 	if len(ours.known) != 0 || len(ours.pairs[1].peers) != 0 {
-		t.Error("state was made for a stranger")
+		t.Error("state was allocated for a foreign datagram")
 	}
 	if d := ours.Drops(); d.Strangers == 0 || d.Corrupt < 60 {
-		t.Errorf("the drops are counted as %+v; there were 64 that are noise and some with another key", d)
+		t.Errorf("drops are %+v; 64 datagrams were noise and some had another key", d)
 	}
 	if !theirs.outstanding() {
-		t.Error("the stranger was given a receipt")
+		t.Error("a foreign datagram was acked")
 	}
 }
 
-// outstanding reports whether something is not known to have arrived.
-func (s *station) outstanding() bool { return s.qp.(rdma.DrainQP).Pending() > 0 }
+// outstanding reports whether a message is not known to have arrived.
+func (s *testNode) outstanding() bool { return s.qp.(rdma.DrainQP).Pending() > 0 }
 
-// TestEarlierLifeIsNotHeard has a process come back on the port of one that ended.
-func TestEarlierLifeIsNotHeard(t *testing.T) {
-	first := newStation(t, Config{})
+// TestEarlierIncarnationDropped starts a process on the port of one that has ended.
+func TestEarlierIncarnationDropped(t *testing.T) {
+	first := newTestNode(t, Config{})
 	port := first.socket.local
-	peer := newStation(t, Config{})
-	old := peer.meet(t, first)
+	peer := newTestNode(t, Config{})
+	old := peer.resolve(t, first)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second := newStation(t, Config{Bind: port})
+	second := newTestNode(t, Config{Bind: port})
 	peer.send(t, old, "for the first")
 	if c, ok := second.poll(50 * time.Millisecond); ok {
-		t.Errorf("what was meant for the first process reaches the second: %+v", c)
+		t.Errorf("a message for the first process reaches the second: %+v", c)
 	}
 	if d := second.Drops(); d.Astray == 0 || len(second.known) != 0 {
-		t.Errorf("the second process counts %+v and knows %d peers", d, len(second.known))
+		t.Errorf("the second process has drops %+v and %d peers", d, len(second.known))
 	}
-	now := peer.meet(t, second)
+	now := peer.resolve(t, second)
 	if now == old {
 		t.Error("both processes have the same handle")
 	}
@@ -130,10 +129,10 @@ func TestEarlierLifeIsNotHeard(t *testing.T) {
 	}
 }
 
-// TestPairsShareASocket: each message goes to the queue pair whose number it has.
+// TestPairsShareASocket checks that each message reaches the queue pair that it names.
 func TestPairsShareASocket(t *testing.T) {
-	d := newStation(t, Config{})
-	twin := &station{Device: d.Device, cq: d.cq}
+	d := newTestNode(t, Config{})
+	twin := &testNode{Device: d.Device, cq: d.cq}
 	srq, err := d.NewSRQ(rdma.SRQConfig{Lend: true})
 	if err != nil {
 		t.Fatal(err)
@@ -144,11 +143,11 @@ func TestPairsShareASocket(t *testing.T) {
 	if twin.qp, err = d.NewQP(rdma.QPConfig{Type: rdma.RD, SendCQ: twin.cq, RecvCQ: twin.cq, SRQ: srq}); err != nil {
 		t.Fatal(err)
 	}
-	peer := newStation(t, Config{})
-	peer.send(t, peer.meet(t, d), "first")
-	peer.send(t, peer.meet(t, twin), "second")
+	peer := newTestNode(t, Config{})
+	peer.send(t, peer.resolve(t, d), "first")
+	peer.send(t, peer.resolve(t, twin), "second")
 	for _, want := range []struct {
-		at   *station
+		at   *testNode
 		text string
 	}{{twin, "second"}, {d, "first"}} {
 		if c, ok := want.at.poll(time.Second); !ok || string(c.Data.Bytes()) != want.text {
@@ -157,18 +156,18 @@ func TestPairsShareASocket(t *testing.T) {
 	}
 }
 
-// TestStandsBy: one who does nothing else waits for a message while the rank polls or not.
-func TestStandsBy(t *testing.T) {
-	a, b := newStation(t, Config{}), newStation(t, Config{})
-	to := a.meet(t, b)
+// TestWaitArmed waits for a message in WaitArmed while another goroutine polls.
+func TestWaitArmed(t *testing.T) {
+	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
+	to := a.resolve(t, b)
 	cq := b.cq.(rdma.ArmedCQ)
 	if !cq.Arm() {
-		t.Fatal("Arm says that Poll has something to do although nothing came")
+		t.Fatal("Arm reports work although nothing arrived")
 	}
 	ended := make(chan bool)
 	go func() {
 		seen := false
-		for range 40 { // it may end early
+		for range 40 { // it may return early
 			if err := cq.WaitArmed(time.Second); err != nil {
 				t.Error(err)
 			}
@@ -178,22 +177,21 @@ func TestStandsBy(t *testing.T) {
 		}
 		ended <- seen
 	}()
-	if c, ok := b.poll(5 * time.Millisecond); ok { // polling beside it is allowed
-		t.Errorf("%+v came from nowhere", c)
+	if c, ok := b.poll(5 * time.Millisecond); ok { // concurrent polling is allowed
+		t.Errorf("unexpected completion %+v", c)
 	}
 	a.send(t, to, "wake up")
 	if !<-ended {
-		t.Error("the message came and WaitArmed did not end with it")
+		t.Error("the message did not end WaitArmed")
 	}
 	if cq.Arm() {
-		t.Error("Arm says that there is nothing to do although a message is there")
+		t.Error("Arm reports no work although a message has arrived")
 	}
 	if c, ok := b.poll(time.Second); !ok || string(c.Data.Bytes()) != "wake up" {
-		t.Errorf("%q comes", c.Data.Bytes())
+		t.Errorf("received %q", c.Data.Bytes())
 	}
 }
 
-// TestIPv6 sends over the other version.
 func TestIPv6(t *testing.T) {
 	six := Config{Bind: netip.MustParseAddrPort("[::1]:0")}
 	if c, err := net.ListenPacket("udp6", "[::1]:0"); err != nil {
@@ -201,12 +199,12 @@ func TestIPv6(t *testing.T) {
 	} else if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	a, b := newStation(t, six), newStation(t, six)
-	a.send(t, a.meet(t, b), "over six")
+	a, b := newTestNode(t, six), newTestNode(t, six)
+	a.send(t, a.resolve(t, b), "over six")
 	if c, ok := b.poll(time.Second); !ok || string(c.Data.Bytes()) != "over six" {
-		t.Errorf("%q comes over IPv6", c.Data.Bytes())
+		t.Errorf("received %q over IPv6", c.Data.Bytes())
 	}
-	four := newStation(t, Config{})
+	four := newTestNode(t, Config{})
 	if _, err := four.Resolve(a.qp.Addr()); err == nil {
 		t.Error("an IPv4 socket resolves an IPv6 peer")
 	}

@@ -1,39 +1,42 @@
-// Package dgram carries RDMA over datagrams: iWARP without connections, as
-// chapter 6 of T1 lays it down for UD, and with the reliable datagrams (RD) that
-// it left open. A process has one UDP socket however many peers it has, and an
-// idle peer costs a few hundred bytes.
+// Package dgram implements RDMA over UDP datagrams: iWARP without connections. T1
+// chapter 6 specifies this for unreliable datagrams (UD); this package adds the
+// reliable datagrams (RD) that T1 left open. A process has one UDP socket regardless of
+// its number of peers, and an idle peer costs a few hundred bytes.
 //
-// [Open] makes a device. Its queue pairs are of two kinds:
+// [Open] returns a device. Its queue pairs are of two kinds:
 //
 //   - UD: a message is one datagram, which may be lost. The send completes when the
-//     kernel has taken it, and the receiver learns who sent it. A Write-Record goes to
-//     registered memory, as far as it is not lost, and its target learns what has come.
-//     Who sent something that is of no use to the peer is told ([rdma.OpRefused]).
-//   - RD: reliable and ordered for each peer, with messages of any length up to
-//     Attr.MaxSend, and RDMA Write and Read.
+//     kernel has accepted it. The receiver learns the sender. A Write-Record writes to
+//     registered memory, and its target gets a completion for each range that has
+//     arrived. The sender of a message that the peer cannot use gets an
+//     [rdma.OpRefused] completion.
+//   - RD: reliable and ordered for each peer, with messages of up to Attr.MaxSend
+//     bytes, and RDMA Write and Read.
 //
-// Every datagram is sealed with the key of the job. One that is not is dropped before
-// anything is done for it, so that a port scanner costs nothing; [Device.Drops] counts
-// them. With Config.Encrypt nobody else can read them.
+// Every datagram carries an authentication tag made with the job's key. A datagram
+// without a valid tag is dropped before anything is allocated for it, so a port scan
+// costs nothing. [Device.Drops] counts dropped datagrams. Config.Encrypt also encrypts
+// them.
 //
-// The road of a message, and the file for each step:
+// The path of a message, and the file for each step:
 //
-//	pair        PostSend takes it; a peer that has work is served by tend        pair.go
-//	            Write and Read become messages with an answer                    access.go
-//	            UD remembers whom it sent what, and cuts Write-Records           throw.go
-//	sender      a message is cut into segments, each with a sequence number      sender.go
-//	            what the peer has is forgotten, what was lost goes again         acknowledge.go
-//	            how much may be under way, and when the next may leave           congestion.go
+//	pair        PostSend queues it; service drives the peers that have work      pair.go
+//	            Write and Read become messages with a response                   access.go
+//	            UD records recent messages, and segments Write-Records           send_datagram.go
+//	sender      segments a message and numbers each segment                      sender.go
+//	            processes acks, detects loss and retransmits                     acknowledge.go
+//	            limits the bytes in flight and paces datagrams                   congestion.go
 //	wire        header, DDP segment, CRC32C and authentication tag               wire.go, seal.go
-//	kernel      datagrams leave and come in batches                              outbox.go, socket_linux_unsafe.go
-//	receiver    duplicates are dropped, order is restored, receipts written      receiver.go
-//	            segments become messages, messages become completions            arrive.go, queues.go
-//	            UD: a message, a piece of a Write-Record, an error message       catch.go, record.go, refuse.go
+//	kernel      datagrams are sent and received in batches                       outbox.go, socket_linux_unsafe.go
+//	receiver    drops duplicates, restores order, writes acks                    receiver.go
+//	            reassembles messages and queues completions                      receive.go, queues.go
+//	            UD: messages, pieces of Write-Records, error messages            receive_datagram.go, record.go, refuse.go
 //
-// All of that happens in Poll and PostSend of the program, under one lock. While it
-// computes, a goroutine does it instead (attend.go); while it waits, nobody (wait.go).
+// Poll and PostSend do all of this in the caller's goroutine, under one lock. While the
+// application computes, the progress thread does it instead (progress.go). While the
+// application waits, both sleep until a datagram arrives or a timer is due (wait.go).
 //
-// Sender, receiver and wire know no socket and no clock: time comes in as the bytes
-// do. Their tests run them over a simulated network that loses, doubles, reorders and
-// corrupts, simulated minutes in real milliseconds.
+// Sender, receiver and wire use no socket and no clock: time is an argument, like the
+// bytes. Their tests run them over a simulated network that loses, duplicates, reorders
+// and corrupts datagrams, simulated minutes in real milliseconds.
 package dgram

@@ -12,17 +12,16 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Config.Encrypt between devices, with somebody on the line: all datagrams go through
-// his hands.
+// Config.Encrypt between devices, with an attacker in the path of all datagrams.
 
-// wiretap is a socket that stands between two devices.
+// wiretap is a socket between two devices.
 type wiretap struct {
 	*net.UDPConn
-	to netip.AddrPort // where the datagrams should have gone
+	to netip.AddrPort // the real destination
 }
 
-// tap makes a look at what s sends to other, and gives the peer's handle.
-func tap(t *testing.T, s, other *station) (*wiretap, rdma.PeerID) {
+// tap intercepts what s sends to other, and returns the peer's handle.
+func tap(t *testing.T, s, other *testNode) (*wiretap, rdma.PeerID) {
 	t.Helper()
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {
@@ -39,11 +38,11 @@ func tap(t *testing.T, s, other *station) (*wiretap, rdma.PeerID) {
 	return w, id
 }
 
-// read takes the next datagram off the line.
+// read returns the next intercepted datagram.
 func (w *wiretap) read(t *testing.T) []byte {
 	t.Helper()
-	b := make([]byte, mostDatagram)
-	if err := w.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	b := make([]byte, maxDatagram)
+	if err := w.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	n, err := w.Read(b)
@@ -60,11 +59,11 @@ func (w *wiretap) write(t *testing.T, b []byte) {
 	}
 }
 
-func TestNothingCanBeReadOnTheLine(t *testing.T) {
+func TestEncryptionHidesText(t *testing.T) {
 	const text = "the quick brown fox jumps over the lazy dog"
 	for _, kind := range []rdma.Transport{rdma.UD, rdma.RD} {
 		for _, encrypt := range []bool{false, true} {
-			a, b := newStationOf(t, Config{Encrypt: encrypt}, kind), newStationOf(t, Config{Encrypt: encrypt}, kind)
+			a, b := newTestNodeOf(t, Config{Encrypt: encrypt}, kind), newTestNodeOf(t, Config{Encrypt: encrypt}, kind)
 			line, to := tap(t, a, b)
 			a.send(t, to, text)
 			d := line.read(t)
@@ -73,20 +72,20 @@ func TestNothingCanBeReadOnTheLine(t *testing.T) {
 				readable = readable || bytes.Contains(d, []byte(text[i:i+4]))
 			}
 			if readable == encrypt {
-				t.Errorf("kind %d, encrypted: %v, and the text can be read: %v", kind, encrypt, readable)
+				t.Errorf("kind %d, encrypted: %v, but text readable: %v", kind, encrypt, readable)
 			}
 			line.write(t, d)
-			if c, ok := b.poll(patience); !ok || string(c.Data.Bytes()) != text {
-				t.Errorf("kind %d, encrypted: %v: the peer gets %+v", kind, encrypt, c)
+			if c, ok := b.poll(testTimeout); !ok || string(c.Data.Bytes()) != text {
+				t.Errorf("kind %d, encrypted: %v: the peer received %+v", kind, encrypt, c)
 			}
 		}
 	}
 }
 
-// TestWhatWasChangedOnTheLineIsDropped: an encrypted datagram protects every byte, also
-// if the CRC is made right again.
-func TestWhatWasChangedOnTheLineIsDropped(t *testing.T) {
-	a, b := newStationOf(t, Config{Encrypt: true}, rdma.UD), newStationOf(t, Config{Encrypt: true}, rdma.UD)
+// TestTamperedDatagramDropped checks that encryption protects every byte, even if the
+// CRC is corrected.
+func TestTamperedDatagramDropped(t *testing.T) {
+	a, b := newTestNodeOf(t, Config{Encrypt: true}, rdma.UD), newTestNodeOf(t, Config{Encrypt: true}, rdma.UD)
 	line, to := tap(t, a, b)
 	a.send(t, to, strings.Repeat("x", 500))
 	d := line.read(t)
@@ -106,33 +105,34 @@ func TestWhatWasChangedOnTheLineIsDropped(t *testing.T) {
 		changed++
 	}
 	line.write(t, d)
-	c, ok := b.poll(patience)
+	c, ok := b.poll(testTimeout)
 	if !ok || c.Len != 500 {
-		t.Fatalf("the peer gets %+v", c)
+		t.Fatalf("the peer received %+v", c)
 	}
 	if got := b.Drops(); got.Strangers != uint64(changed) {
 		t.Errorf("the drops are %+v; %d datagrams were changed", got, changed)
 	}
 	if c, ok := b.poll(20 * time.Millisecond); ok {
-		t.Errorf("a changed datagram becomes %+v", c)
+		t.Errorf("a changed datagram makes the completion %+v", c)
 	}
 }
 
-// TestPlainAndEncryptedDoNotMix counts what comes with the other setting.
+// TestPlainAndEncryptedDoNotMix checks that datagrams with the other setting are
+// dropped and counted.
 func TestPlainAndEncryptedDoNotMix(t *testing.T) {
-	plain, encrypts := newStationOf(t, Config{}, rdma.UD), newStationOf(t, Config{Encrypt: true}, rdma.UD)
+	plain, encrypts := newTestNodeOf(t, Config{}, rdma.UD), newTestNodeOf(t, Config{Encrypt: true}, rdma.UD)
 	for _, c := range []struct {
 		name     string
-		from, to *station
+		from, to *testNode
 	}{{"plain to encrypted", plain, encrypts}, {"encrypted to plain", encrypts, plain}} {
-		c.from.send(t, c.from.meet(t, c.to), "hello")
-		for limit := time.Now().Add(patience); c.to.Drops().Secrecy == 0; c.to.cq.Poll(nil) {
+		c.from.send(t, c.from.resolve(t, c.to), "hello")
+		for limit := time.Now().Add(testTimeout); c.to.Drops().Secrecy == 0; c.to.cq.Poll(nil) {
 			if time.Now().After(limit) {
 				t.Fatalf("%s: the drops are %+v", c.name, c.to.Drops())
 			}
 		}
 		if got, ok := c.to.poll(0); ok {
-			t.Errorf("%s: it comes through as %+v", c.name, got)
+			t.Errorf("%s: received %+v", c.name, got)
 		}
 	}
 }

@@ -10,10 +10,11 @@ import (
 
 var _ rdma.ExplainingDevice = (*Device)(nil)
 
-// errNoProcess is what an ICMP message of the peer's host says (RFC 792, port unreachable).
+// errNoProcess is the meaning of an ICMP port unreachable message from the peer's host
+// (RFC 792).
 var errNoProcess = errors.New("its host answers, and says that no process receives there: the process has ended")
 
-// Explain says why a peer was given up.
+// Explain returns why a peer was declared gone.
 func (d *Device) Explain(id rdma.PeerID) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

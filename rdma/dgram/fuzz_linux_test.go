@@ -62,11 +62,11 @@ func FuzzSealed(f *testing.F) {
 // which is played, and memory of which only a part is registered.
 type victim struct {
 	*Device
-	pairs [2]*pair
-	kin   *keyring
-	arena []byte
-	mr    rdma.MR
-	ids   map[uint64]int // how often each request has ended
+	pairs    [2]*pair
+	peerKeys *keyring
+	arena    []byte
+	mr       rdma.MR
+	ids      map[uint64]int // how often each request has ended
 }
 
 const (
@@ -77,8 +77,8 @@ const (
 
 func newVictim(t testing.TB) *victim {
 	t.Helper()
-	v := &victim{arena: bytes.Repeat([]byte{0x5A}, arenaSize), kin: testKeyring(t, "the key of the test"), ids: map[uint64]int{}}
-	v.Device = openTest(t, Config{NoThread: true, Datagram: leastDatagram})
+	v := &victim{arena: bytes.Repeat([]byte{0x5A}, arenaSize), peerKeys: testKeyring(t, "the key of the test"), ids: map[uint64]int{}}
+	v.Device = openTest(t, Config{NoThread: true, Datagram: minDatagram})
 	cq, err := v.NewCQ(64)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func newVictim(t testing.TB) *victim {
 		t.Fatal(err)
 	}
 	at := rawOf(v.socket.local)
-	peer := v.know(v.kin.life, 1, 0, &at)
+	peer := v.peerID(v.peerKeys.incarnation, 1, 0, &at)
 	body := make([]byte, 2000) // several datagrams
 	v.post(t, 0, rdma.SendWR{ID: 1, Op: rdma.OpSend, Peer: peer, Body: rdma.MemOf(body)})
 	v.post(t, 0, rdma.SendWR{ID: 2, Op: rdma.OpWrite, Peer: peer, Body: rdma.MemOf(body), RKey: 1})
@@ -138,12 +138,12 @@ func FuzzDatagrams(f *testing.F) {
 	}
 	tagged := func(op ddp.Opcode, n int) []byte { return segmentOf(ddp.Header{Op: op, Last: true, TO: regionAt}, n) }
 	send := segmentOf(ddp.Header{Op: ddp.Send, Last: true, MSN: 1}, 10)
-	var seen receipt
+	var seen ack
 	seen.next = 3
 	seen.seen.add(2)
 	f.Add(add(0, header{kind: kindSegment}, send))
-	f.Add(add(0, header{kind: kindReceipt, hasReceipt: true, receipt: seen}, nil))
-	f.Add(add(realTag, header{kind: kindSegment, hasReceipt: true, receipt: seen}, tagged(ddp.Write, 20)))
+	f.Add(add(0, header{kind: kindAck, hasAck: true, ack: seen}, nil))
+	f.Add(add(realTag, header{kind: kindSegment, hasAck: true, ack: seen}, tagged(ddp.Write, 20)))
 	f.Add(append(add(realSink, header{kind: kindSegment}, tagged(ddp.ReadResponse, 30)), add(realSink, header{kind: kindSegment, number: 1}, tagged(ddp.ReadResponse, 30))...))
 	f.Add(add(0, header{kind: kindSegment}, appendTerminate(make([]byte, 0, 100), 1, ddp.FaultTag, nil)))
 	f.Add(add(forUD, header{kind: kindUnreliable}, send))
@@ -170,12 +170,12 @@ func FuzzDatagrams(f *testing.F) {
 			}
 			v.mu.Lock()
 			s := v.store.take()
-			s.n = copy(s.data, v.kin.seal(content))
+			s.n = copy(s.data, v.peerKeys.seal(content))
 			s.from = rawOf(v.socket.local)
 			if !v.arrive(s) {
 				v.store.giveBack(s)
 			}
-			v.tend()
+			v.service()
 			v.flush()
 			v.mu.Unlock()
 			v.collect(t)
@@ -204,8 +204,8 @@ func (v *victim) correct(content []byte, ud, region, sink bool) {
 	binary.BigEndian.PutUint16(content[2:], to)
 	binary.BigEndian.PutUint16(content[4:], 1)
 	var good header
-	good.toLife = v.keys.life
-	v.kin.stampHeader(&good)
+	good.toIncarnation = v.keys.incarnation
+	v.peerKeys.stampHeader(&good)
 	copy(content[6:24], good.append(nil)[6:])
 	var h header
 	segment, err := h.parse(content)
@@ -217,8 +217,8 @@ func (v *victim) correct(content []byte, ud, region, sink bool) {
 	case region:
 		binary.BigEndian.PutUint32(segment[2:], uint32(v.mr.RKey))
 		binary.BigEndian.PutUint64(segment[6:], v.mr.Base-regionAt+near)
-	case sink && peer != nil && peer.asks != nil:
-		binary.BigEndian.PutUint32(segment[2:], uint32(peer.asks.oldest().tag))
+	case sink && peer != nil && peer.requests != nil:
+		binary.BigEndian.PutUint32(segment[2:], uint32(peer.requests.oldest().tag))
 	}
 }
 

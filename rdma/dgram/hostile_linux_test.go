@@ -9,12 +9,12 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// A device against a peer that has the key and is broken, and the memory that peers cost.
+// A device against a faulty peer that has the key, and the memory cost of peers.
 
-// hearing makes a device with a queue pair of a kind that is fed by hand.
-func hearing(t testing.TB, kind rdma.Transport) (*Device, *pair) {
+// newTestPair returns a device with a queue pair whose datagrams the test injects.
+func newTestPair(t testing.TB, kind rdma.Transport) (*Device, *pair) {
 	t.Helper()
-	d := openTest(t, Config{NoThread: true}) // the test itself moves it
+	d := openTest(t, Config{NoThread: true}) // the test makes progress itself
 	cq, err := d.NewCQ(64)
 	if err != nil {
 		t.Fatal(err)
@@ -30,9 +30,9 @@ func hearing(t testing.TB, kind rdma.Transport) (*Device, *pair) {
 	return d, qp.(*pair)
 }
 
-// FuzzSegments feeds a device datagrams that are sealed rightly and hold anything. Cut
-// into pieces, the input is the segments of one conversation. Nothing may be placed
-// outside the region that was registered for it.
+// FuzzSegments injects validly sealed datagrams with arbitrary contents. The input is
+// split into the segments of one conversation. Nothing may be written outside the
+// registered region.
 func FuzzSegments(f *testing.F) {
 	const start, size = 100, 50
 	write := func(tag ddp.Tag, to uint64, n int) []byte {
@@ -45,35 +45,36 @@ func FuzzSegments(f *testing.F) {
 	send := make([]byte, ddp.UntaggedLen+10)
 	(&ddp.Header{Op: ddp.Send, Last: true, QN: ddp.QueueSend, MSN: 1}).Put(send)
 	f.Add(send, uint8(28), false)
-	ask := make([]byte, ddp.UntaggedLen+ddp.ReadRequestLen)
-	(&ddp.Header{Op: ddp.ReadRequestOp, Last: true, QN: ddp.QueueRequest, MSN: 1}).Put(ask)
-	f.Add(ask, uint8(46), true)
+	request := make([]byte, ddp.UntaggedLen+ddp.ReadRequestLen)
+	(&ddp.Header{Op: ddp.ReadRequestOp, Last: true, QN: ddp.QueueRequest, MSN: 1}).Put(request)
+	f.Add(request, uint8(46), true)
 	f.Fuzz(func(t *testing.T, input []byte, piece uint8, tagged bool) {
-		d, q := hearing(t, rdma.RD)
+		d, q := newTestPair(t, rdma.RD)
 		arena := bytes.Repeat([]byte{0x5A}, 200)
 		mr, err := d.Register(arena[start:start+size], rdma.RemoteWrite|rdma.RemoteRead)
 		if err != nil {
 			t.Fatal(err)
 		}
-		kin := testKeyring(t, "the key of the test")
+		peerKeys := testKeyring(t, "the key of the test")
 		for number := psn(0); len(input) > 0 && number < 50; number++ {
 			segment := bytes.Clone(input[:min(len(input), max(int(piece), 1))])
 			input = input[len(segment):]
 			if tagged && len(segment) >= ddp.TaggedLen && segment[0]&0x80 != 0 {
-				// Addresses near the region and its real tag: the rest would be refused at once.
+				// Use addresses near the region and its real tag: others would be
+				// refused at once.
 				h := ddp.Header{Op: ddp.Opcode(segment[1] & 15), Last: segment[0]&0x40 != 0, Tag: ddp.Tag(mr.RKey), TO: mr.Base - start + uint64(segment[13])}
 				if h.Op.Tagged() {
 					h.Put(segment)
 				}
 			}
-			h := header{kind: kindSegment, to: q.number, from: 1, toLife: d.keys.life, number: number}
-			kin.stampHeader(&h)
+			h := header{kind: kindSegment, to: q.number, from: 1, toIncarnation: d.keys.incarnation, number: number}
+			peerKeys.stampHeader(&h)
 			s := d.store.take()
-			s.n = copy(s.data, kin.seal(append(h.append(nil), segment...)))
+			s.n = copy(s.data, peerKeys.seal(append(h.append(nil), segment...)))
 			s.from = rawOf(d.socket.local)
 			d.arrive(s)
 		}
-		d.tend()
+		d.service()
 		for i, c := range arena {
 			if c != 0x5A && (i < start || i >= start+size) {
 				t.Fatalf("byte %d was written; the region is [%d, %d)", i, start, start+size)
@@ -82,9 +83,9 @@ func FuzzSegments(f *testing.F) {
 	})
 }
 
-// TestIdlePeersAreSmallInMemory makes a thousand and asks the runtime what they cost.
+// TestIdlePeersAreSmallInMemory measures the heap use of a thousand idle peers.
 func TestIdlePeersAreSmallInMemory(t *testing.T) {
-	d, q := hearing(t, rdma.RD)
+	d, q := newTestPair(t, rdma.RD)
 	heap := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()
@@ -95,7 +96,7 @@ func TestIdlePeersAreSmallInMemory(t *testing.T) {
 	at := rawOf(d.socket.local)
 	before := heap()
 	for i := range peers {
-		q.peer(d.know(life(1+i), 1, uint32(i), &at))
+		q.peer(d.peerID(incarnation(1+i), 1, uint32(i), &at))
 	}
 	each := int(heap()-before) / peers
 	t.Logf("%d bytes each", each)

@@ -7,38 +7,40 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Long segments of Reads and Writes that are received where they belong, without a stay in
-// a slot. expects says when it is worth a look, receiveInPlace looks at the front of the
-// datagram that comes next, placeOf finds its place, and the kernel puts header and seal
-// into a slot and the bytes into the place. Then the seal is checked, and hear takes the
-// datagram in as any other; deliver finds that its bytes are there.
+// Long segments of Reads and Writes are received directly into their target memory,
+// without a copy through a slot. expects reports when to try, receiveInPlace peeks at
+// the front of the next datagram, targetOf finds its target, and the kernel puts header
+// and seal into a slot and the payload into the target. Then the seal is checked, and
+// receiveRD processes the datagram like any other; deliver finds the payload already
+// placed.
 //
-// Anybody can send a datagram that looks like the next one, so what may be placed before
-// its seal was checked?
+// Anyone can send a datagram that looks like the next one, so what may be written
+// before its seal is checked?
 //
-//   - The answer to a Read of ours: only behind what has come of it, up to the end of its
-//     sink. All of that is written again by true segments before the Read ends, and
-//     nobody may look at it before (RFC 5040 section 5.5).
-//   - A Write of a peer: nothing. Where its true end is, no segment tells, and memory behind
-//     it may be in use. So genuine checks the tag first, which covers all headers and
-//     the CRC. The seal is behind the bytes, and SO_PEEK_OFF (socket(7)) shows it without
-//     them. If the CRC is wrong then, the true datagram was changed on its way, and its own
-//     place has wrong bytes, of which nobody is told, until it comes again.
+//   - The response to a Read of ours: only the part of its sink that has not arrived.
+//     Correct segments overwrite all of it before the Read completes, and nobody may
+//     read it before (RFC 5040 section 5.5).
+//   - A Write of a peer: nothing. No segment reveals where the Write really ends, and
+//     memory behind it may be in use. So genuine checks the tag first, which covers
+//     all headers and the CRC. The seal is behind the payload, and SO_PEEK_OFF
+//     (socket(7)) reads it without the payload. If the CRC then does not match, the
+//     real datagram was corrupted in transit. Its own target holds wrong bytes until
+//     it is retransmitted, and no completion reports them.
 //
-// A device that encrypts has no use for this.
+// A device that encrypts does not use this.
 
 const (
-	// placeAbove is the length of bytes from which a look costs less than a copy.
-	// Datagrams that the kernel may join are shorter.
-	placeAbove = 10 << 10
-	// frontLen is how much of a datagram is looked at: what the tag covers, in which all
-	// headers have room.
+	// inPlaceMin is the payload length from which a peek costs less than a copy.
+	// Datagrams that the kernel may coalesce are shorter.
+	inPlaceMin = 10 << 10
+	// frontLen is how much of a datagram is peeked at: what the tag covers, which
+	// includes all headers.
 	frontLen = coveredLen
 )
 
-// inPlace is what a device keeps for it.
+// inPlace is the state of in-place reception.
 type inPlace struct {
-	reads   int  // of our own under way that are long
+	reads   int  // long Reads of ours in flight
 	midway  bool // the latest segment of a Read or Write was long and not the last
 	count   uint64
 	looked  [frontLen]byte
@@ -46,35 +48,36 @@ type inPlace struct {
 	content header
 }
 
-// expects reports whether a datagram that can be received in place may be the next.
+// expects reports whether the next datagram may be receivable in place.
 func (d *Device) expects() bool {
 	return (d.inPlace.reads > 0 || d.inPlace.midway) && d.socket.peeks()
 }
 
-// placeable reports whether datagrams of this device can be received in place at all.
-func (d *Device) placeable() bool {
-	return d.mss() >= placeAbove && !d.keys.encrypt && d.socket.peeks()
+// canReceiveInPlace reports whether datagrams of this device can be received in place
+// at all.
+func (d *Device) canReceiveInPlace() bool {
+	return d.mss() >= inPlaceMin && !d.keys.encrypt && d.socket.peeks()
 }
 
-// note learns from a segment of a Read or Write what may follow it.
+// note records what may follow a segment of a Read or Write.
 func (d *Device) note(h *ddp.Header, length int) {
-	d.inPlace.midway = !h.Last && length >= placeAbove && d.placeable()
+	d.inPlace.midway = !h.Last && length >= inPlaceMin && d.canReceiveInPlace()
 }
 
-// begins and ends count long Reads of ours.
-func (d *Device) begins(one *ask) {
-	if one.op == rdma.OpRead && one.length >= placeAbove && d.placeable() {
+// begins and ends count our long Reads.
+func (d *Device) begins(one *request) {
+	if one.op == rdma.OpRead && one.length >= inPlaceMin && d.canReceiveInPlace() {
 		d.inPlace.reads++
 	}
 }
 
-func (d *Device) ends(one *ask) {
-	if one.op == rdma.OpRead && one.length >= placeAbove && d.placeable() {
+func (d *Device) ends(one *request) {
+	if one.op == rdma.OpRead && one.length >= inPlaceMin && d.canReceiveInPlace() {
 		d.inPlace.reads--
 	}
 }
 
-// receiveInPlace takes in the next datagram, in place if it can be.
+// receiveInPlace receives the next datagram, in place if possible.
 func (d *Device) receiveInPlace() bool {
 	if !d.fillBatch(1) {
 		return false
@@ -84,17 +87,17 @@ func (d *Device) receiveInPlace() bool {
 	if whole == 0 {
 		return false
 	}
-	place, front, sink := d.placeOf(looked[:n], whole)
-	if place == nil || !sink && !d.genuine(whole) {
+	target, front, sink := d.targetOf(looked[:n], whole)
+	if target == nil || !sink && !d.genuine(whole) {
 		return d.receiveOne()
 	}
 	last := len(d.batch) - 1
 	s := d.batch[last]
-	if !d.socket.receiveInto(s, front, place) {
+	if !d.socket.receiveInto(s, front, target) {
 		return false
 	}
 	d.orderAfterReceiving()
-	if seal := s.data[front : front+sealLen]; s.n != whole || !d.keys.sumsUp(s.data[:front], place, seal) || !d.sealed(seal, sink) {
+	if seal := s.data[front : front+sealLen]; s.n != whole || !d.keys.sumsUp(s.data[:front], target, seal) || !d.sealed(seal, sink) {
 		d.drops.Corrupt++
 		return true
 	}
@@ -106,18 +109,18 @@ func (d *Device) receiveInPlace() bool {
 	}
 	s.hi = front
 	s.lo = front - len(segment)
-	s.placed = place
+	s.placed = target
 	d.traffic.received++
 	d.inPlace.count++
 	q := d.pairs[h.to]
 	d.tick()
-	q.hear(s, q.peers[d.latestID], h)
+	q.receiveRD(s, q.peers[d.latestID], h)
 	s.placed = nil
 	return true
 }
 
-// genuine reports whether the datagram that was looked at, so many bytes long, comes from a
-// process of the job.
+// genuine reports whether the peeked datagram of the given length was sent by a process
+// of the job.
 func (d *Device) genuine(whole int) bool {
 	k, at := d.keys, &d.inPlace
 	if !d.socket.lookAt(whole-sealLen, at.seal[:]) {
@@ -128,8 +131,9 @@ func (d *Device) genuine(whole int) bool {
 	return k.tagged(at.seal[crcLen:])
 }
 
-// sealed reports whether the datagram that came, of which coming has what the tag covers, has
-// the right tag: it is checked now, or this is the one that genuine has checked.
+// sealed reports whether the received datagram, whose covered part is in coming, has a
+// valid tag. It checks the tag if now is set; otherwise it checks that this is the
+// datagram that genuine has checked.
 func (d *Device) sealed(seal []byte, now bool) bool {
 	if now {
 		return d.keys.tagged(seal[crcLen:])
@@ -137,22 +141,22 @@ func (d *Device) sealed(seal []byte, now bool) bool {
 	return bytes.Equal(seal, d.inPlace.seal[:]) && bytes.Equal(d.keys.coming[:coveredLen], d.inPlace.looked[:])
 }
 
-// placeOf finds where the bytes of a datagram belong that begins so and has so many bytes
-// in all, and how long its headers are; sink says that it is that of a Read of ours. The place
-// is nil for one that goes the usual way.
-func (d *Device) placeOf(looked []byte, whole int) (place []byte, front int, sink bool) {
+// targetOf returns the target memory of a datagram that begins with looked and has
+// whole bytes, and the length of its headers. sink reports that the target belongs to a
+// Read of ours. The target is nil for a datagram that must be received normally.
+func (d *Device) targetOf(looked []byte, whole int) (target []byte, front int, sink bool) {
 	h := &d.inPlace.content
 	segment, err := h.parse(looked[:min(len(looked), max(0, whole-sealLen))])
-	if err != nil || h.kind != kindSegment || h.toLife != d.keys.life || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil || looked[1]&flagEncrypted != 0 {
+	if err != nil || h.kind != kindSegment || h.toIncarnation != d.keys.incarnation || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil || looked[1]&flagEncrypted != 0 {
 		return nil, 0, false
 	}
 	q := d.pairs[h.to]
-	id, known := d.find(h.fromLife, h.from)
+	id, known := d.find(h.fromIncarnation, h.from)
 	if !known || q.kind != rdma.RD || int(id) >= len(q.peers) || q.peers[id] == nil {
 		return nil, 0, false
 	}
 	p := q.peers[id]
-	if p.judge(h.number) != inOrder || p.serials.late(h.serial) {
+	if p.classify(h.number) != inOrder || p.serials.late(h.serial) {
 		return nil, 0, false
 	}
 	var tagged ddp.Header
@@ -160,28 +164,28 @@ func (d *Device) placeOf(looked []byte, whole int) (place []byte, front int, sin
 	n, fault := tagged.Decode(segment, whole-sealLen-front)
 	front += n
 	length := whole - sealLen - front
-	if fault != ddp.NoFault || length < placeAbove || front > len(looked) {
+	if fault != ddp.NoFault || length < inPlaceMin || front > len(looked) {
 		return nil, 0, false
 	}
 	switch {
-	case tagged.Op == ddp.Write && p.refused == ddp.NoFault && !d.guard.Bars(p.strikes, d.peers[id].told):
-		place, fault = d.table.Place(domain, streamOf(p), tagged.Tag, tagged.TO, uint64(length))
+	case tagged.Op == ddp.Write && p.refused == ddp.NoFault && !d.guard.Bars(p.strikes, d.peers[id].resolved):
+		target, fault = d.table.Placement(domain, streamOf(p), tagged.Tag, tagged.TO, uint64(length))
 		if fault != ddp.NoFault {
 			return nil, 0, false
 		}
-	case tagged.Op == ddp.ReadResponse && p.asks != nil:
-		one := p.asks.oldest()
+	case tagged.Op == ddp.ReadResponse && p.requests != nil:
+		one := p.requests.oldest()
 		if one.tag != tagged.Tag || tagged.TO != uint64(one.got) || length > one.sink.Len()-one.got {
 			return nil, 0, false
 		}
-		place, sink = one.sink.Bytes()[one.got:one.got+length], true
+		target, sink = one.sink.Bytes()[one.got:one.got+length], true
 	}
-	return place, front, sink
+	return target, front, sink
 }
 
-// put copies bytes to their place, unless they were received there.
-func put(place, bytes []byte) {
-	if len(bytes) > 0 && &place[0] != &bytes[0] {
-		copy(place, bytes)
+// put copies bytes to their target, unless they were received there.
+func put(target, bytes []byte) {
+	if len(bytes) > 0 && &target[0] != &bytes[0] {
+		copy(target, bytes)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Long Reads and Writes between two devices: the bytes come to their place without a stay
-// in a slot, and what was spoilt on the way is replaced there.
+// Long Reads and Writes between two devices: the payload is received in place, and what
+// was corrupted in transit is replaced there.
 
 func TestLongAccessIsReceivedInPlace(t *testing.T) {
 	const size = 400_000
@@ -18,7 +18,7 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 		name    string
 		op      rdma.Op
 		c       Config
-		spoil   int // which long datagram is spoilt
+		spoil   int // index of the long datagram to corrupt
 		inPlace bool
 	}{
 		{"read", rdma.OpRead, Config{NoCRC: true}, -1, true},
@@ -31,15 +31,15 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 		{"write-spoilt", rdma.OpWrite, Config{}, 3, true},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			asks, answers := newStation(t, v.c), newStation(t, v.c)
-			sends, receives := asks, answers
+			requests, responses := newTestNode(t, v.c), newTestNode(t, v.c)
+			sends, receives := requests, responses
 			if v.op == rdma.OpRead {
-				sends, receives = answers, asks
+				sends, receives = responses, requests
 			}
 			longs := 0
 			sends.disturb = func(o *outbox) {
-				for i := range o.letters[:o.n] {
-					if l := &o.letters[i]; len(l.data) > placeAbove {
+				for i := range o.packets[:o.n] {
+					if l := &o.packets[i]; len(l.data) > inPlaceMin {
 						if longs == v.spoil {
 							l.data[len(l.data)/2] ^= 1
 						}
@@ -55,24 +55,24 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 			for i := range from {
 				from[i] = byte(i * 31 >> 3)
 			}
-			reg, err := answers.Register(there, rdma.RemoteRead|rdma.RemoteWrite)
+			reg, err := responses.Register(there, rdma.RemoteRead|rdma.RemoteWrite)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = answers.Deregister(reg) }() // the test is over
-			wr := rdma.SendWR{ID: 7, Op: v.op, Peer: asks.meet(t, answers), Body: rdma.MemOf(here), Remote: reg.Base, RKey: reg.RKey}
-			if n, err := asks.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+			defer func() { _ = responses.Deregister(reg) }() // the test is over
+			wr := rdma.SendWR{ID: 7, Op: v.op, Peer: requests.resolve(t, responses), Body: rdma.MemOf(here), Remote: reg.Base, RKey: reg.RKey}
+			if n, err := requests.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 				t.Fatal(err)
 			}
 			var out [1]rdma.Completion
-			for deadline := time.Now().Add(patience); asks.cq.Poll(out[:]) == 0; {
-				answers.cq.Poll(out[:])
+			for deadline := time.Now().Add(testTimeout); requests.cq.Poll(out[:]) == 0; {
+				responses.cq.Poll(out[:])
 				if time.Now().After(deadline) {
-					t.Fatal("it does not end")
+					t.Fatal("the request does not complete")
 				}
 			}
 			if out[0].ID != 7 || out[0].Status != rdma.StatusOK || !bytes.Equal(from, to) {
-				t.Errorf("it ends with %+v, and the bytes are the right ones: %v", out[0], bytes.Equal(from, to))
+				t.Errorf("completed with %+v, bytes correct: %v", out[0], bytes.Equal(from, to))
 			}
 			receives.mu.Lock()
 			defer receives.mu.Unlock()
@@ -80,25 +80,24 @@ func TestLongAccessIsReceivedInPlace(t *testing.T) {
 				t.Errorf("%d datagrams were received in place", receives.inPlace.count)
 			}
 			if receives.inPlace.reads != 0 || receives.inPlace.midway {
-				t.Errorf("it still expects something: %d reads, midway %v", receives.inPlace.reads, receives.inPlace.midway)
+				t.Errorf("the device still expects data: %d reads, midway %v", receives.inPlace.reads, receives.inPlace.midway)
 			}
 			if spoilt := receives.drops.Corrupt > 0; spoilt != (v.spoil >= 0) {
-				t.Errorf("%d datagrams were dropped as spoilt", receives.drops.Corrupt)
+				t.Errorf("%d datagrams were dropped as corrupt", receives.drops.Corrupt)
 			}
 		})
 	}
 }
 
-// TestReceivingInPlaceAllocatesNothing reads the same megabyte again and again.
 func TestReceivingInPlaceAllocatesNothing(t *testing.T) {
-	a, b := newStation(t, Config{NoCRC: true}), newStation(t, Config{NoCRC: true})
+	a, b := newTestNode(t, Config{NoCRC: true}), newTestNode(t, Config{NoCRC: true})
 	there := make([]byte, 1<<20)
 	reg, err := b.Register(there, rdma.RemoteRead)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.Deregister(reg) }() // the test is over
-	wrs := []rdma.SendWR{{ID: 7, Op: rdma.OpRead, Peer: a.meet(t, b), Body: rdma.MemOf(make([]byte, 1<<20)), Remote: reg.Base, RKey: reg.RKey}}
+	wrs := []rdma.SendWR{{ID: 7, Op: rdma.OpRead, Peer: a.resolve(t, b), Body: rdma.MemOf(make([]byte, 1<<20)), Remote: reg.Base, RKey: reg.RKey}}
 	out := make([]rdma.Completion, 1)
 	round := func() {
 		if n, err := a.qp.PostSend(wrs); n != 1 {
@@ -116,23 +115,23 @@ func TestReceivingInPlaceAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestForgedDatagramsPlaceNothing: a datagram with the headers of the next segment of a peer,
-// but an address of its own and a seal that is not right, changes no byte of the memory.
-func TestForgedDatagramsPlaceNothing(t *testing.T) {
+// TestForgedDatagramInPlace sends a datagram with the headers of a peer's next segment,
+// but another address and an invalid tag. It must not change any byte of memory.
+func TestForgedDatagramInPlace(t *testing.T) {
 	const size = 300_000
 	for _, c := range []Config{{NoCRC: true}, {}} {
-		asks, answers := newStation(t, c), newStation(t, c)
+		requests, responses := newTestNode(t, c), newTestNode(t, c)
 		arena := bytes.Repeat([]byte{0x5A}, 2*size)
-		reg, err := answers.Register(arena, rdma.RemoteWrite)
+		reg, err := responses.Register(arena, rdma.RemoteWrite)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = answers.Deregister(reg) }() // the test is over
+		defer func() { _ = responses.Deregister(reg) }() // the test is over
 		longs := 0
-		asks.disturb = func(o *outbox) {
-			for i := range o.letters[:o.n] {
-				l := &o.letters[i]
-				if len(l.data) <= placeAbove {
+		requests.disturb = func(o *outbox) {
+			for i := range o.packets[:o.n] {
+				l := &o.packets[i]
+				if len(l.data) <= inPlaceMin {
 					continue
 				}
 				if longs++; longs != 3 {
@@ -145,36 +144,36 @@ func TestForgedDatagramsPlaceNothing(t *testing.T) {
 					return
 				}
 				at := len(l.data) - sealLen - len(segment)
-				binary.BigEndian.PutUint64(l.data[at+6:], reg.Base+size) // behind what is written
+				binary.BigEndian.PutUint64(l.data[at+6:], reg.Base+size) // beyond the write
 				n := len(l.data) - sealLen
-				binary.LittleEndian.PutUint32(l.data[n:], asks.keys.sum(l.data[:n])) // anybody can
+				binary.LittleEndian.PutUint32(l.data[n:], requests.keys.sum(l.data[:n])) // the CRC is no secret
 			}
 		}
 		body := bytes.Repeat([]byte{7}, size)
-		wr := rdma.SendWR{ID: 7, Op: rdma.OpWrite, Peer: asks.meet(t, answers), Body: rdma.MemOf(body), Remote: reg.Base, RKey: reg.RKey}
-		if n, err := asks.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
+		wr := rdma.SendWR{ID: 7, Op: rdma.OpWrite, Peer: requests.resolve(t, responses), Body: rdma.MemOf(body), Remote: reg.Base, RKey: reg.RKey}
+		if n, err := requests.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 			t.Fatal(err)
 		}
 		var out [1]rdma.Completion
-		for deadline := time.Now().Add(patience); asks.cq.Poll(out[:]) == 0; {
-			answers.cq.Poll(out[:])
+		for deadline := time.Now().Add(testTimeout); requests.cq.Poll(out[:]) == 0; {
+			responses.cq.Poll(out[:])
 			if time.Now().After(deadline) {
-				t.Fatal("it does not end")
+				t.Fatal("the request does not complete")
 			}
 		}
 		if out[0].Status != rdma.StatusOK || !bytes.Equal(arena[:size], body) {
-			t.Errorf("the write ends with %v, and its bytes are the right ones: %v", out[0].Status, bytes.Equal(arena[:size], body))
+			t.Errorf("the write completes with %v, bytes correct: %v", out[0].Status, bytes.Equal(arena[:size], body))
 		}
 		for i, b := range arena[size:] {
 			if b != 0x5A {
-				t.Errorf("no CRC %v: the forged datagram has written byte %d of memory that nobody wrote to", c.NoCRC, size+i)
+				t.Errorf("no CRC %v: the forged datagram wrote byte %d", c.NoCRC, size+i)
 				break
 			}
 		}
-		answers.mu.Lock()
-		if d := &answers.drops; d.Strangers != 1 || answers.inPlace.count == 0 {
-			t.Errorf("no CRC %v: %d datagrams in place, drops %+v, want one stranger", c.NoCRC, answers.inPlace.count, *d)
+		responses.mu.Lock()
+		if d := &responses.drops; d.Strangers != 1 || responses.inPlace.count == 0 {
+			t.Errorf("no CRC %v: %d datagrams in place, drops %+v, want one stranger", c.NoCRC, responses.inPlace.count, *d)
 		}
-		answers.mu.Unlock()
+		responses.mu.Unlock()
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestKeepLetsGoOfTheMemory sends to a peer over a network that drops everything, keeps,
-// overwrites the memory, mends the network: what arrives is what was sent.
-func TestKeepLetsGoOfTheMemory(t *testing.T) {
-	a, b := newStation(t, Config{NoThread: true}), newStation(t, Config{NoThread: true})
-	to := a.meet(t, b)
+// TestKeepCopies sends over a network that drops everything, calls Keep, overwrites the
+// memory and repairs the network. The peer must receive the original bytes.
+func TestKeepCopies(t *testing.T) {
+	a, b := newTestNode(t, Config{NoThread: true}), newTestNode(t, Config{NoThread: true})
+	to := a.resolve(t, b)
 	a.disturb = func(o *outbox) { o.n = 0 }
 	body := bytes.Repeat([]byte{7}, 5000)
 	if n, err := a.qp.PostSend([]rdma.SendWR{{ID: 1, Op: rdma.OpSend, Peer: to, Body: rdma.MemOf(body)}}); n != 1 {
 		t.Fatal(err)
 	}
 	a.qp.(rdma.KeepingQP).Keep(to)
-	a.qp.(rdma.KeepingQP).Keep(to + 1) // nobody: nothing happens
+	a.qp.(rdma.KeepingQP).Keep(to + 1) // no such peer: no effect
 	clear(body)
 	a.disturb = nil
 	var out [4]rdma.Completion
@@ -30,10 +30,10 @@ func TestKeepLetsGoOfTheMemory(t *testing.T) {
 				continue
 			}
 			if !bytes.Equal(c.Data.Bytes(), bytes.Repeat([]byte{7}, 5000)) {
-				t.Error("the message has what was written after Keep")
+				t.Error("the message has bytes that were written after Keep")
 			}
 			return
 		}
 	}
-	t.Fatal("the message never came")
+	t.Fatal("the message did not arrive")
 }

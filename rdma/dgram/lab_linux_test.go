@@ -16,20 +16,20 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestFillsARealLink writes over a gigabit between two network namespaces, of which one
-// datagram in a hundred is lost each way. A machine that is busy with other things
-// disturbs a turn, so the best of several counts.
+// TestFillsARealLink writes over a gigabit link between two network namespaces with 1 %
+// loss each way. A machine that is busy with other work slows a round down, so the best
+// of several counts.
 func TestFillsARealLink(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes namespaces and takes a few seconds")
 	}
 	const (
-		rate  = 125e6 // bytes per second
-		want  = 0.8   // of the link
-		least = 0.4   // on a machine that has other things to do
-		turns = 12
-		size  = 1 << 20
-		each  = 16 // writes of a turn
+		rate   = 125e6 // bytes per second
+		want   = 0.8   // share of the link
+		least  = 0.4   // on a machine with other load
+		rounds = 12
+		size   = 1 << 20
+		each   = 16 // writes per round
 	)
 	l := lab.New(t, lab.Config{Hosts: 2, Rails: 1, Rate: "1gbit"})
 	for _, host := range l.Hosts() {
@@ -37,10 +37,10 @@ func TestFillsARealLink(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var ends [2]*station
+	var ends [2]*testNode
 	for i, host := range l.Hosts() {
 		inNamespace(t, host, func() {
-			ends[i] = newStation(t, Config{Bind: netip.AddrPortFrom(netip.MustParseAddr(l.Addr(host, 0)), 0)})
+			ends[i] = newTestNode(t, Config{Bind: netip.AddrPortFrom(netip.MustParseAddr(l.Addr(host, 0)), 0)})
 		})
 	}
 	a, b := ends[0], ends[1]
@@ -51,7 +51,7 @@ func TestFillsARealLink(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	var done sync.WaitGroup
-	done.Go(func() { // the target is in the library, as a rank that waits is
+	done.Go(func() { // the target polls, like a rank that waits
 		var out [1]rdma.Completion
 		for {
 			select {
@@ -62,9 +62,9 @@ func TestFillsARealLink(t *testing.T) {
 			}
 		}
 	})
-	wr := rdma.SendWR{Op: rdma.OpWrite, Peer: a.meet(t, b), Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}
+	wr := rdma.SendWR{Op: rdma.OpWrite, Peer: a.resolve(t, b), Body: rdma.MemOf(source), Remote: mr.Base, RKey: mr.RKey}
 	best := 0.0
-	for range turns {
+	for range rounds {
 		start := time.Now()
 		posted, ended := 0, 0
 		var out [4]rdma.Completion
@@ -81,8 +81,8 @@ func TestFillsARealLink(t *testing.T) {
 				}
 				ended++
 			}
-			if time.Since(start) > patience {
-				t.Fatalf("%d of %d writes have ended in %v; the ends have dropped %+v and %+v", ended, each, patience, a.Drops(), b.Drops())
+			if time.Since(start) > testTimeout {
+				t.Fatalf("%d of %d writes have ended in %v; the ends have dropped %+v and %+v", ended, each, testTimeout, a.Drops(), b.Drops())
 			}
 		}
 		best = max(best, size*each/time.Since(start).Seconds()/rate)
@@ -101,8 +101,8 @@ func TestFillsARealLink(t *testing.T) {
 	}
 }
 
-// inNamespace does something on a thread that is in the namespace of a host. A socket that
-// is made there stays there.
+// inNamespace calls do on a thread in the network namespace of a host. A socket that is
+// opened there stays there.
 func inNamespace(t *testing.T, host string, do func()) {
 	t.Helper()
 	runtime.LockOSThread()

@@ -14,7 +14,7 @@ import (
 // message of each sender comes once, in order and whole.
 
 // weather is what happens to datagrams on the way.
-type weather struct {
+type impairments struct {
 	lose, double, late, corrupt float64       // shares
 	lateBy                      time.Duration // the most that a late one is late
 	delay                       time.Duration // one way
@@ -48,7 +48,7 @@ type network struct {
 	todo   agenda
 	count  int
 	random *rand.Rand
-	weather
+	impairments
 	nodes []*simNode
 
 	corrupted, dropped, sent int
@@ -59,30 +59,30 @@ type simNode struct {
 	net   *network
 	index int
 	keys  *keyring
-	hangar
+	windowPool
 	peers    []*simPeer
 	busy     time.Duration // until when its link is taken
 	wakeAt   time.Duration // of the wake-up on the agenda
 	received int           // bytes of messages
 	dead     bool
 	deaf     bool // has no room for datagrams
-	patient  bool // nobody waits for the ends of its messages
+	delayAck bool // nobody waits for the ends of its messages
 }
 
 // simPeer is what a node keeps of another.
 type simPeer struct {
 	peer
-	stash    map[psn][]byte
-	nextID   uint64 // of the next message to send
-	doneID   uint64 // of the next message to be finished
-	wantID   uint64 // of the message that should come
-	wantAt   int    // its byte that should come
-	finished int
-	gotAt    time.Duration
+	reorderBuffer map[psn][]byte
+	nextID        uint64 // of the next message to send
+	doneID        uint64 // of the next message to be finished
+	wantID        uint64 // of the message that should come
+	wantAt        int    // its byte that should come
+	finished      int
+	gotAt         time.Duration
 }
 
-func newNetwork(t *testing.T, nodes, mss int, w weather) *network {
-	n := &network{t: t, weather: w, random: rand.New(rand.NewPCG(7, uint64(nodes)))}
+func newNetwork(t *testing.T, nodes, mss int, w impairments) *network {
+	n := &network{t: t, impairments: w, random: rand.New(rand.NewPCG(7, uint64(nodes)))}
 	for i := range nodes {
 		keys, err := newKeyring([]byte("the key of the simulated job"), false)
 		if err != nil {
@@ -90,7 +90,7 @@ func newNetwork(t *testing.T, nodes, mss int, w weather) *network {
 		}
 		node := &simNode{net: n, index: i, keys: keys, wakeAt: never}
 		for range nodes {
-			node.peers = append(node.peers, &simPeer{peer: newPeer(&node.hangar, mss), stash: map[psn][]byte{}})
+			node.peers = append(node.peers, &simPeer{peer: newPeer(&node.windowPool, mss), reorderBuffer: map[psn][]byte{}})
 		}
 		n.nodes = append(n.nodes, node)
 	}
@@ -118,13 +118,13 @@ func (n *network) run(sentence string, until time.Duration, cond func() bool) {
 // post sends a message of that length.
 func (s *simNode) post(to, length int) {
 	p := s.peers[to]
-	p.push(&message{length: length, id: p.nextID, patient: s.patient && p.calm(s.net.now)})
+	p.push(&message{length: length, id: p.nextID, delayAck: s.delayAck && p.lossFree(s.net.now)})
 	p.nextID++
-	s.pump()
+	s.poll()
 }
 
-// pump does for a node what polling does.
-func (s *simNode) pump() {
+// poll does for a node what polling does.
+func (s *simNode) poll() {
 	if s.dead {
 		return
 	}
@@ -136,10 +136,10 @@ func (s *simNode) pump() {
 			if !more {
 				break
 			}
-			s.transmit(to, header{kind: kindSegment, urgent: seg.urgent, patient: seg.patient, number: seg.number, left: stampOf(s.net.now)}, content(s.index, seg))
+			s.transmit(to, header{kind: kindSegment, urgent: seg.urgent, delayAck: seg.delayAck, number: seg.number, left: stampOf(s.net.now)}, content(s.index, seg))
 		}
 		if p.due(s.net.now) {
-			s.transmit(to, header{kind: kindReceipt}, nil)
+			s.transmit(to, header{kind: kindAck}, nil)
 		}
 		wake = min(wake, p.sender.wake(), p.receiver.wake(s.net.now))
 	}
@@ -148,7 +148,7 @@ func (s *simNode) pump() {
 		s.net.after(max(wake-s.net.now, 0), func() {
 			if s.wakeAt == wake {
 				s.wakeAt = never
-				s.pump()
+				s.poll()
 			}
 		})
 	}
@@ -174,21 +174,21 @@ func content(from int, seg segment) []byte {
 func patternByte(from int, id uint64, i int) byte { return byte(from*31 + int(id)*7 + i*3 + i>>8) }
 
 func (s *simNode) transmit(to int, h header, segment []byte) {
-	if p := s.peers[to]; p.owed > 0 {
-		h.hasReceipt = true
-		p.receiver.write(s.net.now, &h.receipt)
+	if p := s.peers[to]; p.ackPending > 0 {
+		h.hasAck = true
+		p.receiver.write(s.net.now, &h.ack)
 	}
-	h.toLife = s.net.nodes[to].keys.life
+	h.toIncarnation = s.net.nodes[to].keys.incarnation
 	h.from, h.to = uint16(s.index), uint16(to)
 	if !s.keys.stampHeader(&h) {
 		s.net.t.Fatal("serial numbers are used up")
 	}
 	d := s.keys.seal(append(h.append(nil), segment...))
-	s.net.carry(d, s.net.nodes[to])
+	s.net.transport(d, s.net.nodes[to])
 }
 
-// carry takes a datagram through the weather.
-func (n *network) carry(d []byte, to *simNode) {
+// transport takes a datagram through the weather.
+func (n *network) transport(d []byte, to *simNode) {
 	n.sent++
 	if n.random.Float64() < n.lose {
 		return
@@ -233,8 +233,8 @@ func (s *simNode) arrive(d []byte) {
 		s.net.t.Fatalf("a datagram with a good seal does not parse: %v", err)
 	}
 	p := s.peers[h.from]
-	if h.hasReceipt {
-		for m := p.acknowledge(s.net.now, &h.receipt); m != nil; m = m.following {
+	if h.hasAck {
+		for m := p.acknowledge(s.net.now, &h.ack); m != nil; m = m.following {
 			if m.id != p.doneID {
 				s.net.t.Fatalf("message %d is finished before message %d", m.id, p.doneID)
 			}
@@ -245,12 +245,12 @@ func (s *simNode) arrive(d []byte) {
 	if h.kind == kindSegment {
 		s.take(&h, segment)
 	}
-	s.pump()
+	s.poll()
 }
 
 func (s *simNode) take(h *header, segment []byte) {
 	p := s.peers[h.from]
-	switch p.judge(h.number) {
+	switch p.classify(h.number) {
 	case duplicate, beyond:
 		p.refuse(s.net.now, h.left)
 	default:
@@ -258,13 +258,13 @@ func (s *simNode) take(h *header, segment []byte) {
 			p.refuse(s.net.now, h.left)
 			break
 		}
-		p.stash[h.number] = segment
-		p.accept(s.net.now, h.number, h.left, h.hurry())
+		p.reorderBuffer[h.number] = segment
+		p.accept(s.net.now, h.number, h.left, h.ackMode())
 	}
 	for p.waiting() {
-		s.deliver(int(h.from), p.stash[p.given])
-		delete(p.stash, p.given)
-		p.handed()
+		s.deliver(int(h.from), p.reorderBuffer[p.nextUp])
+		delete(p.reorderBuffer, p.nextUp)
+		p.markDelivered()
 	}
 }
 

@@ -2,10 +2,10 @@
 
 package dgram
 
-// The order of sending and receiving is told to the race detector, where there is one.
+// Only the race detector needs to be informed about the order of sending and receiving.
 
 func (*Device) orderBeforeSending()  {}
 func (*Device) orderAfterReceiving() {}
 
-// toRepeat is what is sent when a segment goes again.
+// toRepeat returns what to send for a retransmission.
 func toRepeat(bytes []byte) []byte { return bytes }

@@ -7,19 +7,19 @@ import (
 	"unsafe"
 )
 
-// What a peer does after it has received is ordered behind what was done before the
-// sending. The race detector does not see that through a socket, if both ends are in one
-// process, and is told here. Any address that all devices share will do as the name of
-// the order; the table of the CRC is one.
+// What a peer does after receiving happens after what was done before sending. The race
+// detector does not see that through a socket if both ends are in one process, so it is
+// told here. Any address that all devices share can identify the order; the CRC table
+// is one.
 
 func (d *Device) orderBeforeSending()  { runtime.RaceReleaseMerge(unsafe.Pointer(d.keys.crc)) }
 func (d *Device) orderAfterReceiving() { runtime.RaceAcquire(unsafe.Pointer(d.keys.crc)) }
 
-// toRepeat is what is sent when a segment goes again. The peer may have it already, and
-// only the receipt was lost. Then it may have told the owner of the memory, by another
-// way, that it has read or been written enough, and he changes it: what goes is dropped
-// there as a double, whatever it holds. The race detector cannot know that, so what may
-// be out of date is copied behind its back.
+// toRepeat returns what to send for a retransmission. The peer may already have the
+// segment, with only the ack lost. Then it may have notified the owner of the memory by
+// another way, and the owner changes the memory. The peer drops the retransmission as a
+// duplicate, whatever it contains. The race detector cannot know that, so the bytes are
+// copied without instrumentation.
 //
 //go:norace
 func toRepeat(bytes []byte) []byte {

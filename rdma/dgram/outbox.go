@@ -5,42 +5,44 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// The outbox: datagrams that are ready, until the kernel takes them in one call. A short
-// one is one piece of memory. The bytes of a long one stay where the user has them, and
-// the kernel gathers header, bytes and seal; what it does not take at once is copied,
-// because the user may have his memory back before it goes.
+// The outbox holds datagrams that are ready until the kernel accepts them in one call.
+// A short datagram is one piece of memory. The payload of a long one stays in the
+// user's memory, and the kernel gathers header, payload and seal. What the kernel does
+// not accept at once is copied, because the user may get the memory back before it is
+// sent.
 
-// letter is a datagram that is ready.
-type letter struct {
-	data []byte // all of it, or what stands before body
+// packet is a datagram that is ready to send.
+type packet struct {
+	data []byte // all of it, or what precedes body
 	body []byte // of a long one: the user's memory
 	seal [sealLen]byte
 	to   rawAddress
-	// acquainted says that the peer knows where we are.
-	acquainted bool
+	// addressKnown reports whether the peer knows our address.
+	addressKnown bool
 }
 
-// length is that of the datagram.
-func (l *letter) length() int {
+// length returns the length of the datagram.
+func (l *packet) length() int {
 	if l.body == nil {
 		return len(l.data)
 	}
 	return len(l.data) + len(l.body) + len(l.seal)
 }
 
-// gatherAbove is the length from which bytes are gathered instead of copied.
+// gatherAbove is the payload length from which the kernel gathers instead of us
+// copying.
 const gatherAbove = 2 << 10
 
-// keep makes a letter one piece of memory.
-func (l *letter) keep() {
+// keep makes the packet contiguous.
+func (l *packet) keep() {
 	if l.body != nil {
 		l.data = append(append(l.data, l.body...), l.seal[:]...)
 		l.body = nil
 	}
 }
 
-// seal closes a letter: what was written into it, and the bytes behind that.
-func (d *Device) seal(l *letter, front, bytes []byte) {
+// seal appends the payload and seals the packet.
+func (d *Device) seal(l *packet, front, bytes []byte) {
 	if len(bytes) < gatherAbove || d.keys.encrypt {
 		l.data, l.body = d.keys.seal(append(front, bytes...)), nil
 		return
@@ -50,37 +52,37 @@ func (d *Device) seal(l *letter, front, bytes []byte) {
 }
 
 type outbox struct {
-	letters [batchSize]letter
+	packets [batchSize]packet
 	n       int
-	most    int // that were ever in it
+	most    int // high-water mark of n
 }
 
 func newOutbox() (o outbox) {
-	for i := range o.letters {
-		o.letters[i].data = make([]byte, 0, mostDatagram)
+	for i := range o.packets {
+		o.packets[i].data = make([]byte, 0, maxDatagram)
 	}
 	return o
 }
 
-// nextLetter is the place for another datagram, or nil when the kernel takes no more.
-func (d *Device) nextLetter() *letter {
+// nextPacket returns the next free packet, or nil when the kernel accepts no more.
+func (d *Device) nextPacket() *packet {
 	if d.outbox.n == batchSize {
 		if d.flush(); d.outbox.n == batchSize {
 			return nil
 		}
 	}
 	d.outbox.n++
-	return &d.outbox.letters[d.outbox.n-1]
+	return &d.outbox.packets[d.outbox.n-1]
 }
 
-// begin addresses a letter and writes the header into it.
-func (d *Device) begin(l *letter, h *header, from uint16, to rdma.PeerID) []byte {
+// begin addresses a packet and writes the header into it.
+func (d *Device) begin(l *packet, h *header, from uint16, to rdma.PeerID) []byte {
 	a := &d.peers[to]
-	l.to, l.acquainted = a.at.raw, false
-	h.to, h.from, h.toLife, h.name = a.pair, from, a.life, d.name
+	l.to, l.addressKnown = a.at.raw, false
+	h.to, h.from, h.toIncarnation, h.name = a.pair, from, a.incarnation, d.name
 	if !d.keys.stampHeader(h) {
 		// 2^48 datagrams at a million a second are nine years.
-		panic("dgram: the serial numbers of this device are used up")
+		panic("dgram: the serial numbers of this device are exhausted")
 	}
 	return h.append(l.data[:0])
 }
@@ -92,13 +94,13 @@ func appendDDP(b []byte, h *ddp.Header) []byte {
 	return b
 }
 
-// flush hands the letters to the kernel. What it does not take now stays; what it
-// refuses for good is dropped, and RD will see it as lost.
+// flush hands the packets to the kernel. What the kernel does not accept now stays.
+// What it rejects permanently is dropped, and RD treats it as lost.
 func (d *Device) flush() {
 	o := &d.outbox
 	if d.disturb != nil {
-		for i := range o.letters[:o.n] {
-			o.letters[i].keep()
+		for i := range o.packets[:o.n] {
+			o.packets[i].keep()
 		}
 		d.disturb(o)
 	}
@@ -109,7 +111,7 @@ func (d *Device) flush() {
 	d.orderBeforeSending()
 	done := 0
 	for done < o.n {
-		n, full := d.socket.send(o.letters[done:o.n])
+		n, full := d.socket.send(o.packets[done:o.n])
 		done += n
 		d.traffic.sent += uint64(n)
 		if full {
@@ -120,17 +122,17 @@ func (d *Device) flush() {
 			done++
 		}
 	}
-	for i := done; i < o.n; i++ { // memory is exchanged, not copied
-		o.letters[i].keep()
-		o.letters[i-done], o.letters[i] = o.letters[i], o.letters[i-done]
+	for i := done; i < o.n; i++ { // swap the memory, do not copy
+		o.packets[i].keep()
+		o.packets[i-done], o.packets[i] = o.packets[i], o.packets[i-done]
 	}
 	o.n -= done
 }
 
-// messageBlock is how many messages are made at a time.
+// messageBlock is how many messages are allocated at a time.
 const messageBlock = 64
 
-// newMessage takes a message from those that are done with, or makes some.
+// newMessage returns a free message and allocates more if there is none.
 func (d *Device) newMessage() *message {
 	if len(d.spare) == 0 {
 		block := make([]message, messageBlock)
@@ -144,15 +146,15 @@ func (d *Device) newMessage() *message {
 	return m
 }
 
-// forget keeps a message for the next one, without the user's memory.
-func (d *Device) forget(m *message) {
-	m.body, m.following, m.patient = rdma.Mem{}, nil, false
-	d.uncopy(m)
+// freeMessage returns a message to the free list, without the user's memory.
+func (d *Device) freeMessage(m *message) {
+	m.body, m.following, m.delayAck = rdma.Mem{}, nil, false
+	d.releaseBody(m)
 	d.spare = append(d.spare, m)
 }
 
-// appendTo appends the part of the bytes [offset, offset+n) that is in the head, and
-// gives the rest of them.
+// appendTo appends the part of [offset, offset+n) that is in the head, and returns the
+// rest as bytes.
 func (m *message) appendTo(b []byte, offset, n int) (front, bytes []byte) {
 	if offset < m.headLen {
 		part := min(n, m.headLen-offset)

@@ -9,13 +9,13 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// A queue pair, and the way out: PostSend takes work, tend serves the peers that have
-// something under way, write makes the datagram, flush hands a batch of them to the
-// kernel.
+// A queue pair and the send path: PostSend accepts work requests, service drives the
+// peers that are busy, write makes a datagram, and flush hands a batch of datagrams to
+// the kernel.
 
 const (
-	pairDepth   = 512      // sends that may be under way by default
-	patientMost = 16 << 10 // bytes of a message whose receipt may wait for long
+	pairDepth   = 512      // default maximum of pending sends
+	delayAckMax = 16 << 10 // longest message whose ack may be delayed
 )
 
 // pair is a queue pair. Its number distinguishes it from others on the same socket.
@@ -25,12 +25,12 @@ type pair struct {
 	number uint16
 	sendCQ *queue
 	recvCQ *queue
-	// silences are after how long a silence peers were given up. Few ever are, so that the
-	// others need not be larger for it.
+	// silences holds how long each peer was silent that was declared gone. It is a map
+	// because few ever are.
 	silences map[rdma.PeerID]time.Duration
 	recv     *receiveQueue
 	depth    int
-	pending  int // messages that were taken and are not known to have arrived
+	pending  int // messages accepted and not known to have arrived
 	closed   bool
 
 	peers   []*peer // RD: by PeerID
@@ -44,7 +44,7 @@ var (
 	_ rdma.KeepingQP = (*pair)(nil)
 )
 
-// NewQP makes a queue pair of kind RD or UD.
+// NewQP creates a queue pair of type RD or UD.
 func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,7 +52,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 		return nil, rdma.ErrClosed
 	}
 	if c.Type != rdma.RD && c.Type != rdma.UD {
-		return nil, fmt.Errorf("dgram: datagrams carry queue pairs of kind RD and UD alone: %w", rdma.ErrUnsupported)
+		return nil, fmt.Errorf("dgram: only queue pairs of type RD and UD are supported: %w", rdma.ErrUnsupported)
 	}
 	if len(d.pairs) == maxPairs {
 		return nil, fmt.Errorf("dgram: %d queue pairs were made on one socket: %w", maxPairs-1, rdma.ErrNoResources)
@@ -74,32 +74,32 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	if q.depth <= 0 {
 		q.depth = pairDepth
 	}
-	if err := d.attend(); err != nil {
+	if err := d.startProgress(); err != nil {
 		return nil, err
 	}
 	d.pairs = append(d.pairs, q)
 	return q, nil
 }
 
-// Addr is what peers resolve.
+// Addr returns the address that peers resolve.
 func (q *pair) Addr() rdma.Addr {
-	a := address{at: endpoint{addrPort: q.dev.socket.local}, life: q.dev.keys.life, pair: q.number, name: q.dev.name}
+	a := address{at: endpoint{addrPort: q.dev.socket.local}, incarnation: q.dev.keys.incarnation, pair: q.number, name: q.dev.name}
 	return rdma.Addr(a.String())
 }
 
-// Connect does nothing for datagrams.
+// Connect returns an error: datagrams need no connection.
 func (q *pair) Connect(context.Context, rdma.Addr) error {
 	return fmt.Errorf("dgram: queue pairs of datagrams need no connection; Resolve the address and name the peer in each request: %w", rdma.ErrUnsupported)
 }
 
-// Pending is the number of messages that are not known to have arrived.
+// Pending returns the number of messages not known to have arrived.
 func (q *pair) Pending() int {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
 	return q.pending
 }
 
-// Keep copies what is under way to a peer.
+// Keep copies the messages in flight to a peer, so that their memory can be reused.
 func (q *pair) Keep(id rdma.PeerID) {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
@@ -113,10 +113,10 @@ func (q *pair) Keep(id rdma.PeerID) {
 	}
 }
 
-// PostRecv gives buffers to a queue pair without a shared receive queue.
+// PostRecv posts buffers to a queue pair without a shared receive queue.
 func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.recv.PostRecv(wrs) }
 
-// PostSend takes messages and sends what may go at once.
+// PostSend accepts work requests and sends what may be sent at once.
 func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	d := q.dev
 	d.mu.Lock()
@@ -125,7 +125,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		return 0, rdma.ErrClosed
 	}
 	d.called()
-	d.restUntil = 0
+	d.serviceAt = 0
 	if d.ticked = false; q.kind != rdma.UD {
 		d.tick()
 	}
@@ -135,13 +135,13 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		}
 		switch {
 		case wrs[i].Op == rdma.OpWriteRecord:
-			err = q.throwRecord(&wrs[i])
+			err = q.sendRecord(&wrs[i])
 		case q.kind == rdma.UD:
-			err = q.throw(&wrs[i])
+			err = q.sendUD(&wrs[i])
 		case wrs[i].Op == rdma.OpSend:
 			err = q.take(&wrs[i])
 		default:
-			err = q.ask(&wrs[i])
+			err = q.request(&wrs[i])
 		}
 		if err != nil {
 			break
@@ -151,12 +151,12 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 	d.flush()
 	d.copyBodies()
 	if d.parked > 0 && (n > 0 || err != nil) {
-		d.rouse() // whoever waits does not know of the new timers
+		d.wakeAll() // waiters do not know about the new timers
 	}
 	return n, err
 }
 
-// check refuses what can never be sent.
+// check rejects a request that can never be sent.
 func (q *pair) check(wr *rdma.SendWR) error {
 	length := int(wr.HeadLen) + wr.Body.Len()
 	switch {
@@ -168,8 +168,8 @@ func (q *pair) check(wr *rdma.SendWR) error {
 		return fmt.Errorf("dgram: a head of %d bytes for %v is longer than %d", wr.HeadLen, &q.dev.peers[wr.Peer], rdma.HeadMax)
 	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.attr.MaxTransfer:
 		return fmt.Errorf("dgram: a %v of %d bytes at %v is longer than Attr.MaxTransfer, %d; cut it", wr.Op, wr.Body.Len(), &q.dev.peers[wr.Peer], q.dev.attr.MaxTransfer)
-	case wr.Op == rdma.OpWriteRecord && wr.Body.Len() > mostPieces*q.dev.recordCut():
-		return fmt.Errorf("dgram: a write-record of %d bytes for %v is longer than %d datagrams carry; cut it", wr.Body.Len(), &q.dev.peers[wr.Peer], mostPieces)
+	case wr.Op == rdma.OpWriteRecord && wr.Body.Len() > maxPieces*q.dev.recordCut():
+		return fmt.Errorf("dgram: a write-record of %d bytes for %v is longer than %d datagrams carry; cut it", wr.Body.Len(), &q.dev.peers[wr.Peer], maxPieces)
 	case wr.Op == rdma.OpSend && length > maxSend:
 		return fmt.Errorf("dgram: a message of %d bytes for %v is longer than Attr.MaxSend, %d; cut it", length, &q.dev.peers[wr.Peer], maxSend)
 	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > q.dev.attr.MaxInline:
@@ -180,10 +180,10 @@ func (q *pair) check(wr *rdma.SendWR) error {
 	return nil
 }
 
-// throw sends a UD message. It is complete when it has been handed on (T1 6.3).
-func (q *pair) throw(wr *rdma.SendWR) error {
+// sendUD sends a UD message. It is complete when the kernel has accepted it (T1 6.3).
+func (q *pair) sendUD(wr *rdma.SendWR) error {
 	d := q.dev
-	l := d.nextLetter()
+	l := d.nextPacket()
 	if l == nil {
 		return rdma.ErrAgain
 	}
@@ -198,7 +198,7 @@ func (q *pair) throw(wr *rdma.SendWR) error {
 	return nil
 }
 
-// take queues an RD message and sends as much as may go.
+// take queues an RD message and sends as much as may be sent.
 func (q *pair) take(wr *rdma.SendWR) error {
 	if q.pending == q.depth {
 		return rdma.ErrAgain
@@ -210,33 +210,34 @@ func (q *pair) take(wr *rdma.SendWR) error {
 		return nil
 	}
 	m := d.newMessage()
-	if !d.carry(m, wr) {
-		d.forget(m)
+	if !d.attachBody(m, wr) {
+		d.freeMessage(m)
 		return rdma.ErrAgain
 	}
 	m.id, m.length = wr.ID, int(wr.HeadLen)+wr.Body.Len()
 	m.role, m.opcode = roleSend, sendOpcode(wr.Flags)
-	m.patient = wr.Flags&(rdma.Inline|rdma.Patient) != 0 && q.mayWait(p, m)
+	m.delayAck = wr.Flags&(rdma.Inline|rdma.Lazy) != 0 && q.mayDelayAck(p, m)
 	m.number = p.sendNumber
 	p.sendNumber++
 	m.headLen = copy(m.head[:wr.HeadLen], wr.Head[:])
 	q.pending++
 	p.push(m)
-	q.occupy(p)
-	q.pump(p)
+	q.markBusy(p)
+	q.flushPeer(p)
 	return nil
 }
 
-// refusePost ends a request to a peer that is barred.
+// refusePost completes a request to a barred peer with an error.
 func (q *pair) refusePost(p *peer, wr *rdma.SendWR) {
 	q.pending++
 	q.complete(p, wr.ID, wr.Op, 0, false, rdma.StatusPeerGone)
 }
 
-// mayWait reports whether the end of a message that nobody waits for may be heard of late. It
-// may not where much is under way: the copies would use up the memory for them.
-func (q *pair) mayWait(p *peer, m *message) bool {
-	return m.length <= patientMost && q.pending < q.depth/4 && p.calm(q.dev.now)
+// mayDelayAck reports whether the ack of a message that nobody waits for may be
+// delayed. It may not where much is pending: the copies would use up the memory for
+// them.
+func (q *pair) mayDelayAck(p *peer, m *message) bool {
+	return m.length <= delayAckMax && q.pending < q.depth/4 && p.lossFree(q.dev.now)
 }
 
 func sendOpcode(f rdma.Flags) ddp.Opcode {
@@ -246,34 +247,34 @@ func sendOpcode(f rdma.Flags) ddp.Opcode {
 	return ddp.Send
 }
 
-// peer is what this queue pair keeps of a peer; it begins with the first message.
+// peer returns the state of a peer, which is created with the first message.
 func (q *pair) peer(id rdma.PeerID) *peer {
 	for int(id) >= len(q.peers) {
 		q.peers = append(q.peers, nil)
 	}
 	if q.peers[id] == nil {
-		p := newPeer(&q.dev.hangar, q.dev.mss())
+		p := newPeer(&q.dev.windowPool, q.dev.mss())
 		p.id = id
 		q.peers[id] = &p
 	}
 	return q.peers[id]
 }
 
-// occupy puts a peer on the list of those to be served.
-func (q *pair) occupy(p *peer) {
+// markBusy adds a peer to the busy list.
+func (q *pair) markBusy(p *peer) {
 	if !p.busy {
 		p.busy = true
 		q.busy = append(q.busy, p)
 	}
 }
 
-// working reports whether tend has anything to do.
+// working reports whether service has work.
 func (q *pair) working() bool { return len(q.busy)+len(q.leaving)+len(q.records) > 0 }
 
-// tend serves the peers that are not resting.
-func (q *pair) tend() {
+// service drives the peers on the busy list.
+func (q *pair) service() {
 	now := q.dev.now
-	q.pumpRecords()
+	q.flushRecords()
 	q.expireRecords(now)
 	for i := 0; i < len(q.busy); {
 		p := q.busy[i]
@@ -281,20 +282,20 @@ func (q *pair) tend() {
 			q.dropBarred(p)
 		}
 		p.expire(now)
-		if !p.barred && p.lostSight(now, q.dev.patience) {
+		if !p.barred && p.peerTimedOut(now, q.dev.peerTimeout) {
 			q.giveUp(p)
 		}
-		q.unstash(p)
-		q.pump(p)
+		q.deliverReordered(p)
+		q.flushPeer(p)
 		if p.due(now) {
-			if !q.dev.awaitsAnswer(p) {
-				q.writeReceipt(p, false)
+			if !q.dev.defersAck(p) {
+				q.writeAck(p, false)
 			}
 		} else if now >= p.probeAt() {
 			p.probed = now
-			q.writeReceipt(p, true)
+			q.writeAck(p, true)
 		}
-		if !p.resting() {
+		if !p.inactive() {
 			i++
 			continue
 		}
@@ -305,22 +306,23 @@ func (q *pair) tend() {
 	}
 }
 
-// awaitsAnswer reports whether a receipt should not go alone yet: this Poll shows the program
-// something, and its answer may take the receipt with it. The next call does not wait.
-func (d *Device) awaitsAnswer(p *peer) bool {
-	if !d.shows || p.owed >= receiptEvery {
+// defersAck reports whether a standalone ack should be deferred: this Poll returns
+// completions to the application, and its reply may carry the ack. The next call does
+// not defer.
+func (d *Device) defersAck(p *peer) bool {
+	if !d.shows || p.ackPending >= ackEvery {
 		return false
 	}
-	d.lull = 1
+	d.idlePolls = 1
 	return true
 }
 
-// pump sends what may go to a peer.
-func (q *pair) pump(p *peer) {
+// flushPeer sends what may be sent to a peer.
+func (q *pair) flushPeer(p *peer) {
 	for {
-		l := q.dev.nextLetter()
+		l := q.dev.nextPacket()
 		if l == nil {
-			return // the kernel is full: the segment is not cut before it has a place
+			return // the kernel accepts no more; segment only what has a slot
 		}
 		seg, more := p.sender.next(q.dev.now)
 		if !more {
@@ -331,21 +333,22 @@ func (q *pair) pump(p *peer) {
 	}
 }
 
-// write makes the datagram of a segment. What is owed to the peer goes with the last one of
-// a message: in the first it would make that one longer than the others, and the kernel
-// takes only datagrams of one length as a run, but for a last one that is shorter.
-func (q *pair) write(l *letter, p *peer, seg *segment) {
+// write makes the datagram of a segment. A pending ack goes with the last segment of a
+// message. In the first segment it would make that datagram longer than the others, and
+// the kernel accepts only datagrams of one length as a run, except for a shorter last
+// one.
+func (q *pair) write(l *packet, p *peer, seg *segment) {
 	d, m := q.dev, seg.message
-	h := header{kind: kindSegment, urgent: seg.urgent, patient: seg.patient, number: seg.number, left: stampOf(d.now)}
-	if h.hasReceipt = p.owed > 0 && (seg.last || p.due(d.now)); h.hasReceipt {
-		p.receiver.write(d.now, &h.receipt)
+	h := header{kind: kindSegment, urgent: seg.urgent, delayAck: seg.delayAck, number: seg.number, left: stampOf(d.now)}
+	if h.hasAck = p.ackPending > 0 && (seg.last || p.due(d.now)); h.hasAck {
+		p.receiver.write(d.now, &h.ack)
 	}
 	b := d.begin(l, &h, q.number, p.id)
-	l.acquainted = p.acquainted()
+	l.addressKnown = p.addressKnown()
 	var bytes []byte
 	switch {
-	case m.role == roleAnswer:
-		b, bytes = d.appendAnswer(b, p, m, seg)
+	case m.role == roleResponse:
+		b, bytes = d.appendResponse(b, p, m, seg)
 	case m.opcode == ddp.Write:
 		b = appendDDP(b, &ddp.Header{Op: m.opcode, Last: seg.last, Tag: m.tag, TO: m.address + uint64(seg.offset)})
 		b, bytes = m.appendTo(b, seg.offset, seg.length)
@@ -366,16 +369,16 @@ func queueOf(op ddp.Opcode) uint32 {
 	return ddp.QueueSend
 }
 
-// writeReceipt makes a datagram of a receipt alone. An urgent one asks for another.
-func (q *pair) writeReceipt(p *peer, urgent bool) {
-	l := q.dev.nextLetter()
+// writeAck makes a standalone ack. An urgent one requests an ack in return.
+func (q *pair) writeAck(p *peer, urgent bool) {
+	l := q.dev.nextPacket()
 	if l == nil {
-		return // it stays owed
+		return // the ack stays pending
 	}
-	h := header{kind: kindReceipt, hasReceipt: true, urgent: urgent}
-	p.receiver.write(q.dev.now, &h.receipt)
+	h := header{kind: kindAck, hasAck: true, urgent: urgent}
+	p.receiver.write(q.dev.now, &h.ack)
 	b := q.dev.begin(l, &h, q.number, p.id)
-	l.acquainted = p.acquainted()
+	l.addressKnown = p.addressKnown()
 	q.dev.seal(l, b, nil)
 }
 
@@ -386,15 +389,15 @@ func (q *pair) finish(m *message, p *peer, status rdma.Status) {
 		switch m.role {
 		case roleSend:
 			q.complete(p, m.id, rdma.OpSend, m.length, m.inline, status)
-		case roleAnswer:
-			p.answers--
+		case roleResponse:
+			p.responses--
 		}
-		q.dev.forget(m)
+		q.dev.freeMessage(m)
 		m = following
 	}
 }
 
-// complete tells the user of the end of a request. A success of an inline one is silent.
+// complete queues the completion of a request. A successful inline one makes none.
 func (q *pair) complete(p *peer, id uint64, op rdma.Op, n int, inline bool, status rdma.Status) {
 	q.pending--
 	if !inline || status != rdma.StatusOK {
@@ -402,12 +405,11 @@ func (q *pair) complete(p *peer, id uint64, op rdma.Op, n int, inline bool, stat
 	}
 }
 
-// giveUp ends the conversation with a peer that has been silent for too long, and reports it
-// also to a user that only receives.
+// giveUp declares a silent peer gone. It also informs a user that only receives.
 func (q *pair) giveUp(p *peer) {
-	since := p.heard
+	since := p.lastReceived
 	if !p.sender.idle() {
-		since = p.sender.heardAt
+		since = p.sender.lastAckAt
 	}
 	if q.silences == nil {
 		q.silences = map[rdma.PeerID]time.Duration{}
@@ -417,16 +419,16 @@ func (q *pair) giveUp(p *peer) {
 	q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusPeerGone}, loan{})
 }
 
-// abandon completes everything that is under way to a peer.
+// abandon completes everything in flight to a peer with the given status.
 func (q *pair) abandon(p *peer, status rdma.Status) {
 	q.finish(p.sender.abandon(), p, status)
-	for p.asks != nil {
-		q.answered(p, status)
+	for p.requests != nil {
+		q.completeRequest(p, status)
 	}
 }
 
-// Close sends the receipts that are owed, so that no peer waits for them, and
-// completes what is under way as flushed.
+// Close sends pending acks, so that no peer waits for them, and completes everything in
+// flight as flushed.
 func (q *pair) Close() error {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
@@ -449,8 +451,8 @@ func (q *pair) shut() {
 		if p == nil {
 			continue
 		}
-		if p.owed > 0 {
-			q.writeReceipt(p, false)
+		if p.ackPending > 0 {
+			q.writeAck(p, false)
 		}
 		q.abandon(p, rdma.StatusFlushed)
 		q.clear(p)

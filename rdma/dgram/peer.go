@@ -8,71 +8,71 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
-// peer is everything that a queue pair keeps of another one on RD: both halves of
-// the conversation. What only a busy peer needs hangs on pointers and goes back
-// when it is idle, so that ten thousand idle peers fit into five megabytes.
+// peer is all RD state that a queue pair keeps about a peer: both halves of the
+// protocol. State that only a busy peer needs is behind pointers and is returned when
+// the peer becomes idle, so that ten thousand idle peers fit into five megabytes.
 type peer struct {
 	sender
 	receiver
-	stash      *stash    // datagrams that came and could not be delivered yet
-	join       *joining  // the message of which a part was delivered
-	sendNumber uint32    // MSN of the next message to it (RFC 5041 section 5.1.2)
-	recvNumber uint32    // MSN of the next message from it
-	asks       *asks     // our reads and writes under way
-	askNumber  uint32    // MSN of our next request
-	nextAsked  uint32    // MSN of its next request
-	answers    uint16    // answers to it under way
-	refused    ddp.Fault // why its present write is refused
-	id         rdma.PeerID
-	busy       bool          // in the list of its queue pair
-	rejected   bool          // the network says that nobody is there
-	strikes    guard.Strikes // accesses of it that were refused
-	barred     bool          // because of them, nothing more is taken from it
-	serials    serials       // that were heard from it
-	heard      time.Duration // when the last datagram of it came, or we began to wait
-	probed     time.Duration // when we last asked whether it lives
+	reorderBuffer *reorderBuffer // datagrams that have arrived and are not deliverable yet
+	join          *joining       // the message being reassembled
+	sendNumber    uint32         // MSN of the next message to it (RFC 5041 section 5.1.2)
+	recvNumber    uint32         // MSN of the next message from it
+	requests      *requests      // our Reads and Writes in flight
+	requestNumber uint32         // MSN of our next request
+	nextRequest   uint32         // MSN of its next request
+	responses     uint16         // responses to it in flight
+	refused       ddp.Fault      // why its current Write is refused
+	id            rdma.PeerID
+	busy          bool          // on the busy list of its queue pair
+	rejected      bool          // an ICMP error reports that the address is unreachable
+	strikes       guard.Strikes // its refused accesses
+	barred        bool          // too many strikes: nothing more is accepted from it
+	serials       serials       // received from it
+	lastReceived  time.Duration // last datagram from it, or the start of waiting for one
+	probed        time.Duration // last probe
 }
 
-func newPeer(h *hangar, mss int) peer {
-	return peer{sender: newSender(h, mss), sendNumber: 1, recvNumber: 1, askNumber: 1, nextAsked: 1}
+func newPeer(h *windowPool, mss int) peer {
+	return peer{sender: newSender(h, mss), sendNumber: 1, recvNumber: 1, requestNumber: 1, nextRequest: 1}
 }
 
-// resting reports whether nothing is to be done for it.
-func (p *peer) resting() bool {
-	return p.sender.idle() && p.owed == 0 && !p.waiting() && p.asks == nil
+// inactive reports whether there is no work for the peer.
+func (p *peer) inactive() bool {
+	return p.sender.idle() && p.ackPending == 0 && !p.waiting() && p.requests == nil
 }
 
 const (
-	// probeEvery is how often a peer that owes an answer is asked whether it lives.
+	// probeEvery is how often a peer that has not responded to a request is probed.
 	probeEvery = 500 * time.Millisecond
-	// rejectedPatience is how long a peer may be silent that the network says is not
-	// there. Anybody can forge that, so it only shortens the wait for a sign of life.
-	rejectedPatience = time.Second
+	// rejectedTimeout is the peer timeout after an ICMP unreachable error. Such an
+	// error can be forged, so it only shortens the wait for a datagram from the peer.
+	rejectedTimeout = time.Second
 )
 
-// lostSight reports whether we wait for a peer that has been silent for too long. patience
-// is what to use instead of hopeless, if not 0.
-func (p *peer) lostSight(now, patience time.Duration) bool {
-	limit := hopeless
-	if patience > 0 {
-		limit = patience
+// peerTimedOut reports whether a peer that something is awaited from has been silent
+// for too long. peerTimeout replaces defaultPeerTimeout unless it is 0.
+func (p *peer) peerTimedOut(now, peerTimeout time.Duration) bool {
+	limit := defaultPeerTimeout
+	if peerTimeout > 0 {
+		limit = peerTimeout
 	}
 	if p.rejected {
-		limit = rejectedPatience
+		limit = rejectedTimeout
 	}
-	return p.gone(now, limit) || p.asks != nil && p.sender.idle() && now-p.heard >= limit
+	return p.timedOut(now, limit) || p.requests != nil && p.sender.idle() && now-p.lastReceived >= limit
 }
 
-// probeAt is when to ask a peer whether it lives: when it has our request and we have
-// nothing to repeat.
+// probeAt returns when to probe a peer: when it has our request and we have nothing to
+// retransmit.
 func (p *peer) probeAt() time.Duration {
-	if p.asks == nil || !p.sender.idle() {
+	if p.requests == nil || !p.sender.idle() {
 		return never
 	}
-	return max(p.heard, p.probed) + probeEvery
+	return max(p.lastReceived, p.probed) + probeEvery
 }
 
-// joining is a message of several datagrams on its way in.
+// joining is a message of several datagrams that is being reassembled.
 type joining struct {
 	recv    rdma.RecvWR
 	got     int

@@ -7,10 +7,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Completion queues and receive queues. Poll makes the device's progress, whichever of
-// its completion queues is polled; what completes goes to the queue it belongs to.
+// Completion queues and receive queues. Poll makes progress for the whole device,
+// whichever of its completion queues is polled. A completion goes to the queue it
+// belongs to.
 
-// loan is memory that a completion shows and that comes back with the next Poll.
+// loan is memory that a completion refers to. The next Poll returns it.
 type loan struct {
 	slot *slot
 	join []byte
@@ -24,16 +25,16 @@ type entry struct {
 
 // queue is a completion queue.
 type queue struct {
-	dev    *Device
-	ready  []entry
-	first  int // of ready that was not given out
-	lent   []loan
-	beside []loan // by the last PollBeside
-	closed bool
-	rest   // how it is waited for: wait.go
+	dev       *Device
+	ready     []entry
+	first     int // index of the first entry of ready not yet returned
+	lent      []loan
+	beside    []loan // lent by the last PollBeside
+	closed    bool
+	waitState // wait.go
 }
 
-// NewCQ makes a completion queue. It grows as it must.
+// NewCQ creates a completion queue. It grows as needed.
 func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -41,10 +42,10 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 		return nil, rdma.ErrClosed
 	}
 	c := &queue{dev: d, ready: make([]entry, 0, min(max(depth, 16), 256))}
-	for who := range c.bells {
-		if err := c.bells[who].open(); err != nil {
-			c.closeBells()
-			return nil, fmt.Errorf("dgram: make what a completion queue sleeps on: %w", err)
+	for who := range c.wakeups {
+		if err := c.wakeups[who].open(); err != nil {
+			c.closeWakeups()
+			return nil, fmt.Errorf("dgram: open the wake-up descriptors of a completion queue: %w", err)
 		}
 	}
 	d.queues = append(d.queues, c)
@@ -60,11 +61,11 @@ func (c *queue) push(done rdma.Completion, l loan) {
 	c.ready = append(c.ready, entry{done, l})
 	c.dev.shows = c.dev.polled
 	if c.parked > 0 {
-		c.ring() // somebody waits here while another one moves the device
+		c.signal() // a waiter sleeps here while another goroutine makes progress
 	}
 }
 
-// Poll makes progress and gives what has completed.
+// Poll makes progress and returns completions.
 func (c *queue) Poll(out []rdma.Completion) int {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()
@@ -80,7 +81,7 @@ func (c *queue) Poll(out []rdma.Completion) int {
 	return c.give(out, &c.lent)
 }
 
-// PollBeside is Poll, but what the last Poll lent stays lent.
+// PollBeside is Poll, but keeps what the last Poll lent.
 func (c *queue) PollBeside(out []rdma.Completion) int {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()
@@ -93,7 +94,7 @@ func (c *queue) PollBeside(out []rdma.Completion) int {
 	return c.give(out, &c.beside)
 }
 
-// end takes back what was lent.
+// end returns what was lent.
 func (c *queue) end(lent *[]loan) {
 	for i := range *lent {
 		c.dev.giveBack(&(*lent)[i])
@@ -102,7 +103,7 @@ func (c *queue) end(lent *[]loan) {
 	*lent = (*lent)[:0]
 }
 
-// give moves completions to out, and notes what that lends.
+// give moves completions to out and records what they lend.
 func (c *queue) give(out []rdma.Completion, lent *[]loan) (n int) {
 	for n < len(out) && c.first < len(c.ready) {
 		e := &c.ready[c.first]
@@ -125,11 +126,11 @@ func (d *Device) giveBack(l *loan) {
 	if l.slot != nil {
 		d.store.giveBack(l.slot)
 	} else {
-		d.joins = append(d.joins, l.join)
+		d.joinBuffers = append(d.joinBuffers, l.join)
 	}
 }
 
-// Close ends the queue and what it lent.
+// Close closes the queue and returns what it lent.
 func (c *queue) Close() error {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()
@@ -142,7 +143,7 @@ func (c *queue) shut() {
 		return
 	}
 	c.closed = true
-	c.closeBells()
+	c.closeWakeups()
 	c.dev.parked -= c.parked
 	c.dev.queues = slices.DeleteFunc(c.dev.queues, func(other *queue) bool { return other == c })
 	c.end(&c.lent)
@@ -156,8 +157,8 @@ func (c *queue) shut() {
 }
 
 const (
-	receiveDepth = 1024 // buffers that may be posted by default
-	lendDepth    = 256  // messages that are shown at a time by default
+	receiveDepth = 1024 // default maximum of posted buffers
+	lendDepth    = 256  // default maximum of lent messages
 )
 
 // receiveQueue is a receive queue, shared or of one queue pair.
@@ -165,7 +166,7 @@ type receiveQueue struct {
 	dev      *Device
 	lends    bool
 	depth    int
-	lent     int // messages shown and not given back
+	lent     int // messages lent and not returned
 	lowWater int
 	warned   bool
 	posted   []rdma.RecvWR // a ring
@@ -176,7 +177,7 @@ type receiveQueue struct {
 
 var _ rdma.SRQ = (*receiveQueue)(nil)
 
-// NewSRQ makes a shared receive queue.
+// NewSRQ creates a shared receive queue.
 func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +190,7 @@ func (d *Device) NewSRQ(c rdma.SRQConfig) (rdma.SRQ, error) {
 func newReceiveQueue(d *Device, c rdma.SRQConfig) *receiveQueue {
 	r := &receiveQueue{dev: d, lends: c.Lend, depth: c.Depth, lowWater: c.LowWater, warned: true}
 	if r.lends {
-		if r.depth <= 0 || r.depth > mostSlots/2 {
+		if r.depth <= 0 || r.depth > maxSlots/2 {
 			r.depth = lendDepth
 		}
 		return r
@@ -201,7 +202,7 @@ func newReceiveQueue(d *Device, c rdma.SRQConfig) *receiveQueue {
 	return r
 }
 
-// PostRecv gives buffers to the queue.
+// PostRecv posts buffers.
 func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	r.dev.mu.Lock()
 	defer r.dev.mu.Unlock()
@@ -218,12 +219,12 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 		r.posted[(r.first+r.n)%r.depth] = wrs[n]
 		r.n++
 	}
-	r.dev.restUntil = 0 // a message may have waited for it
+	r.dev.serviceAt = 0 // a message may wait for a buffer
 	if r.n >= r.lowWater {
 		r.warned = false
 	}
 	if r.dev.parked > 0 {
-		r.dev.rouse() // a message may have waited for it
+		r.dev.wakeAll() // the same
 	}
 	if n < len(wrs) {
 		return n, rdma.ErrAgain
@@ -231,10 +232,10 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	return n, nil
 }
 
-// mayLend reports whether another message may be shown.
+// mayLend reports whether another message may be lent.
 func (r *receiveQueue) mayLend() bool { return !r.closed && r.lent < r.depth }
 
-// take gives the next buffer: a posted one, or memory to join datagrams in.
+// take returns the next buffer: a posted one, or memory for reassembly.
 func (r *receiveQueue) take(cq *queue) (rdma.RecvWR, bool) {
 	if r.lends {
 		if !r.mayLend() {
@@ -258,7 +259,7 @@ func (r *receiveQueue) take(cq *queue) (rdma.RecvWR, bool) {
 	return recv, true
 }
 
-// Close ends the queue; messages then find no buffer.
+// Close closes the queue. Later messages find no buffer.
 func (r *receiveQueue) Close() error {
 	r.dev.mu.Lock()
 	defer r.dev.mu.Unlock()

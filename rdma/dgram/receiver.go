@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// The receiving half of RD, for one peer: judge says what a datagram is, accept
-// counts it in, waiting and handed restore the order, due and write make the
-// receipts.
+// The receiving half of RD, for one peer. classify classifies a datagram by its number,
+// accept records it, waiting and markDelivered restore the order, and due and write
+// produce acks.
 //
-// A datagram that is accepted will be delivered: the receipt may say so. Whoever
-// has no room to keep one that came too early does not accept it, and it will
-// come again.
+// An accepted datagram will be delivered, so an ack may report it. A datagram that
+// arrives early and finds no room is not accepted, and the peer will retransmit it.
 
-// verdict is what a sequence number says of a datagram.
-type verdict uint8
+// classification is what a sequence number means to the receiver.
+type classification uint8
 
 const (
-	inOrder   verdict = iota // the very next one to hand up
-	early                    // new, and others before it are missing or wait
-	duplicate                // came before
-	beyond                   // further ahead than any honest sender goes
+	inOrder   classification = iota // the next one to deliver
+	early                           // new, and an earlier one is missing or not yet delivered
+	duplicate                       // already received
+	beyond                          // beyond the window of any correct sender
 )
 
-// sightings is a set of datagrams: bit i is the one i after the first missing.
-type sightings [window / 64]uint64
+// receiveHistory is a set of received datagrams: bit i is the one i after the first
+// missing one.
+type receiveHistory [window / 64]uint64
 
-func (q *sightings) has(i psn) bool { return q[i/64]>>(i%64)&1 != 0 }
-func (q *sightings) add(i psn)      { q[i/64] |= 1 << (i % 64) }
+func (q *receiveHistory) has(i psn) bool { return q[i/64]>>(i%64)&1 != 0 }
+func (q *receiveHistory) add(i psn)      { q[i/64] |= 1 << (i % 64) }
 
-// run is the number of members at the front.
-func (q *sightings) run() (n psn) {
+// run returns the length of the run of members at the front.
+func (q *receiveHistory) run() (n psn) {
 	for _, word := range q {
 		ones := bits.TrailingZeros64(^word)
 		n += psn(ones)
@@ -41,8 +41,8 @@ func (q *sightings) run() (n psn) {
 	return n
 }
 
-// drop moves the set n places to the front.
-func (q *sightings) drop(n psn) {
+// drop shifts the set by n toward the front.
+func (q *receiveHistory) drop(n psn) {
 	words, rest := int(n/64), n%64
 	for i := range q {
 		var word uint64
@@ -57,105 +57,107 @@ func (q *sightings) drop(n psn) {
 }
 
 const (
-	// receiptEvery is how many datagrams make a receipt due.
-	receiptEvery = 16
-	// receiptDelay is how long one may wait for company.
-	receiptDelay = 200 * time.Microsecond
-	// patientDelay is how long one may wait whose sender has no use for it but to forget
-	// its copy. Programs answer within that, or send the next message: a receipt that
-	// travels alone costs both hosts nearly as much as a short message.
-	patientDelay = 8 * time.Millisecond
+	// ackEvery is how many datagrams make an ack due.
+	ackEvery = 16
+	// ackDelay is how long an ack may wait for a datagram to be piggybacked on.
+	ackDelay = 200 * time.Microsecond
+	// longAckDelay is the delay of an ack whose sender only needs it to free its copy.
+	// Applications usually reply, or send the next message, within that time. A
+	// standalone ack costs both hosts nearly as much as a short message.
+	longAckDelay = 8 * time.Millisecond
 )
 
-// hurry is how soon the sender of a datagram wants a receipt.
-type hurry uint8
+// ackMode is how soon the sender of a datagram needs an ack.
+type ackMode uint8
 
 const (
-	ordinary hurry = iota // within receiptDelay
-	urgent                // at once
-	patient               // within patientDelay
+	ackNormal  ackMode = iota // within ackDelay
+	ackNow                    // at once
+	ackDelayed                // within longAckDelay
 )
 
 // receiver is the receiving half of RD for one peer.
 type receiver struct {
-	next    psn       // the first that has not come
-	given   psn       // the first that has not been handed up
-	seen    sightings // those that came beyond next
-	stamp   stamp     // of the latest arrival
-	owed    uint16    // datagrams since the last receipt
-	urgent  bool      // the sender waits, or must learn of a gap
-	stampAt time.Duration
-	dueAt   time.Duration // when it must go at the latest, if something is owed
+	next       psn            // the first missing one
+	nextUp     psn            // the first one not delivered
+	seen       receiveHistory // arrivals beyond next
+	stamp      stamp          // send time of the latest arrival
+	ackPending uint16         // datagrams received since the last ack
+	urgent     bool           // an ack is requested, or a gap must be reported
+	stampAt    time.Duration
+	dueAt      time.Duration // when the ack must be sent, if one is pending
 }
 
-// judge says what a datagram with that number is.
-func (r *receiver) judge(p psn) verdict {
+// classify classifies a sequence number.
+func (r *receiver) classify(p psn) classification {
 	switch {
 	case p.before(r.next):
 		return duplicate
-	case p-r.given >= window:
+	case p-r.nextUp >= window:
 		return beyond
 	case r.seen.has(p - r.next):
 		return duplicate
-	case p == r.given:
+	case p == r.nextUp:
 		return inOrder
 	}
 	return early
 }
 
-// accept counts a datagram in that judge called new.
-func (r *receiver) accept(now time.Duration, p psn, left stamp, hurry hurry) {
+// accept records a datagram that classify called new.
+func (r *receiver) accept(now time.Duration, p psn, left stamp, mode ackMode) {
 	r.seen.add(p - r.next)
 	r.urgent = r.urgent || p != r.next
 	if n := r.seen.run(); n > 0 {
 		r.seen.drop(n)
 		r.next += n
 	}
-	r.owe(now, left, hurry)
+	r.queueAck(now, left, mode)
 }
 
-// refuse answers a datagram that is not accepted: a duplicate shows that a receipt
-// was lost, and any other one's sender must hear that somebody lives here.
-func (r *receiver) refuse(now time.Duration, left stamp) { r.owe(now, left, urgent) }
+// refuse requests an immediate ack for a datagram that is not accepted. A duplicate
+// shows that an ack was lost; the sender of any other must learn that this peer is
+// alive.
+func (r *receiver) refuse(now time.Duration, left stamp) { r.queueAck(now, left, ackNow) }
 
-func (r *receiver) owe(now time.Duration, left stamp, hurry hurry) {
-	due := now + receiptDelay
-	if hurry == patient {
-		due = now + patientDelay
+// queueAck makes an ack pending.
+func (r *receiver) queueAck(now time.Duration, left stamp, mode ackMode) {
+	due := now + ackDelay
+	if mode == ackDelayed {
+		due = now + longAckDelay
 	}
-	if r.owed == 0 || due < r.dueAt {
+	if r.ackPending == 0 || due < r.dueAt {
 		r.dueAt = due
 	}
-	if r.owed < receiptEvery {
-		r.owed++
+	if r.ackPending < ackEvery {
+		r.ackPending++
 	}
 	r.stamp, r.stampAt = left, now
-	r.urgent = r.urgent || hurry == urgent
+	r.urgent = r.urgent || mode == ackNow
 }
 
-// waiting reports whether the datagram given is there to be handed up.
-func (r *receiver) waiting() bool { return r.given.before(r.next) }
+// waiting reports whether datagram nextUp has arrived and can be delivered.
+func (r *receiver) waiting() bool { return r.nextUp.before(r.next) }
 
-// handed moves on after the datagram given was handed up.
-func (r *receiver) handed() { r.given++ }
+// markDelivered records the delivery of datagram nextUp.
+func (r *receiver) markDelivered() { r.nextUp++ }
 
-// due reports whether a receipt should go even if nothing else goes to that peer.
+// due reports whether an ack should be sent even if no other datagram goes to the peer.
 func (r *receiver) due(now time.Duration) bool { return now >= r.wake(now) }
 
-// wake is when a receipt is due.
+// wake returns when an ack is due.
 func (r *receiver) wake(now time.Duration) time.Duration {
 	switch {
-	case r.owed == 0:
+	case r.ackPending == 0:
 		return never
-	case r.urgent || r.owed >= receiptEvery:
+	case r.urgent || r.ackPending >= ackEvery:
 		return now
 	}
 	return r.dueAt
 }
 
-// write fills in the receipt that leaves now.
-func (r *receiver) write(now time.Duration, to *receipt) {
+// write fills in the ack that is sent now.
+func (r *receiver) write(now time.Duration, to *ack) {
 	held := min((now-r.stampAt)/time.Microsecond, 1<<16-1)
-	*to = receipt{next: r.next, seen: r.seen, stamp: r.stamp, held: uint16(held)}
-	r.owed, r.urgent = 0, false
+	*to = ack{next: r.next, seen: r.seen, stamp: r.stamp, held: uint16(held)}
+	r.ackPending, r.urgent = 0, false
 }

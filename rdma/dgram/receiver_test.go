@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-func TestVerdicts(t *testing.T) {
+func TestClassify(t *testing.T) {
 	start := psn(0xFFFFFFFE) // so that numbers wrap
-	r := receiver{next: start, given: start}
+	r := receiver{next: start, nextUp: start}
 	take := func(ps ...psn) {
 		for _, p := range ps {
-			r.accept(0, p, 0, ordinary)
+			r.accept(0, p, 0, ackNormal)
 		}
 	}
 	hand := func(n int) {
 		for range n {
 			if !r.waiting() {
-				t.Fatalf("number %d is not there to be handed up", r.given)
+				t.Fatalf("number %d is not there to be handed up", r.nextUp)
 			}
-			r.handed()
+			r.markDelivered()
 		}
 	}
-	expect := func(p psn, want verdict) {
+	expect := func(p psn, want classification) {
 		t.Helper()
-		if got := r.judge(p); got != want {
-			t.Errorf("next %d, given %d: %d is judged %d and should be %d", r.next, r.given, p, got, want)
+		if got := r.classify(p); got != want {
+			t.Errorf("next %d, given %d: %d is judged %d and should be %d", r.next, r.nextUp, p, got, want)
 		}
 	}
 	expect(start, inOrder)
@@ -46,7 +46,7 @@ func TestVerdicts(t *testing.T) {
 	for p := start + 2; p != start+window-1; p++ {
 		take(p)
 	}
-	if r.next != start+window || r.seen != (sightings{}) {
+	if r.next != start+window || r.seen != (receiveHistory{}) {
 		t.Errorf("the last gap is closed, but next is %d and %x was seen beyond", r.next, r.seen)
 	}
 	hand(window - 2)
@@ -55,40 +55,40 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestReceiptsAreDue(t *testing.T) {
+func TestAckDue(t *testing.T) {
 	var r receiver
 	if r.due(time.Hour) {
-		t.Error("a receipt is due for nothing")
+		t.Error("an ack is due for nothing")
 	}
-	r.accept(0, 0, 5, ordinary)
-	if r.due(receiptDelay-1) || !r.due(receiptDelay) {
-		t.Errorf("the receipt for one datagram is due at %v and should be at %v", r.wake(0), receiptDelay)
+	r.accept(0, 0, 5, ackNormal)
+	if r.due(ackDelay-1) || !r.due(ackDelay) {
+		t.Errorf("the ack for one datagram is due at %v and should be at %v", r.wake(0), ackDelay)
 	}
-	var got receipt
+	var got ack
 	r.write(100*time.Microsecond, &got)
-	if want := (receipt{next: 1, stamp: 5, held: 100}); got != want {
-		t.Errorf("the receipt is %+v and should be %+v", got, want)
+	if want := (ack{next: 1, stamp: 5, held: 100}); got != want {
+		t.Errorf("the ack is %+v and should be %+v", got, want)
 	}
 	if r.due(time.Hour) {
-		t.Error("a receipt is due after it was written")
+		t.Error("an ack is due after it was written")
 	}
-	for p := range psn(receiptEvery) {
+	for p := range psn(ackEvery) {
 		if r.due(0) {
-			t.Errorf("a receipt is due after %d datagrams", p)
+			t.Errorf("an ack is due after %d datagrams", p)
 		}
-		r.accept(0, 1+p, 0, ordinary)
+		r.accept(0, 1+p, 0, ackNormal)
 	}
 	if !r.due(0) {
-		t.Errorf("no receipt is due after %d datagrams", receiptEvery)
+		t.Errorf("no ack is due after %d datagrams", ackEvery)
 	}
 	r.write(0, &got)
 	for name, cause := range map[string]func(){
-		"a wish":      func() { r.accept(0, r.next, 0, urgent) },
-		"a gap":       func() { r.accept(0, r.next+1, 0, ordinary) },
+		"a wish":      func() { r.accept(0, r.next, 0, ackNow) },
+		"a gap":       func() { r.accept(0, r.next+1, 0, ackNormal) },
 		"a duplicate": func() { r.refuse(0, 0) },
 	} {
 		if cause(); !r.due(0) {
-			t.Errorf("no receipt is due at once after %s", name)
+			t.Errorf("no ack is due at once after %s", name)
 		}
 		r.write(0, &got)
 	}
@@ -96,10 +96,10 @@ func TestReceiptsAreDue(t *testing.T) {
 
 // TestSteadyTrafficAllocatesNothing drives both halves without a network.
 func TestSteadyTrafficAllocatesNothing(t *testing.T) {
-	var h hangar
+	var h windowPool
 	a, b := newPeer(&h, mss), newPeer(&h, mss)
 	var m message
-	var got receipt
+	var got ack
 	now := time.Duration(0)
 	round := func() {
 		m = message{length: 3 * mss}
@@ -107,11 +107,11 @@ func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 		for !a.idle() {
 			now += 10 * time.Microsecond
 			for seg, more := a.sender.next(now); more; seg, more = a.sender.next(now) {
-				if b.judge(seg.number) != inOrder {
+				if b.classify(seg.number) != inOrder {
 					t.Fatalf("number %d is not the next", seg.number)
 				}
-				b.accept(now, seg.number, stampOf(now), ordinary)
-				b.handed()
+				b.accept(now, seg.number, stampOf(now), ackNormal)
+				b.markDelivered()
 			}
 			b.receiver.write(now, &got)
 			a.acknowledge(now, &got)

@@ -9,46 +9,47 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/guard"
 )
 
-// Write-Records that come: catchRecord places a piece and notes it, endRecord tells the
-// user which ranges are there, expireRecords ends what will not become whole.
+// Received Write-Records. receiveRecord places a piece and records it, endRecord
+// completes the ranges that have arrived, and expireRecords ends those that will not
+// become complete.
 //
-// A piece is placed when it comes, wherever in its message it stands. A message ends
-// when it is whole, when a later one of the same peer has ended, when the peer has begun
-// too many, or when nothing of it has come for a while. What comes of it afterwards is
-// dropped: the memory is the user's again. So numbers of messages that have ended are
-// remembered, in a window behind the latest.
+// A piece is placed when it arrives, wherever it belongs in its message. A message ends
+// when it is complete, when a later one of the same peer has ended, when the peer has
+// started too many, or when none of its pieces has arrived for a while. Pieces that
+// arrive after that are dropped: the memory belongs to the user again. So the numbers
+// of ended messages are remembered, in a window behind the latest.
 //
-// Every piece is checked as if it were the whole message, by tag, bounds and right (RFC
-// 5042 section 6.2.1). What a peer can occupy is bounded, and it pushes out its own
-// messages before those of others (RFC 5042 section 6.4).
+// Every piece is checked as if it were the whole message: tag, bounds and access right
+// (RFC 5042 section 6.2.1). The memory that a peer can tie up is bounded, and a peer
+// evicts its own messages before those of others (RFC 5042 section 6.4).
 
 const (
-	mostOpen     = 4   // messages of a peer that are not whole
-	mostOpenAll  = 256 // of all peers of a queue pair
-	mostUntold   = 4096
+	maxOpen      = 4   // incomplete messages of a peer
+	maxOpenAll   = 256 // of all peers of a queue pair
+	maxUnpolled  = 4096
 	recordSilent = 50 * time.Millisecond
 )
 
-// record is a message of which a part has come.
+// record is a message that has arrived in part.
 type record struct {
 	recordHeader
-	from   rdma.PeerID
-	tag    ddp.Tag
-	base   uint64 // where it begins at the target
-	heard  time.Duration
-	came   uint64 // pieces
-	pieces [mostPieces / 64]uint64
+	from         rdma.PeerID
+	tag          ddp.Tag
+	base         uint64 // tagged offset of its first byte
+	lastReceived time.Duration
+	came         uint64 // pieces that have arrived
+	pieces       [maxPieces / 64]uint64
 }
 
-// ended remembers which messages of a peer have ended.
+// ended records which messages of a peer have ended.
 type ended struct {
-	before  uint64 // bit i: the one i before the latest
+	before  uint64 // bit i: the message i before the latest
 	latest  uint32
-	serials serials // that were heard from it, of UD messages too
+	serials serials // received from it, with those of UD messages
 	strikes guard.Strikes
 }
 
-// late reports whether a message has ended, or is too old to know.
+// late reports whether a message has ended or is too old to tell.
 func (e *ended) late(number uint32) bool {
 	behind := int32(e.latest - number)
 	switch {
@@ -60,22 +61,22 @@ func (e *ended) late(number uint32) bool {
 	return e.before>>behind&1 != 0
 }
 
-// note remembers a message that has ended.
+// note records the end of a message.
 func (e *ended) note(number uint32) {
 	ahead := int32(number - e.latest)
 	switch {
 	case e.before == 0:
 		e.latest, e.before = number, 1
 	case ahead > 0:
-		e.latest, e.before = number, e.before<<ahead|1 // a shift of 64 and more leaves nothing
+		e.latest, e.before = number, e.before<<ahead|1 // a shift by 64 or more clears all
 	case ahead > -64:
 		e.before |= 1 << -ahead
 	}
 }
 
-// fits reports whether the parts of a piece agree.
+// fits reports whether the fields of a piece are consistent.
 func (r *recordHeader) fits(segment *ddp.Header, length int) bool {
-	if r.number == 0 || r.cut == 0 || r.pieces() > mostPieces || uint64(r.index) >= r.pieces() {
+	if r.number == 0 || r.cut == 0 || r.pieces() > maxPieces || uint64(r.index) >= r.pieces() {
 		return false
 	}
 	last := uint64(r.index) == r.pieces()-1
@@ -86,8 +87,8 @@ func (r *recordHeader) fits(segment *ddp.Header, length int) bool {
 	return segment.Op == ddp.Write && segment.Last == last && uint64(length) == want
 }
 
-// catchRecord takes in a piece.
-func (q *pair) catchRecord(segment []byte, from rdma.PeerID, r *recordHeader) {
+// receiveRecord processes a piece.
+func (q *pair) receiveRecord(segment []byte, from rdma.PeerID, r *recordHeader) {
 	d := q.dev
 	var h ddp.Header
 	n, fault := h.Decode(segment, len(segment))
@@ -100,30 +101,30 @@ func (q *pair) catchRecord(segment []byte, from rdma.PeerID, r *recordHeader) {
 		return
 	}
 	switch {
-	case d.guard.Bars(q.ended[from].strikes, d.peers[from].told):
+	case d.guard.Bars(q.ended[from].strikes, d.peers[from].resolved):
 		d.drops.Barred++
 		return
 	case q.ended[from].late(r.number):
 		d.drops.Late++
 		return
-	case len(q.recvCQ.ready)-q.recvCQ.first >= mostUntold:
-		d.drops.NoRoom++ // nobody looks at what has come
+	case len(q.recvCQ.ready)-q.recvCQ.first >= maxUnpolled:
+		d.drops.NoRoom++ // the application does not poll
 		return
 	}
-	q.placeRecord(segment, segment[n:], from, r, &h)
+	q.storeRecord(segment, segment[n:], from, r, &h)
 }
 
-// placeRecord puts the bytes of a piece where they belong. Tag and address of no bytes
-// are not checked (RFC 5040 section 5.1).
-func (q *pair) placeRecord(segment, payload []byte, from rdma.PeerID, r *recordHeader, h *ddp.Header) {
+// storeRecord copies the payload of a piece to its target. Tag and address of a
+// zero-length message are not checked (RFC 5040 section 5.1).
+func (q *pair) storeRecord(segment, payload []byte, from rdma.PeerID, r *recordHeader, h *ddp.Header) {
 	d := q.dev
 	i := q.findRecord(from, r.number)
 	base := h.TO - r.offset() // it may wrap, which is refused
 	var mem []byte
 	var fault ddp.Fault
 	if r.total > 0 {
-		if mem, fault = d.table.Place(domain, ddp.StreamID(from)+1, h.Tag, base, uint64(r.total)); fault != ddp.NoFault {
-			d.guard.Strike(&q.ended[from].strikes, d.peers[from].told, uint64(h.Tag))
+		if mem, fault = d.table.Placement(domain, ddp.StreamID(from)+1, h.Tag, base, uint64(r.total)); fault != ddp.NoFault {
+			d.guard.Strike(&q.ended[from].strikes, d.peers[from].resolved, uint64(h.Tag))
 		}
 	}
 	if fault == ddp.NoFault && i >= 0 && !q.records[i].continues(r, h.Tag, base) {
@@ -149,7 +150,7 @@ func (q *pair) placeRecord(segment, payload []byte, from rdma.PeerID, r *recordH
 	}
 	one := q.records[i]
 	d.tick()
-	one.heard = d.now
+	one.lastReceived = d.now
 	if word, bit := &one.pieces[r.index/64], uint64(1)<<(r.index%64); *word&bit == 0 {
 		*word |= bit
 		one.came++
@@ -160,7 +161,8 @@ func (q *pair) placeRecord(segment, payload []byte, from rdma.PeerID, r *recordH
 	}
 }
 
-// findRecord is the place of a message in the list, or -1. The latest are at its end.
+// findRecord returns the index of a message in the list, or -1. The latest are at the
+// end.
 func (q *pair) findRecord(from rdma.PeerID, number uint32) int {
 	for i := len(q.records) - 1; i >= 0; i-- {
 		if one := q.records[i]; one.from == from && one.number == number {
@@ -175,7 +177,7 @@ func (o *record) continues(r *recordHeader, tag ddp.Tag, base uint64) bool {
 	return o.total == r.total && o.cut == r.cut && o.id == r.id && o.tag == tag && o.base == base
 }
 
-// beginRecord makes room for a message and puts it on the list.
+// beginRecord adds a message to the list and evicts another if needed.
 func (q *pair) beginRecord(from rdma.PeerID, r *recordHeader, tag ddp.Tag, base uint64) int {
 	own, oldest := 0, 0
 	for i := len(q.records) - 1; i >= 0; i-- {
@@ -185,9 +187,9 @@ func (q *pair) beginRecord(from rdma.PeerID, r *recordHeader, tag ddp.Tag, base 
 		}
 	}
 	switch {
-	case own == mostOpen:
+	case own == maxOpen:
 		q.endRecord(oldest)
-	case len(q.records) == mostOpenAll:
+	case len(q.records) == maxOpenAll:
 		q.endRecord(0)
 	}
 	var one *record
@@ -213,7 +215,7 @@ func (q *pair) endEarlier(from rdma.PeerID, number uint32) {
 	}
 }
 
-// endRecord tells the user what has come of a message: one completion for each range.
+// endRecord ends a message and queues one completion for each range that has arrived.
 func (q *pair) endRecord(i int) {
 	one := q.records[i]
 	last := len(q.records) - 1
@@ -221,8 +223,8 @@ func (q *pair) endRecord(i int) {
 	q.records[last] = nil
 	q.records = q.records[:last]
 	q.ended[one.from].note(one.number)
-	// A registration that has ended meanwhile has nothing to tell.
-	if mem, fault := q.dev.table.Place(domain, ddp.StreamID(one.from)+1, one.tag, one.base, uint64(one.total)); fault == ddp.NoFault {
+	// No completion refers to a region that was deregistered meanwhile.
+	if mem, fault := q.dev.table.Placement(domain, ddp.StreamID(one.from)+1, one.tag, one.base, uint64(one.total)); fault == ddp.NoFault {
 		for lo, hi := one.run(0); lo < hi; lo, hi = one.run(hi) {
 			from, to := lo*uint64(one.cut), min(hi*uint64(one.cut), uint64(one.total))
 			q.recvCQ.push(rdma.Completion{ID: one.id, Op: rdma.OpRecord, Peer: one.from, Data: rdma.MemOf(mem[from:to]), Len: uint64(one.total)}, loan{})
@@ -231,27 +233,29 @@ func (q *pair) endRecord(i int) {
 	q.spareRecords = append(q.spareRecords, one)
 }
 
-// run is the first run of pieces that came, from a piece on. It is empty if none did.
+// run returns the first run of pieces that have arrived, at or after from. It is empty
+// if there is none.
 func (o *record) run(from uint64) (lo, hi uint64) {
 	lo = o.next(from, 0)
 	return lo, o.next(lo, ^uint64(0))
 }
 
-// next is the first piece, from one on, whose bit is not that of flip's; or their number.
+// next returns the first piece at or after from whose bit differs from flip's, or
+// maxPieces.
 func (o *record) next(from, flip uint64) uint64 {
-	for from < mostPieces {
+	for from < maxPieces {
 		if word := (o.pieces[from/64] ^ flip) >> (from % 64); word != 0 {
-			return min(from+uint64(bits.TrailingZeros64(word)), mostPieces)
+			return min(from+uint64(bits.TrailingZeros64(word)), maxPieces)
 		}
 		from = (from/64 + 1) * 64
 	}
-	return mostPieces
+	return maxPieces
 }
 
-// expireRecords ends messages of which nothing has come for a while.
+// expireRecords ends messages of which nothing has arrived for a while.
 func (q *pair) expireRecords(now time.Duration) {
 	for i := 0; i < len(q.records); {
-		if now-q.records[i].heard >= recordSilent {
+		if now-q.records[i].lastReceived >= recordSilent {
 			q.endRecord(i)
 			continue
 		}
@@ -259,14 +263,14 @@ func (q *pair) expireRecords(now time.Duration) {
 	}
 }
 
-// recordsDue is when there is something to do for Write-Records.
+// recordsDue returns when there is work for Write-Records.
 func (q *pair) recordsDue() time.Duration {
 	at := never
 	if q.recordsLeave() {
 		at = 0
 	}
 	for _, one := range q.records {
-		at = min(at, one.heard+recordSilent)
+		at = min(at, one.lastReceived+recordSilent)
 	}
 	return at
 }

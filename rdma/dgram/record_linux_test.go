@@ -16,16 +16,16 @@ import (
 // target is a device with a UD queue pair and a region, and a peer of it that is played.
 type target struct {
 	*Device
-	q      *pair
-	kin    *keyring
-	region []byte
-	mr     rdma.MR
+	q        *pair
+	peerKeys *keyring
+	region   []byte
+	mr       rdma.MR
 }
 
 func newTarget(t testing.TB, size int) *target {
 	t.Helper()
-	d, q := hearing(t, rdma.UD)
-	g := &target{Device: d, q: q, kin: testKeyring(t, "the key of the test"), region: make([]byte, size)}
+	d, q := newTestPair(t, rdma.UD)
+	g := &target{Device: d, q: q, peerKeys: testKeyring(t, "the key of the test"), region: make([]byte, size)}
 	var err error
 	if g.mr, err = d.Register(g.region, rdma.RemoteWrite); err != nil {
 		t.Fatal(err)
@@ -37,10 +37,10 @@ func newTarget(t testing.TB, size int) *target {
 func (g *target) feed(h header, segment []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	h.to, h.from, h.toLife = g.q.number, 1, g.keys.life
-	g.kin.stampHeader(&h)
+	h.to, h.from, h.toIncarnation = g.q.number, 1, g.keys.incarnation
+	g.peerKeys.stampHeader(&h)
 	s := g.store.take()
-	s.n = copy(s.data, g.kin.seal(append(h.append(nil), segment...)))
+	s.n = copy(s.data, g.peerKeys.seal(append(h.append(nil), segment...)))
 	s.from = rawOf(g.socket.local)
 	if !g.arrive(s) {
 		g.store.giveBack(s)
@@ -49,12 +49,12 @@ func (g *target) feed(h header, segment []byte) {
 }
 
 // piece feeds one piece of a message of total bytes at the start of the region, cut in
-// tens. Its bytes are the letter.
-func (g *target) piece(number, total uint32, index uint16, letter byte) {
-	g.pieceAt(recordHeader{number: number, total: total, cut: 10, index: index, id: uint64(number) + 1000}, g.mr.Base, ddp.Tag(g.mr.RKey), letter)
+// tens. Its bytes are the fill.
+func (g *target) piece(number, total uint32, index uint16, fill byte) {
+	g.pieceAt(recordHeader{number: number, total: total, cut: 10, index: index, id: uint64(number) + 1000}, g.mr.Base, ddp.Tag(g.mr.RKey), fill)
 }
 
-func (g *target) pieceAt(r recordHeader, base uint64, tag ddp.Tag, letter byte) {
+func (g *target) pieceAt(r recordHeader, base uint64, tag ddp.Tag, fill byte) {
 	last := uint64(r.index) == r.pieces()-1
 	n := uint64(r.cut)
 	if last {
@@ -62,12 +62,12 @@ func (g *target) pieceAt(r recordHeader, base uint64, tag ddp.Tag, letter byte) 
 	}
 	b := make([]byte, ddp.TaggedLen)
 	(&ddp.Header{Op: ddp.Write, Last: last, Tag: tag, TO: base + r.offset()}).Put(b)
-	g.feed(header{kind: kindRecord, record: r}, append(b, bytes.Repeat([]byte{letter}, int(n))...))
+	g.feed(header{kind: kindRecord, record: r}, append(b, bytes.Repeat([]byte{fill}, int(n))...))
 }
 
-// told gives what the user is told: id, range in the region, length of the message. It
+// completions gives what the user is completions: id, range in the region, length of the message. It
 // does not poll, for that lets time pass.
-func (g *target) told() (list []string) {
+func (g *target) completions() (list []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	cq := g.q.recvCQ
@@ -113,7 +113,7 @@ func TestWriteRecordOfPieces(t *testing.T) {
 			g.piece(1, 65, 1, 'c') // too late: the memory is the user's
 		}, []string{"record 1001 [0,10) of 65", "record 1001 [20,40) of 65", "record 1001 [60,65) of 65", "record 1002 [0,7) of 7"}, 1},
 		{"too-many-begun", func(g *target) {
-			for number := uint32(1); number <= mostOpen+1; number++ {
+			for number := uint32(1); number <= maxOpen+1; number++ {
 				g.piece(number, 20, 1, 'a')
 			}
 		}, []string{"record 1001 [10,20) of 20"}, 0},
@@ -133,9 +133,9 @@ func TestWriteRecordOfPieces(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g := newTarget(t, 100)
 			c.feed(g)
-			got := g.told()
+			got := g.completions()
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
-				t.Errorf("the user is told %q and should be told %q", got, c.want)
+				t.Errorf("the user is completions %q and should be completions %q", got, c.want)
 			}
 			if d := g.Drops(); d.Late != c.late || d.Malformed != 0 {
 				t.Errorf("the drops are %+v; %d came late", d, c.late)
@@ -147,42 +147,42 @@ func TestWriteRecordOfPieces(t *testing.T) {
 	}
 }
 
-// TestWriteRecordIsToldInTheEnd: what will never be whole is told after a while.
-func TestWriteRecordIsToldInTheEnd(t *testing.T) {
+// TestWriteRecordExpires: what will never be whole is completions after a while.
+func TestWriteRecordExpires(t *testing.T) {
 	g := newTarget(t, 100)
 	g.now = g.clock()
 	g.piece(1, 25, 2, 'a')
-	if got := g.told(); len(got) > 0 {
-		t.Fatalf("the user is told %q although the rest may be on its way", got)
+	if got := g.completions(); len(got) > 0 {
+		t.Fatalf("the user is completions %q although the rest may be on its way", got)
 	}
 	if err := g.q.recvCQ.Wait(10 * time.Second); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for limit := time.Now().Add(patience); len(got) == 0 && time.Now().Before(limit); {
+	for limit := time.Now().Add(testTimeout); len(got) == 0 && time.Now().Before(limit); {
 		g.q.recvCQ.Poll(nil)
-		got = g.told()
+		got = g.completions()
 	}
 	if want := []string{"record 1001 [20,25) of 25"}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the user is told %q and should be told %q", got, want)
+		t.Errorf("the user is completions %q and should be completions %q", got, want)
 	}
 }
 
-// TestWriteRecordBoundsWhatPeersOccupy: RFC 5042 section 6.4.
-func TestWriteRecordBoundsWhatPeersOccupy(t *testing.T) {
+// TestWriteRecordMemoryBound: RFC 5042 section 6.4.
+func TestWriteRecordMemoryBound(t *testing.T) {
 	g := newTarget(t, 100)
-	for range 2 * mostOpenAll {
-		g.kin.life = drawLife() // each is another peer
+	for range 2 * maxOpenAll {
+		g.peerKeys.incarnation = newIncarnation() // each is another peer
 		g.piece(1, 20, 0, 'a')
 	}
-	if n := len(g.q.records); n != mostOpenAll {
-		t.Errorf("%d messages are kept of peers that do not finish them; it should be %d", n, mostOpenAll)
+	if n := len(g.q.records); n != maxOpenAll {
+		t.Errorf("%d messages are kept of peers that do not finish them; it should be %d", n, maxOpenAll)
 	}
-	for range 2 * mostUntold {
-		g.kin.life = drawLife()
+	for range 2 * maxUnpolled {
+		g.peerKeys.incarnation = newIncarnation()
 		g.piece(1, 5, 0, 'a')
 	}
-	if n := len(g.q.recvCQ.ready) - g.q.recvCQ.first; n > mostUntold+mostOpenAll {
+	if n := len(g.q.recvCQ.ready) - g.q.recvCQ.first; n > maxUnpolled+maxOpenAll {
 		t.Errorf("%d completions wait for a user who does not look", n)
 	}
 	if g.Drops().NoRoom == 0 {
@@ -220,7 +220,7 @@ func TestWriteRecordRefused(t *testing.T) {
 			g.pieceAt(recordHeader{number: 1, total: 5, cut: 10}, g.mr.Base, ddp.Tag(g.mr.RKey), 'x')
 		}},
 		{"too-many-pieces", func(g *target) {
-			g.pieceAt(recordHeader{number: 1, total: mostPieces + 1, cut: 1}, g.mr.Base, ddp.Tag(g.mr.RKey), 'x')
+			g.pieceAt(recordHeader{number: 1, total: maxPieces + 1, cut: 1}, g.mr.Base, ddp.Tag(g.mr.RKey), 'x')
 		}},
 		{"no-number", func(g *target) {
 			g.pieceAt(recordHeader{number: 0, total: 5, cut: 10}, g.mr.Base, ddp.Tag(g.mr.RKey), 'x')
@@ -240,8 +240,8 @@ func TestWriteRecordRefused(t *testing.T) {
 			g := newTarget(t, 100)
 			sent := g.keys.serial
 			c.feed(g)
-			if got := g.told(); len(got) > 0 {
-				t.Errorf("the user is told %q", got)
+			if got := g.completions(); len(got) > 0 {
+				t.Errorf("the user is completions %q", got)
 			}
 			if bytes.ContainsAny(g.region, "x") {
 				t.Error("something was placed")
@@ -249,24 +249,24 @@ func TestWriteRecordRefused(t *testing.T) {
 			if g.keys.serial != sent+1 {
 				t.Errorf("%d datagrams are the answer; it should be one error message", g.keys.serial-sent)
 			}
-			g.kin.life = drawLife()
+			g.peerKeys.incarnation = newIncarnation()
 			if mr, err := g.Register(g.region, rdma.RemoteWrite); err == nil {
 				g.pieceAt(recordHeader{number: 1, total: 5, cut: 10, id: 7}, mr.Base, ddp.Tag(mr.RKey), 'y')
 			}
-			if got := g.told(); len(got) != 1 {
+			if got := g.completions(); len(got) != 1 {
 				t.Errorf("another peer is not served any more: %q", got)
 			}
 		})
 	}
 }
 
-// TestWriteRecordChangesItsMind: pieces of one number that do not agree are not mixed.
-func TestWriteRecordChangesItsMind(t *testing.T) {
+// TestWriteRecordInconsistentPieces: pieces of one number that do not agree are not mixed.
+func TestWriteRecordInconsistentPieces(t *testing.T) {
 	g := newTarget(t, 100)
 	g.piece(1, 25, 0, 'a')
 	g.pieceAt(recordHeader{number: 1, total: 25, cut: 10, index: 1, id: 1001}, g.mr.Base+50, ddp.Tag(g.mr.RKey), 'x')
-	if got, want := g.told(), []string{"record 1001 [0,10) of 25"}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the user is told %q and should be told %q", got, want)
+	if got, want := g.completions(), []string{"record 1001 [0,10) of 25"}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the user is completions %q and should be completions %q", got, want)
 	}
 	if bytes.ContainsAny(g.region, "x") {
 		t.Error("the other message was placed")

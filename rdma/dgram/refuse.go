@@ -7,28 +7,31 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Errors on UD. T1 6.3.3 has no Terminate: there is no stream that could end. An error
-// message to the one peer whose message is at fault names that message by its number.
-// refuse sends it, hearRefusal takes it in at the other end and tells the user there.
+// Errors on UD. T1 6.3.3 has no Terminate, because there is no stream to end. Instead,
+// an error message goes to the one peer whose message is at fault and names that
+// message by its number. refuse sends it; receiveError completes the sender's request
+// with OpRefused.
 //
-// Where we depart from the thesis: the queue pair that meets the fault does not go into
-// the error state. It serves thousands of peers, and one that is broken must not end it
-// for the others. The user whose message was refused is told; the other one hears of a
-// message that was too long for its buffer, and the rest is counted (Device.Drops).
+// This package departs from T1 in one point: the queue pair that detects the fault does
+// not go into the error state. It serves thousands of peers, and a faulty one must not
+// end it for the others. The user whose message was refused gets a completion. The
+// receiving user gets one for a message that was too long for its buffer; other faults
+// are only counted (Device.Drops).
 //
-// Error messages go to processes of the job alone, never in answer to one, and only so
-// many in a time, so nobody can make a device shout. One that is lost is lost.
+// Error messages go only to processes of the job, are never a reply to an error
+// message, and are limited in rate, so nobody can use a device as an amplifier. A lost
+// error message is not retransmitted.
 
 const (
 	refusalBurst = 16
 	refusalEvery = time.Millisecond
 )
 
-// budget bounds how many error messages are sent: it is the time up to which they are
-// paid for, and that may be ahead of the clock by a burst.
+// budget limits the rate of error messages. It is the time up to which they are paid
+// for, which may be ahead of the clock by a burst.
 type budget time.Duration
 
-// spend takes one out of the budget, if there is any.
+// spend takes one message out of the budget and reports whether there was one.
 func (b *budget) spend(now time.Duration) bool {
 	paid := max(time.Duration(*b), now)
 	if paid >= now+refusalBurst*refusalEvery {
@@ -38,13 +41,14 @@ func (b *budget) spend(now time.Duration) bool {
 	return true
 }
 
-// refuse tells a peer that its message was of no use. raw is the segment to blame.
+// refuse sends an error message for a message that is of no use. raw is the segment at
+// fault.
 func (q *pair) refuse(to rdma.PeerID, number uint32, fault ddp.Fault, raw []byte) {
 	d := q.dev
 	if d.tick(); !d.refusals.spend(d.now) {
 		return
 	}
-	l := d.nextLetter()
+	l := d.nextPacket()
 	if l == nil {
 		return
 	}
@@ -53,7 +57,7 @@ func (q *pair) refuse(to rdma.PeerID, number uint32, fault ddp.Fault, raw []byte
 	d.seal(l, appendTerminate(b, number, fault, raw), nil)
 }
 
-// appendTerminate appends the segment of a Terminate that concerns one message.
+// appendTerminate appends the segment of a Terminate for one message.
 func appendTerminate(b []byte, number uint32, fault ddp.Fault, raw []byte) []byte {
 	b = appendDDP(b, &ddp.Header{Op: ddp.TerminateOp, Last: true, QN: ddp.QueueTerminate, MSN: number})
 	t := ddp.TerminateFor(fault, raw, len(raw))
@@ -63,9 +67,9 @@ func appendTerminate(b []byte, number uint32, fault ddp.Fault, raw []byte) []byt
 	return b
 }
 
-// hearRefusal tells the user of a message that a peer could not use. Nobody can refuse
-// what was sent to others, and a message is refused once.
-func (q *pair) hearRefusal(segment []byte, from rdma.PeerID) {
+// receiveError completes a message that a peer could not use. A peer can refuse only
+// messages that were sent to it, and each only once.
+func (q *pair) receiveError(segment []byte, from rdma.PeerID) {
 	var h ddp.Header
 	var t ddp.Terminate
 	n, fault := h.Decode(segment, len(segment))
@@ -73,18 +77,18 @@ func (q *pair) hearRefusal(segment []byte, from rdma.PeerID) {
 		q.dev.drops.Malformed++
 		return
 	}
-	if q.thrown == nil || h.MSN == 0 {
+	if q.sentUD == nil || h.MSN == 0 {
 		return
 	}
-	one := &q.thrown[h.MSN%remembered]
+	one := &q.sentUD[h.MSN%remembered]
 	if one.number != h.MSN || one.to != from {
 		return
 	}
 	q.sendCQ.push(rdma.Completion{ID: one.id, Op: rdma.OpRefused, Peer: from, Status: statusOf(t.Fault)}, loan{})
-	*one = thrown{}
+	*one = sentUD{}
 }
 
-// statusOf is what a fault at the peer is to the user here.
+// statusOf returns the completion status for a fault at the peer.
 func statusOf(f ddp.Fault) rdma.Status {
 	switch {
 	case f.Access():

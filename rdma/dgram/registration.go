@@ -7,13 +7,13 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// Registration of memory. In strict mode it locks the pages, and memory that is sent, or
-// received into, must be registered too.
+// Registration of memory. In strict mode it locks the pages, and memory that is sent
+// from or received into must be registered too.
 
-// domain is the protection domain of a device: it has only one.
+// domain is the device's only protection domain.
 const domain ddp.Domain = 1
 
-// Register gives memory a steering tag that nobody can guess.
+// Register registers memory under an unguessable steering tag.
 func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -32,7 +32,7 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	return mr, err
 }
 
-// Deregister ends the registration.
+// Deregister ends a registration.
 func (d *Device) Deregister(mr rdma.MR) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,15 +51,15 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	return nil
 }
 
-// checkLocal refuses memory that is not registered, in strict mode.
+// checkLocal rejects memory that is not registered, in strict mode.
 func (d *Device) checkLocal(what string, body rdma.Mem, lkey uint32) error {
 	if !d.attr.LocalKeys || body.Len() == 0 || d.table.Holds(ddp.Tag(lkey), body) {
 		return nil
 	}
-	return fmt.Errorf("dgram: the %d bytes of a %s lie in no region with the local key %#x; strict mode wants them registered, or sent inline", body.Len(), what, lkey)
+	return fmt.Errorf("dgram: the %d bytes of a %s lie in no region with the local key %#x; strict mode requires registration, or inline sends", body.Len(), what, lkey)
 }
 
-// unlockAll unlocks what was registered, for Close.
+// unlockAll unlocks all registered memory, for Close.
 func (d *Device) unlockAll() {
 	if d.attr.LocalKeys {
 		d.table.EachMemory(func(m rdma.Mem) { d.pins.Unlock(m.Bytes(), m.Addr()) })

@@ -14,9 +14,9 @@ import (
 const mss = 1400
 
 // ethernet is a link of one gigabit.
-var ethernet = weather{delay: 30 * time.Microsecond, rate: 125e6, queue: 256 << 10, lateBy: 200 * time.Microsecond}
+var ethernet = impairments{delay: 30 * time.Microsecond, rate: 125e6, queue: 256 << 10, lateBy: 200 * time.Microsecond}
 
-func TestDeliversInAnyWeather(t *testing.T) {
+func TestDeliversUnderImpairments(t *testing.T) {
 	for _, w := range []struct {
 		name                        string
 		lose, double, late, corrupt float64
@@ -30,10 +30,10 @@ func TestDeliversInAnyWeather(t *testing.T) {
 		{name: "half-lost", lose: 0.5},
 	} {
 		t.Run(w.name, func(t *testing.T) {
-			sky := ethernet
-			sky.lose, sky.double, sky.late, sky.corrupt = w.lose, w.double, w.late, w.corrupt
-			n := newNetwork(t, 3, mss, sky)
-			n.nodes[1].patient = true
+			link := ethernet
+			link.lose, link.double, link.late, link.corrupt = w.lose, w.double, w.late, w.corrupt
+			n := newNetwork(t, 3, mss, link)
+			n.nodes[1].delayAck = true
 			lengths := []int{0, 1, 64, mss - 1, mss, mss + 1, 3 * mss, 100_000}
 			total := 0
 			for _, length := range lengths {
@@ -61,7 +61,7 @@ func TestDeliversInAnyWeather(t *testing.T) {
 					t.Errorf("node %d received %d bytes instead of %d", node.index, node.received, total)
 				}
 				for j, p := range node.peers {
-					if p.flight != nil || !p.idle() || len(p.stash) > 0 {
+					if p.sendWindow != nil || !p.idle() || len(p.reorderBuffer) > 0 {
 						t.Errorf("node %d still keeps memory for node %d although all is finished", node.index, j)
 					}
 				}
@@ -79,15 +79,15 @@ func TestFillsALink(t *testing.T) {
 		lose, least float64
 	}{{0, 0.85}, {0.01, 0.8}, {0.03, 0.6}} {
 		t.Run(fmt.Sprintf("%g%%-lost", c.lose*100), func(t *testing.T) {
-			sky := ethernet
-			sky.lose = c.lose
-			n := newNetwork(t, 2, mss, sky)
+			link := ethernet
+			link.lose = c.lose
+			n := newNetwork(t, 2, mss, link)
 			const size, messages = 1 << 20, 32
 			for range messages {
 				n.nodes[0].post(1, size)
 			}
 			n.run("all messages have come", 60*time.Second, func() bool { return n.nodes[0].peers[1].finished == messages })
-			share := float64(size*messages) / n.now.Seconds() / sky.rate
+			share := float64(size*messages) / n.now.Seconds() / link.rate
 			t.Logf("%.3f of the link; %d datagrams, %d dropped in the queue, window %.0f bytes", share, n.sent, n.dropped, n.nodes[0].peers[1].cong.window)
 			if share < c.least {
 				t.Errorf("%.3f of the link is used at %g%% loss, and %.2f should be", share, c.lose*100, c.least)
@@ -99,10 +99,10 @@ func TestFillsALink(t *testing.T) {
 // TestSurvivesIncast has many senders fill one link at once, with a queue that holds
 // less than one datagram of each.
 func TestSurvivesIncast(t *testing.T) {
-	sky := ethernet
-	sky.queue = 64 << 10
+	link := ethernet
+	link.queue = 64 << 10
 	const senders, size = 96, 200_000
-	n := newNetwork(t, senders+1, mss, sky)
+	n := newNetwork(t, senders+1, mss, link)
 	for i := range senders {
 		n.nodes[i+1].post(0, size)
 	}
@@ -111,7 +111,7 @@ func TestSurvivesIncast(t *testing.T) {
 	for _, p := range n.nodes[0].peers[1:] {
 		first, last = min(first, p.gotAt), max(last, p.gotAt)
 	}
-	share := float64(senders*size) / n.now.Seconds() / sky.rate
+	share := float64(senders*size) / n.now.Seconds() / link.rate
 	t.Logf("%.3f of the link; %d datagrams, %d dropped; finished from %v to %v", share, n.sent, n.dropped, first, last)
 	if share < 0.7 {
 		t.Errorf("%.3f of the link is used by %d senders at once, and 0.7 should be", share, senders)
@@ -130,7 +130,7 @@ func TestIdlePeerIsSmall(t *testing.T) {
 	if size > 512 {
 		t.Errorf("an idle peer costs %d bytes, and must not cost more than 512", size)
 	}
-	if p := newPeer(new(hangar), mss); p.flight != nil {
+	if p := newPeer(new(windowPool), mss); p.sendWindow != nil {
 		t.Error("a new peer has memory for datagrams under way although none is")
 	}
 }
@@ -145,9 +145,9 @@ func TestSilentPeerIsGone(t *testing.T) {
 	died := n.now
 	n.nodes[0].post(1, 10)
 	n.nodes[0].post(1, 5*mss)
-	n.run("the peer counts as gone", died+hopeless+time.Second, func() bool { return p.gone(n.now, hopeless) })
-	if n.now-died < hopeless {
-		t.Errorf("the peer counts as gone after %v, before %v have passed", n.now-died, hopeless)
+	n.run("the peer counts as gone", died+defaultPeerTimeout+time.Second, func() bool { return p.timedOut(n.now, defaultPeerTimeout) })
+	if n.now-died < defaultPeerTimeout {
+		t.Errorf("the peer counts as gone after %v, before %v have passed", n.now-died, defaultPeerTimeout)
 	}
 	if n.sent > 1500 {
 		t.Errorf("%d datagrams were sent to a dead peer", n.sent)
@@ -159,26 +159,26 @@ func TestSilentPeerIsGone(t *testing.T) {
 	if !reflect.DeepEqual(ids, []uint64{1, 2}) {
 		t.Errorf("messages %v are given back, and 1 and 2 should be", ids)
 	}
-	if !p.idle() || p.flight != nil || p.sender.wake() != never {
+	if !p.idle() || p.sendWindow != nil || p.sender.wake() != never {
 		t.Error("an abandoned peer still waits for something")
 	}
 }
 
-// TestWaitsForAPeerWithoutRoom has a receiver that takes nothing for longer than a
+// TestWaitsForPeerWithoutRoom has a receiver that takes nothing for longer than a
 // dead peer would be given, but answers.
-func TestWaitsForAPeerWithoutRoom(t *testing.T) {
+func TestWaitsForPeerWithoutRoom(t *testing.T) {
 	n := newNetwork(t, 2, mss, ethernet)
 	n.nodes[1].deaf = true
 	n.nodes[0].post(1, 5*mss)
 	p := n.nodes[0].peers[1]
-	n.after(2*hopeless, func() { n.nodes[1].deaf = false })
-	n.run("the message has come", 3*hopeless, func() bool {
-		if p.gone(n.now, hopeless) {
+	n.after(2*defaultPeerTimeout, func() { n.nodes[1].deaf = false })
+	n.run("the message has come", 3*defaultPeerTimeout, func() bool {
+		if p.timedOut(n.now, defaultPeerTimeout) {
 			t.Fatalf("at %v a peer that answers counts as gone", n.now)
 		}
 		return p.finished == 1
 	})
-	if late := n.now - 2*hopeless; late > 2*longestSilence {
+	if late := n.now - 2*defaultPeerTimeout; late > 2*maxRTO {
 		t.Errorf("the message came %v after there was room for it", late)
 	}
 }

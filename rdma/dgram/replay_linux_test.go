@@ -21,7 +21,7 @@ type recorder struct {
 }
 
 func newRecorder(t *testing.T, kind rdma.Transport, mem []byte) *recorder {
-	d, q := hearing(t, kind)
+	d, q := newTestPair(t, kind)
 	mr, err := d.Register(mem, rdma.RemoteWrite)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func newRecorder(t *testing.T, kind rdma.Transport, mem []byte) *recorder {
 
 // write is a datagram that writes a value at the beginning of the memory.
 func (r *recorder) write(h header, value byte) []byte {
-	h.to, h.from, h.toLife = r.q.number, 1, r.d.keys.life
+	h.to, h.from, h.toIncarnation = r.q.number, 1, r.d.keys.incarnation
 	if !r.keys.stampHeader(&h) {
 		r.t.Fatal("the serial numbers are used up")
 	}
@@ -46,13 +46,13 @@ func (r *recorder) arrive(datagram []byte) {
 	r.d.arrive(s)
 }
 
-func TestSequenceNumbersWrapAndReplaysAreRefused(t *testing.T) {
+func TestReplayAfterWrap(t *testing.T) {
 	mem := make([]byte, 1)
 	r := newRecorder(t, rdma.RD, mem)
 	first := psn(1<<32 - 3)
 	at := rawOf(r.d.socket.local)
-	p := r.q.peer(r.d.know(r.keys.life, 1, 0, &at))
-	p.receiver.next, p.given = first, first
+	p := r.q.peer(r.d.peerID(r.keys.incarnation, 1, 0, &at))
+	p.receiver.next, p.nextUp = first, first
 	recorded := make([][]byte, 6)
 	for i := range recorded {
 		recorded[i] = r.write(header{kind: kindSegment, number: first + psn(i)}, byte(i+1))
@@ -66,7 +66,7 @@ func TestSequenceNumbersWrapAndReplaysAreRefused(t *testing.T) {
 		}
 	}
 	// 2^32 datagrams later the same sequence numbers are due again.
-	p.receiver.next, p.given = first, first
+	p.receiver.next, p.nextUp = first, first
 	r.keys.serial += 1 << 32
 	if r.arrive(r.write(header{kind: kindSegment, number: first}, 77)); mem[0] != 77 {
 		t.Fatalf("a new datagram is refused after 2^32: %+v", r.d.drops)
@@ -80,7 +80,7 @@ func TestSequenceNumbersWrapAndReplaysAreRefused(t *testing.T) {
 }
 
 // On UD a message may come twice, but not in another round of the numbers above it.
-func TestReplaysOnUDAreRefused(t *testing.T) {
+func TestReplayOnUD(t *testing.T) {
 	mem := make([]byte, 1)
 	r := newRecorder(t, rdma.UD, mem)
 	piece := header{kind: kindRecord, record: recordHeader{number: 5, total: 1, cut: 1}}
@@ -98,9 +98,9 @@ func TestReplaysOnUDAreRefused(t *testing.T) {
 	}
 }
 
-// The nonce is made of the life and 48 bits of serial number: it does not repeat at 2^32,
+// The nonce is made of the incarnation and 48 bits of serial number: it does not repeat at 2^32,
 // and a device that has used all of them sends nothing more.
-func TestNoncesDoNotRepeatAtTwoToTheThirtyTwo(t *testing.T) {
+func TestNoncesBeyond32Bits(t *testing.T) {
 	k := testKeyring(t, "ours")
 	seen := map[string]bool{}
 	for _, start := range []uint64{0, 1<<32 - 2, 2<<32 - 2} {

@@ -29,7 +29,7 @@ func TestRunsCarryAWrite(t *testing.T) {
 		{"taken", Config{}, 0, 0, true},
 		{"taken-encrypted", Config{Encrypt: true}, 0, 0, true},
 		{"taken-jumbo", Config{Datagram: 8972}, 0, 0, true},
-		{"storm", Config{}, 0, 0.05, true},
+		{"impaired", Config{}, 0, 0.05, true},
 		{"no-checksums", Config{}, unix.EIO, 0, false},
 		{"not-known", Config{}, unix.EINVAL, 0, false},
 		{"too-long", Config{}, unix.EMSGSIZE, 0, false},
@@ -39,15 +39,15 @@ func TestRunsCarryAWrite(t *testing.T) {
 			if v.config.Datagram == 0 {
 				v.config.Datagram = ethernetDatagram
 			}
-			a, b := newStation(t, v.config), newStation(t, v.config)
+			a, b := newTestNode(t, v.config), newTestNode(t, v.config)
 			if a.socket.runUpTo == 0 && v.runs {
 				t.Skip("this kernel has no UDP_SEGMENT")
 			}
-			to := a.meet(t, b)
+			to := a.resolve(t, b)
 			a.mu.Lock()
 			a.socket.refuses = v.refuses
 			if v.share > 0 {
-				a.disturb = storm(v.share, 1)
+				a.disturb = impair(v.share, 1)
 			}
 			a.mu.Unlock()
 			source, target := make([]byte, 1<<20), make([]byte, 1<<20)
@@ -68,7 +68,7 @@ func TestRunsCarryAWrite(t *testing.T) {
 				}
 				return onA && c.ID == 1
 			})
-			b.mu.Lock() // what the attendant wrote is ours after it
+			b.mu.Lock() // what the progress thread wrote is ours after it
 			defer b.mu.Unlock()
 			if !bytes.Equal(source, target) {
 				t.Error("what has come is not what was written")
@@ -96,13 +96,13 @@ func TestRunsCarryAWrite(t *testing.T) {
 // TestRunOf: what may go together.
 func TestRunOf(t *testing.T) {
 	here, there := rawOf(netip.MustParseAddrPort("127.0.0.1:1000")), rawOf(netip.MustParseAddrPort("127.0.0.1:1001"))
-	letters := func(to rawAddress, lengths ...int) (list []letter) {
+	packets := func(to rawAddress, lengths ...int) (list []packet) {
 		for _, n := range lengths {
-			list = append(list, letter{data: make([]byte, n), to: to})
+			list = append(list, packet{data: make([]byte, n), to: to})
 		}
 		return list
 	}
-	gathered := []letter{
+	gathered := []packet{
 		{data: make([]byte, 80), body: make([]byte, 8800), to: here},
 		{data: make([]byte, 8880+sealLen), to: here}, // copied, and of the same length
 		{data: make([]byte, 80), body: make([]byte, 8801), to: here},
@@ -110,39 +110,39 @@ func TestRunOf(t *testing.T) {
 	for _, v := range []struct {
 		name    string
 		upTo    int
-		letters []letter
+		packets []packet
 		want    []int
 	}{
-		{"one", 1472, letters(here, 1400), []int{1}},
-		{"equal", 1472, letters(here, 1400, 1400, 1400), []int{3}},
-		{"the-last-is-shorter", 1472, letters(here, 1400, 1400, 100), []int{3}},
-		{"a-short-one-ends-it", 1472, letters(here, 1400, 100, 100, 1400), []int{2, 1, 1}},
-		{"a-longer-one-begins-another", 1472, letters(here, 100, 100, 1400), []int{2, 1}},
-		{"to-two-peers", 1472, append(letters(here, 700, 700), letters(there, 700, 700)...), []int{2, 2}},
-		{"long-ones-go-alone", 1472, letters(here, 1473, 1473), []int{1, 1}},
-		{"none-are-taken", 0, letters(here, 1400, 1400), []int{1, 1}},
-		{"a-packet-has-an-end", 9000, letters(here, 9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000), []int{7, 1}},
+		{"one", 1472, packets(here, 1400), []int{1}},
+		{"equal", 1472, packets(here, 1400, 1400, 1400), []int{3}},
+		{"the-last-is-shorter", 1472, packets(here, 1400, 1400, 100), []int{3}},
+		{"a-short-one-ends-it", 1472, packets(here, 1400, 100, 100, 1400), []int{2, 1, 1}},
+		{"a-longer-one-begins-another", 1472, packets(here, 100, 100, 1400), []int{2, 1}},
+		{"to-two-peers", 1472, append(packets(here, 700, 700), packets(there, 700, 700)...), []int{2, 2}},
+		{"long-ones-go-alone", 1472, packets(here, 1473, 1473), []int{1, 1}},
+		{"none-are-taken", 0, packets(here, 1400, 1400), []int{1, 1}},
+		{"a-packet-has-an-end", 9000, packets(here, 9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000), []int{7, 1}},
 		{"gathered", 9000, gathered, []int{2, 1}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			s := &socket{runUpTo: v.upTo}
-			if n := s.compose(v.letters); !slices.Equal(s.taken[:n], v.want) {
-				t.Errorf("the letters become messages of %v, want %v", s.taken[:n], v.want)
+			if n := s.compose(v.packets); !slices.Equal(s.taken[:n], v.want) {
+				t.Errorf("the packets become messages of %v, want %v", s.taken[:n], v.want)
 			}
 		})
 	}
 }
 
-// TestABadAddressEndsNoRuns: the kernel takes no port 0, alone or in a run. That says
+// TestRunsSurviveBadAddress: the kernel takes no port 0, alone or in a run. That says
 // nothing of runs to others.
-func TestABadAddressEndsNoRuns(t *testing.T) {
+func TestRunsSurviveBadAddress(t *testing.T) {
 	s, _ := twoSockets(t)
-	list := []letter{{data: make([]byte, 100)}, {data: make([]byte, 100)}}
+	list := []packet{{data: make([]byte, 100)}, {data: make([]byte, 100)}}
 	for i := range list {
 		list[i].to = rawOf(netip.MustParseAddrPort("127.0.0.1:0"))
 	}
 	if n, full := s.send(list); n != 0 || full {
-		t.Errorf("letters to port 0: %d are taken, and the kernel is full: %v", n, full)
+		t.Errorf("packets to port 0: %d are taken, and the kernel is full: %v", n, full)
 	}
 	if s.runUpTo == 0 {
 		t.Error("no runs are sent any more")
@@ -153,15 +153,15 @@ func TestABadAddressEndsNoRuns(t *testing.T) {
 func TestRunsAllocateNothing(t *testing.T) {
 	a, b := twoSockets(t)
 	const length = 1000
-	var list [batchSize]letter
+	var list [batchSize]packet
 	for i := range list {
 		list[i].data, list[i].to = bytes.Repeat([]byte{byte(i)}, length), rawOf(b.local)
 	}
-	into := &slot{data: make([]byte, mostDatagram)}
-	deadline := time.Now().Add(patience)
+	into := &slot{data: make([]byte, maxDatagram)}
+	deadline := time.Now().Add(testTimeout)
 	allocated := testing.AllocsPerRun(20, func() {
 		if n, _ := a.send(list[:]); n != len(list) {
-			t.Fatalf("%d of %d letters are taken", n, len(list))
+			t.Fatalf("%d of %d packets are taken", n, len(list))
 		}
 		for got := 0; got < len(list)*length; {
 			if b.receiveOne(into) {
@@ -202,10 +202,10 @@ func twoSockets(t *testing.T) (a, b *socket) {
 	return a, b
 }
 
-// TestARunIsTakenInWhereItIs: pieces of a message need no slot. What must be kept gets one of
+// TestReceiveRun: pieces of a message need no slot. What must be kept gets one of
 // its own, and what finds none is dropped and counted; the slot of the run stays with the
 // socket in any case.
-func TestARunIsTakenInWhereItIs(t *testing.T) {
+func TestReceiveRun(t *testing.T) {
 	for _, v := range []struct {
 		name           string
 		room           bool
@@ -220,8 +220,8 @@ func TestARunIsTakenInWhereItIs(t *testing.T) {
 		{name: "early-without-room", last: true, first: 1, dropped: 3},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			d, q := hearing(t, rdma.RD)
-			kin := testKeyring(t, "the key of the test")
+			d, q := newTestPair(t, rdma.RD)
+			peerKeys := testKeyring(t, "the key of the test")
 			run := d.store.take()
 			run.n, run.from = 0, rawOf(d.socket.local)
 			for i := range 3 {
@@ -231,14 +231,14 @@ func TestARunIsTakenInWhereItIs(t *testing.T) {
 					about.Last, about.MSN, about.MO = true, uint32(1+i)+uint32(v.first), 0
 				}
 				about.Put(segment)
-				h := header{kind: kindSegment, to: q.number, from: 1, toLife: d.keys.life, number: v.first + psn(i)}
-				kin.stampHeader(&h)
-				sealed := kin.seal(append(h.append(nil), segment...))
+				h := header{kind: kindSegment, to: q.number, from: 1, toIncarnation: d.keys.incarnation, number: v.first + psn(i)}
+				peerKeys.stampHeader(&h)
+				sealed := peerKeys.seal(append(h.append(nil), segment...))
 				run.n += copy(run.data[run.n:], sealed)
 				run.each = len(sealed)
 			}
 			if !v.room {
-				d.store.free, d.store.made = nil, mostSlots
+				d.store.free, d.store.made = nil, maxSlots
 			}
 			if d.takeIn(run) {
 				t.Error("the slot of the run is kept")
@@ -250,7 +250,7 @@ func TestARunIsTakenInWhereItIs(t *testing.T) {
 			if got := len(q.recvCQ.ready); got != v.shown {
 				t.Errorf("%d messages are shown, want %d", got, v.shown)
 			}
-			if p := q.peers[0]; v.first > 0 && v.room && (p.stash == nil || p.stash[1] == nil || p.stash[1].n == 0 || p.stash[1].part) {
+			if p := q.peers[0]; v.first > 0 && v.room && (p.reorderBuffer == nil || p.reorderBuffer[1] == nil || p.reorderBuffer[1].n == 0 || p.reorderBuffer[1].part) {
 				t.Error("an early datagram has no slot of its own")
 			}
 		})

@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Runs: several datagrams that go through the kernel as one message. Going out, compose
-// puts neighbors for the same peer together and names the length at which the kernel, or
-// the card, cuts them again (UDP_SEGMENT, udp(7)). Coming in, the kernel joins neighbors
-// of one flow and tells that length (UDP_GRO); Device.divide cuts them. On the wire nothing
-// is different. The way through the kernel is paid once for a run, and for datagrams of an
-// Ethernet that way is most of what they cost.
+// Runs: several datagrams that pass through the kernel as one message. Outgoing,
+// compose groups consecutive datagrams to the same peer and passes the length at which
+// the kernel or the adapter segments them again (UDP_SEGMENT, udp(7)). Incoming, the
+// kernel coalesces consecutive datagrams of one flow and reports that length (UDP_GRO);
+// Device.divide splits them. Nothing changes on the wire. The path through the kernel
+// is paid once per run, and for Ethernet datagrams that path is most of their cost.
 //
-// Both are asked for when the socket is opened, and a kernel that has them not is left in
-// peace. That runs cannot leave may also show later, when the route changes to a card that
-// makes no checksums: then withdraw ends them.
+// Both options are requested when the socket is opened, and are not used on a kernel
+// without them. That runs cannot be sent may also show later, when the route changes to
+// an adapter without checksum offload: then withdraw disables them.
 
 const (
-	// longestOfRun is the length up to which datagrams are of an Ethernet. On the loopback
-	// interface they are as long as a run may be.
+	// longestOfRun is the longest Ethernet datagram. On the loopback interface
+	// datagrams are as long as a run may be.
 	longestOfRun = 9000
-	// runBytes keeps a run below what IP can say of the length of a packet.
+	// runBytes keeps a run below the maximum length of an IP packet.
 	runBytes = 65000
-	// joinedBatch is how many messages are taken at once when each may be a run.
+	// joinedBatch is how many messages are received at once when each may be a run.
 	joinedBatch = 8
 )
 
@@ -36,38 +36,38 @@ type control struct {
 	value  [8]byte // as much as alignment may need
 }
 
-// start is where the kernel finds it.
+// start returns the address to pass to the kernel.
 func (c *control) start() *byte { return (*byte)(unsafe.Pointer(c)) }
 
-// allowRuns asks for runs of datagrams of up to that length.
+// allowRuns requests runs of datagrams up to the given length.
 func (s *socket) allowRuns(length int) {
 	if length > longestOfRun {
 		return
 	}
-	// Zero is no length: it asks only whether the kernel knows the option.
+	// Zero is no length: the call only checks whether the kernel supports the option.
 	if unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0) == nil {
 		s.runUpTo = length
 	}
 	s.joins = unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil
 }
 
-// mostMessages is how many messages are received at once.
-func (s *socket) mostMessages() int {
+// maxMessages returns how many messages are received at once.
+func (s *socket) maxMessages() int {
 	if s.joins {
 		return joinedBatch
 	}
 	return batchSize
 }
 
-// compose makes messages of letters, and says how many. A letter that is long or alone is
-// a message by itself.
-func (s *socket) compose(letters []letter) (messages int) {
+// compose groups packets into messages and returns how many. A packet that is long or
+// alone is a message by itself.
+func (s *socket) compose(packets []packet) (messages int) {
 	used := 0
-	for first := 0; first < len(letters); messages++ {
-		n := s.runOf(letters[first:])
-		l, m, from := &letters[first], &s.out[messages].header, used
-		for i := range letters[first : first+n] {
-			used += gather((*[pieces]unix.Iovec)(s.outVec[used:]), &letters[first+i])
+	for first := 0; first < len(packets); messages++ {
+		n := s.runOf(packets[first:])
+		l, m, from := &packets[first], &s.out[messages].header, used
+		for i := range packets[first : first+n] {
+			used += gather((*[pieces]unix.Iovec)(s.outVec[used:]), &packets[first+i])
 		}
 		m.Name, m.Namelen = &l.to.bytes[0], uint32(l.to.length)
 		m.Iov = &s.outVec[from]
@@ -79,17 +79,17 @@ func (s *socket) compose(letters []letter) (messages int) {
 	return messages
 }
 
-// runOf is how many of the first letters can be one message: they go to the same place and
-// are of one length, but for the last of them, which may be shorter.
-func (s *socket) runOf(letters []letter) int {
-	length := letters[0].length()
+// runOf returns how many of the first packets can be one message: they have the same
+// destination and length, except that the last may be shorter.
+func (s *socket) runOf(packets []packet) int {
+	length := packets[0].length()
 	if length > s.runUpTo {
 		return 1
 	}
-	most := min(len(letters), runBytes/length)
+	most := min(len(packets), runBytes/length)
 	for n := 1; n < most; n++ {
-		next := letters[n].length()
-		if next > length || letters[n].to != letters[0].to {
+		next := packets[n].length()
+		if next > length || packets[n].to != packets[0].to {
 			return n
 		}
 		if next < length {
@@ -99,7 +99,7 @@ func (s *socket) runOf(letters []letter) int {
 	return most
 }
 
-// cutAt tells the kernel at what length to cut a message of n letters.
+// cutAt passes the length at which the kernel segments a message of n packets.
 func (s *socket) cutAt(message, length, n int) {
 	m, c := &s.out[message].header, &s.outControl[message]
 	if n == 1 {
@@ -114,7 +114,7 @@ func (s *socket) cutAt(message, length, n int) {
 	m.SetControllen(unix.CmsgSpace(2))
 }
 
-// refusesRun reports whether an error may mean that the kernel does not take a run.
+// refusesRun reports whether an error may mean that the kernel does not accept a run.
 func refusesRun(errno unix.Errno) bool {
 	switch errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.ENOPROTOOPT:
@@ -123,19 +123,19 @@ func refusesRun(errno unix.Errno) bool {
 	return false
 }
 
-// withdraw sends the first letter of a run that was refused by itself. If the kernel takes
-// it, it was the run that it did not like, and there are no more of them.
-func (s *socket) withdraw(letters []letter) (n int, full bool) {
+// withdraw sends the first packet of a rejected run by itself. If the kernel accepts
+// it, the run was the problem, and runs are disabled.
+func (s *socket) withdraw(packets []packet) (n int, full bool) {
 	allowed := s.runUpTo
 	s.runUpTo = 0
-	n, full = s.send(letters[:1])
+	n, full = s.send(packets[:1])
 	if n == 0 {
 		s.runUpTo = allowed
 	}
 	return n, full
 }
 
-// expectJoined makes room for the length that the kernel tells of a run that it joined.
+// expectJoined reserves room for the segment length of a coalesced message.
 func (s *socket) expectJoined(message int) {
 	m, c := &s.in[message].header, &s.inControl[message]
 	c.header.Type = 0
@@ -143,7 +143,7 @@ func (s *socket) expectJoined(message int) {
 	m.SetControllen(unix.CmsgSpace(4))
 }
 
-// joinedAt is the length at which a message that came is to be cut, or 0.
+// joinedAt returns the segment length of a received message, or 0.
 func (s *socket) joinedAt(message int) int {
 	c := &s.inControl[message]
 	if s.in[message].header.Controllen == 0 || c.header.Level != unix.SOL_UDP || c.header.Type != unix.UDP_GRO {

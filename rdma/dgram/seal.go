@@ -12,35 +12,36 @@ import (
 	"hash/crc32"
 )
 
-// The seal of a datagram: seal closes one that leaves, check looks at one that
-// came, before anything in it is believed and before anything is allocated for it.
+// The seal of a datagram: seal closes an outgoing datagram, and check verifies an
+// incoming one before anything in it is trusted and before anything is allocated for
+// it.
 //
-// The CRC is the one that T1 6.3 keeps. It is checked first because it is cheap and
-// because a wrong one means a bad cable, while a wrong tag behind a good CRC means a
-// stranger: the two are counted apart. The tag is AES-GCM under a key that only the
-// processes of the job have. Its nonce is life and serial number of the source, which
-// never come twice. There are two seals, each with a key of its own:
+// The CRC is the one that T1 6.3 keeps. It is checked first because that is
+// inexpensive, and because a wrong CRC means a bad cable, while a wrong tag behind a
+// good CRC means a sender outside the job: the two are counted separately. The tag is
+// AES-GCM under a key that only the processes of the job have. Its nonce is incarnation
+// and serial number of the source, which never repeat. There are two kinds of seal,
+// each with its own key:
 //
-//   - A plain datagram is authenticated as additional data: its first bytes, in which
-//     the whole header and that of DDP have room, and the CRC, which binds the rest.
-//     Nobody outside the job can make a datagram or send one elsewhere. Who can change
-//     datagrams on their way can change bytes of the user, because a CRC is no secret.
-//     With Config.NoCRC the CRC covers those first bytes alone: that is for hosts that
-//     talk to themselves.
-//   - An encrypted one (Config.Encrypt) is readable as far as the nonce goes. All behind
-//     is encrypted, receipts too, and everything is authenticated. The CRC is over what
-//     is on the wire.
+//   - Plain: additional authenticated data are the first bytes, which include the
+//     whole header and that of DDP, and the CRC, which binds the rest. Nobody outside
+//     the job can make a datagram or redirect one. An attacker who can change
+//     datagrams in transit can change payload bytes, because a CRC is no secret. With
+//     Config.NoCRC the CRC covers those first bytes alone, for peers on one host.
+//   - Encrypted (Config.Encrypt): the datagram is readable up to the nonce. Everything
+//     behind it is encrypted, acks too, and everything is authenticated. The CRC
+//     covers the ciphertext.
 
 const (
 	crcLen  = 4
 	tagLen  = 16
 	sealLen = crcLen + tagLen
 
-	nonceAt  = 12 // life and serial number in the header
+	nonceAt  = 12 // incarnation and serial number in the header
 	nonceLen = 12
 
-	// coveredLen is how much of a plain datagram the tag covers beside the CRC: no less
-	// than the headers, and whole blocks of the cipher.
+	// coveredLen is how much of a plain datagram the tag covers besides the CRC: at
+	// least the headers, and whole cipher blocks.
 	coveredLen = 7*aes.BlockSize - crcLen
 
 	lastSerial = 1<<48 - 1
@@ -54,22 +55,22 @@ var (
 
 // keyring seals and checks the datagrams of one device.
 type keyring struct {
-	aead    cipher.AEAD
-	encrypt bool
-	crc     *crc32.Table
-	flags   byte // of every datagram: flagPartial, or none
-	life    life
-	serial  uint64 // of the last datagram
+	aead        cipher.AEAD
+	encrypt     bool
+	crc         *crc32.Table
+	flags       byte // of every datagram: flagPartial, or 0
+	incarnation incarnation
+	serial      uint64 // of the last datagram
 
-	// What the tag of a plain datagram covers, joined: one for each direction.
+	// What the tag of a plain datagram covers, joined, for each direction.
 	leaving, coming [coveredLen + crcLen]byte
 }
 
-// newKeyring draws a life and takes the job's key, which may be of any length but
-// not empty.
+// newKeyring draws an incarnation and derives the key from the job's key, which may
+// have any length except 0.
 func newKeyring(jobKey []byte, encrypt bool) (*keyring, error) {
 	if len(jobKey) == 0 {
-		return nil, errors.New("dgram: no job key is given: without one anybody could send to this process; give every process of the job the same random key")
+		return nil, errors.New("dgram: no job key is given: without one anyone could send to this process; give every process of the job the same random key")
 	}
 	purpose := "muster datagram 2, plain"
 	if encrypt {
@@ -87,34 +88,34 @@ func newKeyring(jobKey []byte, encrypt bool) (*keyring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dgram: make the authentication tag: %w", err)
 	}
-	return &keyring{aead: aead, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), life: drawLife()}, nil
+	return &keyring{aead: aead, encrypt: encrypt, crc: crc32.MakeTable(crc32.Castagnoli), incarnation: newIncarnation()}, nil
 }
 
-// drawLife draws a number that no other device of the job has: among a thousand devices
-// two are alike once in 2^29 jobs.
-func drawLife() life {
+// newIncarnation draws a number that no other device of the job has: among a thousand
+// devices two are equal once in 2^29 jobs.
+func newIncarnation() incarnation {
 	var b [8]byte
 	for {
 		rand.Read(b[:]) // never fails: crypto/rand
-		if l := life(binary.BigEndian.Uint64(b[:]) >> 16); l != 0 {
+		if l := incarnation(binary.BigEndian.Uint64(b[:]) >> 16); l != 0 {
 			return l
 		}
 	}
 }
 
-// stampHeader gives a header the life and the next serial number. It is false when
-// the numbers are used up; a device then needs a new life.
+// stampHeader sets incarnation and next serial number. It returns false when the serial
+// numbers are exhausted; the device then needs a new incarnation.
 func (k *keyring) stampHeader(h *header) bool {
 	if k.serial == lastSerial {
 		return false
 	}
 	k.serial++
-	h.fromLife, h.serial = k.life, k.serial
+	h.fromIncarnation, h.serial = k.incarnation, k.serial
 	return true
 }
 
-// seal closes a header and segment, and appends CRC and tag. There must be room for
-// them. An encrypted one is encrypted where it is.
+// seal closes a header and segment and appends CRC and tag. d must have room for them.
+// Encryption is in place.
 func (k *keyring) seal(d []byte) []byte {
 	if !k.encrypt {
 		d[1] |= k.flags
@@ -125,13 +126,13 @@ func (k *keyring) seal(d []byte) []byte {
 	n := len(d)
 	d = k.aead.Seal(d[:headerLen], nonceOf(d), d[headerLen:], d[:headerLen])
 	d = append(d, 0, 0, 0, 0)
-	copy(d[n+crcLen:], d[n:n+tagLen]) // the tag stands behind the CRC in both
+	copy(d[n+crcLen:], d[n:n+tagLen]) // the tag follows the CRC in both kinds
 	binary.LittleEndian.PutUint32(d[n:], k.sum(d[:n]))
 	return d
 }
 
-// sealGathered makes CRC and tag of a plain datagram that is in two pieces. The second is
-// longer than what the tag covers.
+// sealGathered computes CRC and tag of a plain datagram in two pieces. The second piece
+// is longer than what the tag covers.
 func (k *keyring) sealGathered(front, bytes []byte, seal *[sealLen]byte) {
 	front[1] |= k.flags
 	n := copy(k.leaving[:coveredLen], front)
@@ -145,8 +146,8 @@ func (k *keyring) sealGathered(front, bytes []byte, seal *[sealLen]byte) {
 	k.aead.Seal(seal[:crcLen], nonceOf(front), nil, k.leaving[:])
 }
 
-// check gives the header and segment of a datagram that was sealed with the job's
-// key and came unharmed. An encrypted one is decrypted where it is.
+// check returns the header and segment of a datagram that was sealed with the job's key
+// and is intact. Decryption is in place.
 func (k *keyring) check(d []byte) ([]byte, error) {
 	if len(d) < headerLen+sealLen {
 		return nil, errShort
@@ -171,8 +172,8 @@ func (k *keyring) check(d []byte) ([]byte, error) {
 	return d[:n], nil
 }
 
-// sumsUp checks the CRC of a plain datagram of which the bytes of the user, longer than
-// what the tag covers, are apart. It leaves what the tag covers for tagged.
+// sumsUp checks the CRC of a plain datagram whose payload, longer than what the tag
+// covers, is separate. It leaves what the tag covers in coming, for tagged.
 func (k *keyring) sumsUp(front, body, seal []byte) bool {
 	n := copy(k.coming[:coveredLen], front)
 	copy(k.coming[n:coveredLen], body)
@@ -184,14 +185,14 @@ func (k *keyring) sumsUp(front, body, seal []byte) bool {
 	return binary.LittleEndian.Uint32(seal) == crc
 }
 
-// tagged checks the tag of a plain datagram, longer than what the tag covers, of which that
-// is in coming.
+// tagged checks the tag of a plain datagram that is longer than what the tag covers,
+// with that part in coming.
 func (k *keyring) tagged(tag []byte) bool {
 	_, err := k.aead.Open(nil, nonceOf(k.coming[:]), tag, k.coming[:])
 	return err == nil
 }
 
-// sum is the CRC of header and segment, or of their front alone.
+// sum returns the CRC of header and segment, or of their front alone.
 func (k *keyring) sum(d []byte) uint32 {
 	if d[1]&flagPartial != 0 {
 		d = d[:min(len(d), coveredLen)]
@@ -201,8 +202,8 @@ func (k *keyring) sum(d []byte) uint32 {
 
 func nonceOf(d []byte) []byte { return d[nonceAt : nonceAt+nonceLen] }
 
-// covered is what the tag covers of a plain datagram that ends with its CRC: all of a
-// short one, front and end of a longer one.
+// covered returns what the tag covers of a plain datagram that ends with its CRC: all
+// of a short one, front and end of a longer one.
 func covered(d []byte, join *[coveredLen + crcLen]byte) []byte {
 	if len(d) <= len(join) {
 		return d

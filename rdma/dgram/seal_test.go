@@ -38,11 +38,11 @@ func TestTagCoversTheHeaders(t *testing.T) {
 	}
 }
 
-func TestEncryptedSealHidesAndProtects(t *testing.T) {
-	ours, kin, stranger := encryptingKeyring(t, "ours"), encryptingKeyring(t, "ours"), encryptingKeyring(t, "theirs")
+func TestEncryptedSeal(t *testing.T) {
+	ours, peerKeys, stranger := encryptingKeyring(t, "ours"), encryptingKeyring(t, "ours"), encryptingKeyring(t, "theirs")
 	for _, size := range []int{0, 1, 15, 16, 17, coveredLen, 5000} {
 		text := bytes.Repeat([]byte("secret"), size/6+1)[:size]
-		d := sealed(kin, string(text))
+		d := sealed(peerKeys, string(text))
 		if size >= 15 && bytes.Contains(d, text[:15]) {
 			t.Fatalf("the text can be read in the datagram: %x", d)
 		}
@@ -54,7 +54,7 @@ func TestEncryptedSealHidesAndProtects(t *testing.T) {
 			t.Errorf("%d bytes with another key: %v", size, err)
 		}
 	}
-	d := sealed(kin, "hello, this is for you alone")
+	d := sealed(peerKeys, "hello, this is for you alone")
 	for i := range d[:len(d)-sealLen] {
 		bad := bytes.Clone(d)
 		bad[i] ^= 0x40
@@ -76,8 +76,8 @@ func TestEncryptedSealHidesAndProtects(t *testing.T) {
 	}
 }
 
-// TestSecrecyMustAgree: who encrypts takes nothing that others could have read.
-func TestSecrecyMustAgree(t *testing.T) {
+// TestEncryptionMustAgree: who encrypts takes nothing that others could have read.
+func TestEncryptionMustAgree(t *testing.T) {
 	encrypts, plain := encryptingKeyring(t, "ours"), testKeyring(t, "ours")
 	if _, err := encrypts.check(sealed(plain, "open")); !errors.Is(err, errSecrecy) {
 		t.Errorf("a plain datagram at an encrypting device: %v", err)

@@ -8,105 +8,104 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// The sending half of RD, for one peer: push queues a message, next cuts it into
-// segments as fast as window and pacing allow and repeats what was lost,
-// acknowledge (acknowledge.go) hears what has arrived and gives the finished
-// messages back, expire acts when nothing is heard, wake says when that is.
+// The sending half of RD, for one peer. push queues a message. next returns the next
+// segment that window and pacing permit, lost ones first. acknowledge (acknowledge.go)
+// processes an ack and returns finished messages. expire handles timeouts, and wake
+// returns when the next one is due.
 //
-// A segment is never copied here. It is named by its message and its offset, and
-// whoever transmits it takes the bytes from the user's memory, each time anew:
-// the memory is the sender's until the completion.
+// A segment is never copied here. It is identified by its message and offset, and each
+// transmission reads the bytes from the user's memory, which belongs to the sender
+// until the completion.
 
-// never is a time that does not come.
+// never is a time that is not reached.
 const never = time.Duration(math.MaxInt64)
 
-// message is what the user posted, and how far it has come.
+// message is a posted message and its progress.
 type message struct {
-	following *message // posted next to the same peer
-	length    int      // bytes in all
-	cut       int      // bytes that have become segments
-	id        uint64   // the user's name for it
+	following *message // next message to the same peer
+	length    int      // total bytes
+	cut       int      // bytes segmented so far
+	id        uint64   // work request ID
 
-	// What the device knows of it.
-	role    role
-	number  uint32 // MSN
-	opcode  ddp.Opcode
-	tag     ddp.Tag // of a tagged one, and the address of its first byte there
-	address uint64
-	fault   ddp.Fault // of an answer that refuses
-	source  ddp.Tag   // of an answer to a read: where the bytes are
-	from    uint64
-	inline  bool
-	patient bool // nobody waits for its end
-	headLen int
-	head    [rdma.HeadMax]byte
-	body    rdma.Mem
-	kept    []byte // a copy of it, or memory for one: bodies.go
-	short   [shortBody]byte
+	// Set and used by the device.
+	role     role
+	number   uint32 // MSN
+	opcode   ddp.Opcode
+	tag      ddp.Tag // of a tagged message; address is the tagged offset of its first byte
+	address  uint64
+	fault    ddp.Fault // of a response that refuses
+	source   ddp.Tag   // of a Read response: the source region
+	from     uint64
+	inline   bool
+	delayAck bool // nobody waits for its completion
+	headLen  int
+	head     [rdma.HeadMax]byte
+	body     rdma.Mem
+	kept     []byte // a copy of the body, or memory for one (bodies.go)
+	short    [shortBody]byte
 }
 
 // role is what the end of a message means.
 type role uint8
 
 const (
-	roleSend   role = iota // a completion
-	roleWrite              // nothing: the answer to the request behind it tells
-	roleAsk                // nothing: the answer tells
-	roleAnswer             // room for another answer
+	roleSend     role = iota // a completion
+	roleWrite                // nothing: the response to the request behind it completes the Write
+	roleRequest              // nothing: the response completes it
+	roleResponse             // room for another response
 )
 
 // segment is one datagram to transmit.
 type segment struct {
-	message *message
-	offset  int
-	length  int
-	number  psn
-	last    bool // of its message
-	urgent  bool // the sender waits for a receipt
-	patient bool // it can do without one for patientDelay
-	again   bool // it went before, so the peer may have it
+	message  *message
+	offset   int
+	length   int
+	number   psn
+	last     bool // of its message
+	urgent   bool // request an immediate ack
+	delayAck bool // the ack may be delayed by longAckDelay
+	again    bool // a retransmission, so the peer may already have it
 }
 
-// state of a segment that was cut and is not yet known to have arrived with all
-// before it.
+// state is the state of a segment between transmission and cumulative ack.
 type state uint8
 
 const (
 	underWay state = iota
-	arrived        // the peer has it, but not all before it
-	lost           // must go again
+	arrived        // received, but something before it is missing
+	lost           // to be retransmitted
 )
 
-// sent is a segment on its way.
+// sent is a segment in flight.
 type sent struct {
 	message *message
-	at      time.Duration // when it went last
+	at      time.Duration // last transmission
 	offset  uint32
 	length  uint32
 	state   state
 	last    bool
-	again   bool // went more than once
+	again   bool // retransmitted
 }
 
-// flight is the memory for what is under way to one peer, by number. An idle peer has
-// none, most busy ones a short one: all ranks of a job may be busy at a time, a little.
-type flight struct{ ring []sent }
+// sendWindow holds the segments in flight to one peer, indexed by number. An idle peer
+// has none, and most busy ones have a short one.
+type sendWindow struct{ ring []sent }
 
 const (
-	shortFlight = 16
-	// The most that are kept for later; a burst to thousands of peers leaves no more.
-	mostShort, mostLong = 256, 32
+	shortWindow = 16
+	// Upper bounds on the free windows that the pool keeps.
+	maxShort, maxLong = 256, 32
 )
 
-// hangar keeps flights for the peers of a device that need one.
-type hangar struct {
-	short, long []*flight
-	repeated    uint64 // datagrams that went again
+// windowPool keeps send windows for the peers of a device.
+type windowPool struct {
+	short, long []*sendWindow
+	repeated    uint64 // retransmitted datagrams
 }
 
-func (h *hangar) take(size int) *flight {
+func (h *windowPool) take(size int) *sendWindow {
 	free := &h.short
-	if size > shortFlight {
+	if size > shortWindow {
 		free = &h.long
 	}
 	if n := len(*free); n > 0 {
@@ -114,49 +113,48 @@ func (h *hangar) take(size int) *flight {
 		*free = (*free)[:n-1]
 		return f
 	}
-	return &flight{make([]sent, size)}
+	return &sendWindow{make([]sent, size)}
 }
 
-func (h *hangar) giveBack(f *flight) {
+func (h *windowPool) giveBack(f *sendWindow) {
 	switch {
-	case len(f.ring) == shortFlight && len(h.short) < mostShort:
+	case len(f.ring) == shortWindow && len(h.short) < maxShort:
 		h.short = append(h.short, f)
-	case len(f.ring) > shortFlight && len(h.long) < mostLong:
+	case len(f.ring) > shortWindow && len(h.long) < maxLong:
 		h.long = append(h.long, f)
 	}
 }
 
 // sender is the sending half of RD for one peer.
 type sender struct {
-	oldest, cutting, newest *message // a list: unfinished, first that is not all cut, last
+	oldest, cutting, newest *message // a list: oldest unfinished, first not fully segmented, last
 
-	hangar   *hangar
-	flight   *flight
-	first    psn    // oldest that is not known to have arrived with all before it
-	fresh    psn    // the number of the next new segment
-	hurried  psn    // the number behind the last segment whose receipt may not wait for long
-	lostAt   stamp  // when something was taken for lost last; 0: never
-	lost     uint32 // segments in state lost
-	arrived  uint32 // segments in state arrived
-	underWay int    // bytes in state underWay, with their overhead
+	windowPool *windowPool
+	sendWindow *sendWindow
+	first      psn    // oldest number without a cumulative ack
+	fresh      psn    // number of the next new segment
+	soonEnd    psn    // number after the last segment whose ack may not be delayed
+	lostAt     stamp  // time of the last detected loss; 0: never
+	lost       uint32 // segments in state lost
+	arrived    uint32 // segments in state arrived
+	underWay   int    // bytes in state underWay, with their overhead
 
-	mss  int // bytes of a message that go into one datagram
+	mss  int // message bytes per datagram
 	cong congestion
 
-	newestSent time.Duration // when the latest segment left that is known to have arrived
-	lookAt     time.Duration // when silence about an older one means that it is lost
-	expireAt   time.Duration // when silence about everything means something
-	heardAt    time.Duration // last sign of life, or the start of waiting for one
-	silences   uint8         // expirations in a row
+	newestSent time.Duration // send time of the latest segment known to have arrived
+	lookAt     time.Duration // when an older segment without an ack counts as lost
+	expireAt   time.Duration // when the ack timeout expires
+	lastAckAt  time.Duration // last ack, or the start of waiting for one
+	silences   uint8         // consecutive timeouts
 }
 
-// newSender makes the sending half for a peer to which mss bytes of a message go
-// in a datagram.
-func newSender(h *hangar, mss int) sender {
-	return sender{hangar: h, mss: mss, cong: newCongestion(mss), newestSent: -1, lookAt: never, expireAt: never}
+// newSender returns the sending half for a peer, with mss message bytes per datagram.
+func newSender(h *windowPool, mss int) sender {
+	return sender{windowPool: h, mss: mss, cong: newCongestion(mss), newestSent: -1, lookAt: never, expireAt: never}
 }
 
-// push queues a message. A message without bytes is one segment all the same.
+// push queues a message. An empty message has one segment too.
 func (s *sender) push(m *message) {
 	m.following, m.cut = nil, 0
 	if s.oldest == nil {
@@ -170,15 +168,15 @@ func (s *sender) push(m *message) {
 	s.newest = m
 }
 
-// acquainted reports whether the peer has had datagrams of ours. It forgets that when numbers
-// begin anew, which does no harm.
-func (s *sender) acquainted() bool { return s.first > 0 }
+// addressKnown reports whether the peer has received a datagram of ours. It becomes
+// false again when sequence numbers wrap to 0, which is harmless.
+func (s *sender) addressKnown() bool { return s.first > 0 }
 
 // idle reports whether everything that was pushed has arrived.
 func (s *sender) idle() bool { return s.oldest == nil }
 
-// next gives the segment to transmit now, and counts it as transmitted. Lost
-// ones come first: the peer cannot deliver what comes after them.
+// next returns the segment to transmit now and counts it as transmitted. Lost segments
+// come first: the peer cannot deliver what comes after them.
 func (s *sender) next(now time.Duration) (segment, bool) {
 	if s.lost == 0 && (s.cutting == nil || s.fresh-s.first == window) {
 		return segment{}, false
@@ -186,15 +184,15 @@ func (s *sender) next(now time.Duration) (segment, bool) {
 	if !s.cong.permits(now, s.underWay) {
 		return segment{}, false
 	}
-	if s.flight == nil {
-		s.flight = s.hangar.take(shortFlight)
+	if s.sendWindow == nil {
+		s.sendWindow = s.windowPool.take(shortWindow)
 	}
 	number := s.fresh
 	if s.lost > 0 {
 		number = s.firstLost()
 		s.lost--
 		s.at(number).again = true
-		s.hangar.repeated++
+		s.windowPool.repeated++
 	} else {
 		s.cutOne()
 	}
@@ -204,41 +202,42 @@ func (s *sender) next(now time.Duration) (segment, bool) {
 	s.cong.transmitted(now, int(e.length))
 	seg := segment{
 		message: e.message, offset: int(e.offset), length: int(e.length), number: number, last: e.last,
-		urgent: s.wantsReceipt(e), patient: e.message.patient && !e.again, again: e.again,
+		urgent: s.requestsAck(e), delayAck: e.message.delayAck && !e.again, again: e.again,
 	}
 	s.await(now, &seg)
 	return seg, true
 }
 
-// await begins to wait for a receipt.
+// await starts waiting for an ack.
 func (s *sender) await(now time.Duration, seg *segment) {
 	sooner := false
-	if seg.urgent || !seg.patient {
-		sooner = !s.hurries()
-		s.hurried = s.fresh
+	if seg.urgent || !seg.delayAck {
+		sooner = !s.expectsAckSoon()
+		s.soonEnd = s.fresh
 	}
 	switch {
 	case s.expireAt == never:
-		s.heardAt = now
-		s.expireAt = now + s.patience()
+		s.lastAckAt = now
+		s.expireAt = now + s.ackTimeout()
 	case sooner:
-		s.expireAt = min(s.expireAt, now+s.patience())
+		s.expireAt = min(s.expireAt, now+s.ackTimeout())
 	}
 }
 
-// hurries reports whether a receipt is expected soon.
-func (s *sender) hurries() bool { return s.first.before(s.hurried) }
+// expectsAckSoon reports whether an ack is expected without long delay.
+func (s *sender) expectsAckSoon() bool { return s.first.before(s.soonEnd) }
 
-// calm reports whether nothing was lost of late. Where datagrams are lost, a receipt that
-// waits for long would let the loss of a lone message be noticed late.
-func (s *sender) calm(now time.Duration) bool {
-	return s.lostAt == 0 || s.lostAt.since(now) > calmAfter
+// lossFree reports whether there was no loss recently. After a loss acks are not
+// delayed, because a delayed ack would delay the detection of the loss of a lone
+// message.
+func (s *sender) lossFree(now time.Duration) bool {
+	return s.lostAt == 0 || s.lostAt.since(now) > lossMemory
 }
 
-// at is the entry of a number that is under way.
-func (s *sender) at(p psn) *sent { return s.flight.at(p) }
+// at returns the entry of a number in flight.
+func (s *sender) at(p psn) *sent { return s.sendWindow.at(p) }
 
-func (f *flight) at(p psn) *sent { return &f.ring[int(p)&(len(f.ring)-1)] }
+func (f *sendWindow) at(p psn) *sent { return &f.ring[int(p)&(len(f.ring)-1)] }
 
 func (s *sender) firstLost() psn {
 	p := s.first
@@ -248,9 +247,9 @@ func (s *sender) firstLost() psn {
 	return p
 }
 
-// cutOne makes the next segment of the message being cut.
+// cutOne makes the next segment of the current message.
 func (s *sender) cutOne() {
-	if int(s.fresh-s.first) == len(s.flight.ring) {
+	if int(s.fresh-s.first) == len(s.sendWindow.ring) {
 		s.lengthen()
 	}
 	m := s.cutting
@@ -262,54 +261,54 @@ func (s *sender) cutOne() {
 	}
 }
 
-// lengthen gives a sender with much under way a long flight.
+// lengthen replaces a full short send window by a long one.
 func (s *sender) lengthen() {
-	short := s.flight
-	s.flight = s.hangar.take(window)
+	short := s.sendWindow
+	s.sendWindow = s.windowPool.take(window)
 	for p := s.first; p != s.fresh; p++ {
 		*s.at(p) = *short.at(p)
 	}
 	clear(short.ring)
-	s.hangar.giveBack(short)
+	s.windowPool.giveBack(short)
 }
 
-// wantsReceipt reports whether to ask for a receipt at once. A long message that
-// ends a burst does, and so does a sender that stops because its window is full.
-// A short message does not, nor one whose end nobody waits for: the answer to it will carry
-// the receipt.
-func (s *sender) wantsReceipt(e *sent) bool {
+// requestsAck reports whether to request an immediate ack. The last segment of a long
+// message that ends a burst does, and so does a retransmission or a sender whose window
+// is full. A short message does not, nor one whose completion nobody waits for: the
+// reply to it will carry the ack.
+func (s *sender) requestsAck(e *sent) bool {
 	switch {
 	case s.lost > 0:
 		return false
 	case e.again || s.fresh-s.first == window || !s.cong.permitsLater(s.underWay):
 		return true
 	}
-	return s.cutting == nil && e.offset > 0 && !e.message.patient
+	return s.cutting == nil && e.offset > 0 && !e.message.delayAck
 }
 
-// patience is how long to wait for a receipt before asking again.
-func (s *sender) patience() time.Duration {
+// ackTimeout returns how long to wait for an ack before a retransmission.
+func (s *sender) ackTimeout() time.Duration {
 	if s.silences == 0 {
-		held := patientDelay
-		if s.hurries() {
-			held = receiptDelay
+		held := longAckDelay
+		if s.expectsAckSoon() {
+			held = ackDelay
 		}
-		return min(s.cong.probe(held), longestSilence)
+		return min(s.cong.probe(held), maxRTO)
 	}
-	return min(s.cong.timeout()<<min(s.silences-1, 16), longestSilence)
+	return min(s.cong.timeout()<<min(s.silences-1, 16), maxRTO)
 }
 
 const (
-	// calmAfter is for how long a loss is remembered.
-	calmAfter = 250 * time.Millisecond
-	// longestSilence is the most that passes between two attempts.
-	longestSilence = 32 * time.Millisecond
-	// hopeless is how long a peer may be silent before it counts as gone. It is
-	// longer than a process computes without looking at its network.
-	hopeless = 30 * time.Second
+	// lossMemory is how long lossFree remembers a loss.
+	lossMemory = 250 * time.Millisecond
+	// maxRTO is the maximum time between two retransmissions.
+	maxRTO = 32 * time.Millisecond
+	// defaultPeerTimeout is how long a peer may be silent before it counts as gone. It
+	// is longer than a process computes without polling.
+	defaultPeerTimeout = 30 * time.Second
 )
 
-// wake is when expire or next has something to do, if nothing arrives before.
+// wake returns when expire or next has work, if nothing arrives before.
 func (s *sender) wake() time.Duration {
 	at := min(s.expireAt, s.lookAt)
 	if s.lost > 0 || s.cutting != nil && s.fresh-s.first < window {
@@ -320,29 +319,29 @@ func (s *sender) wake() time.Duration {
 	return at
 }
 
-// gone reports whether we have waited for a receipt for so long.
-func (s *sender) gone(now, limit time.Duration) bool {
-	return s.expireAt != never && now-s.heardAt >= limit
+// timedOut reports whether the sender has waited at least limit for an ack.
+func (s *sender) timedOut(now, limit time.Duration) bool {
+	return s.expireAt != never && now-s.lastAckAt >= limit
 }
 
-// abandon gives back every unfinished message, oldest first, and leaves the sender
-// as if nothing had been pushed. The numbers of what was under way are not used again,
-// so a peer that was given up and lives after all hears nothing more: its user was told
-// that messages are lost, and order would not hold.
+// abandon returns all unfinished messages, oldest first, and resets the sender. The
+// numbers in flight are not used again. So a peer that was declared gone and is alive
+// delivers nothing more: its user has seen messages fail, and later ones would break
+// the order.
 func (s *sender) abandon() *message {
 	list := s.oldest
 	s.oldest, s.cutting, s.newest = nil, nil, nil
 	s.first = s.fresh
 	s.lost, s.arrived, s.underWay = 0, 0, 0
-	s.rest()
+	s.reset()
 	return list
 }
 
-// rest gives the memory back when nothing is under way.
-func (s *sender) rest() {
+// reset returns the send window when nothing is in flight.
+func (s *sender) reset() {
 	s.expireAt, s.lookAt, s.silences = never, never, 0
-	if s.flight != nil {
-		s.hangar.giveBack(s.flight)
-		s.flight = nil
+	if s.sendWindow != nil {
+		s.windowPool.giveBack(s.sendWindow)
+		s.sendWindow = nil
 	}
 }

@@ -7,24 +7,24 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// exchange lets two stations send each other messages, in turns.
-func exchange(t *testing.T, a, b *station, rounds int) {
+// exchange lets two nodes send each other messages, in rounds.
+func exchange(t *testing.T, a, b *testNode, rounds int) {
 	t.Helper()
-	to, back := a.meet(t, b), b.meet(t, a)
+	to, back := a.resolve(t, b), b.resolve(t, a)
 	for range rounds {
 		a.send(t, to, "there")
-		if c, ok := b.poll(patience); !ok || string(c.Data.Bytes()) != "there" {
+		if c, ok := b.poll(testTimeout); !ok || string(c.Data.Bytes()) != "there" {
 			t.Fatalf("there came %+v", c)
 		}
 		b.send(t, back, "back")
-		if c, ok := a.poll(patience); !ok || string(c.Data.Bytes()) != "back" {
+		if c, ok := a.poll(testTimeout); !ok || string(c.Data.Bytes()) != "back" {
 			t.Fatalf("back came %+v", c)
 		}
 	}
 }
 
 func TestShortcutFollowsThePeer(t *testing.T) {
-	a, b, c := newStation(t, Config{}), newStation(t, Config{}), newStation(t, Config{})
+	a, b, c := newTestNode(t, Config{}), newTestNode(t, Config{}), newTestNode(t, Config{})
 	exchange(t, a, b, 2*shortcutAfter)
 	if a.socket.short.fd == 0 || a.socket.short.to != rawOf(b.socket.local) {
 		t.Fatalf("after %d messages in a row the shortcut is %+v", 2*shortcutAfter, a.socket.short)
@@ -39,20 +39,20 @@ func TestShortcutFollowsThePeer(t *testing.T) {
 // TestShortcutEndsWithThePeer lets a peer go that is reached by a shortcut: that it is gone
 // shows as it does without.
 func TestShortcutEndsWithThePeer(t *testing.T) {
-	a, b := newStation(t, Config{}), newStation(t, Config{})
+	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
 	exchange(t, a, b, 2*shortcutAfter)
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	wr := rdma.SendWR{ID: 3, Op: rdma.OpSend, Peer: a.meet(t, b), Body: rdma.MemOf([]byte("nobody hears it"))}
+	wr := rdma.SendWR{ID: 3, Op: rdma.OpSend, Peer: a.resolve(t, b), Body: rdma.MemOf([]byte("nobody hears it"))}
 	if n, err := a.qp.PostSend([]rdma.SendWR{wr}); n != 1 {
 		t.Fatal(err)
 	}
-	if c, ok := a.poll(patience); !ok || c.ID != 3 || c.Status != rdma.StatusPeerGone {
+	if c, ok := a.poll(testTimeout); !ok || c.ID != 3 || c.Status != rdma.StatusPeerGone {
 		t.Errorf("the message ends with %+v, %v", c, ok)
 	}
-	if took := time.Since(start); took > hopeless/2 {
+	if took := time.Since(start); took > defaultPeerTimeout/2 {
 		t.Errorf("that took %v: the network has told that nobody is there", took)
 	}
 	if a.socket.short.fd != 0 {

@@ -8,32 +8,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The shortcut: a second socket, connected to the peer on this host that datagrams have gone
-// to many times in a row. For a socket that is not connected the kernel looks up the route
-// of every datagram, which is a tenth of all that a short one costs on its way from a host
-// to itself; between hosts it is nothing beside the wire, and there is no shortcut.
+// The shortcut: a second socket, connected to the peer on this host to which many
+// consecutive datagrams were sent. For an unconnected socket the kernel looks up the
+// route of every datagram, which is a tenth of the cost of a short datagram within a
+// host. Between hosts that is negligible beside the wire, and there is no shortcut.
 //
-// It only sends. Peers know a device by its life and not by the address that datagrams come
-// from, so nothing else changes for them. But one that has never heard of us would answer to
-// that address, so only letters to acquaintances go this way: those that have acknowledged
-// something that came from the socket itself. An error ends the shortcut; the socket then
-// meets it too, and reports what it means.
+// The shortcut only sends. Peers identify a device by its incarnation and not by the
+// source address of its datagrams, so nothing else changes for them. But a peer that
+// has never received a datagram of ours would reply to that source address, so the
+// shortcut carries only packets to peers that have acked something from the main
+// socket. An error closes the shortcut; the main socket then gets the same error and
+// reports what it means.
 
-// shortcutAfter is how many datagrams must go to a peer in a row.
+// shortcutAfter is how many consecutive datagrams to one peer open the shortcut.
 const shortcutAfter = 64
 
 type shortcut struct {
 	fd     int // 0: none
 	to     rawAddress
-	wanted rawAddress // whom the latest datagrams went to, and how many of them
+	wanted rawAddress // destination of the latest datagrams; streak counts them
 	streak int
 }
 
-// way is the socket for a letter, and whether it must be told the address.
-func (s *socket) way(l *letter) (fd int, named bool) {
+// way returns the socket for a packet, and whether the call must name the address.
+func (s *socket) way(l *packet) (fd int, named bool) {
 	c := &s.short
 	switch {
-	case !l.acquainted || !s.self:
+	case !l.addressKnown || !s.self:
 	case c.fd != 0 && l.to == c.to:
 		return c.fd, false
 	case l.to != c.wanted:
@@ -46,7 +47,7 @@ func (s *socket) way(l *letter) (fd int, named bool) {
 	return s.fd, true
 }
 
-// openShortcut connects the second socket. Without it everything goes the usual way.
+// openShortcut connects the second socket. Without it everything uses the main socket.
 func (s *socket) openShortcut(to *rawAddress) {
 	s.closeShortcut()
 	size, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
@@ -57,15 +58,15 @@ func (s *socket) openShortcut(to *rawAddress) {
 	if err != nil {
 		return
 	}
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, size/2) // the kernel doubles it; without, it is full earlier
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, size/2) // the kernel doubles it; on failure the buffer is smaller
 	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.bytes[0])), uintptr(to.length)); errno != 0 {
-		_ = unix.Close(fd) // it was opened a moment ago
+		_ = unix.Close(fd) // it was just opened
 		return
 	}
 	s.short.fd, s.short.to = fd, *to
 }
 
-// closeShortcut ends the shortcut; there may be another one after as many datagrams.
+// closeShortcut closes the shortcut; another one may be opened after as many datagrams.
 func (s *socket) closeShortcut() {
 	if s.short.fd != 0 {
 		_ = unix.Close(s.short.fd) // what it has sent has arrived
@@ -73,8 +74,8 @@ func (s *socket) closeShortcut() {
 	}
 }
 
-// sendOne sends one letter.
-func (s *socket) sendOne(l *letter) (n int, full bool) {
+// sendOne sends one packet.
+func (s *socket) sendOne(l *packet) (n int, full bool) {
 	fd, named := s.way(l)
 	var errno unix.Errno
 	switch {
@@ -94,7 +95,7 @@ func (s *socket) sendOne(l *letter) (n int, full bool) {
 	s.messages++
 	if !named && errno != 0 && errno != unix.EAGAIN && errno != unix.EINTR {
 		s.closeShortcut()
-		return 0, true // it goes the usual way, with the next call
+		return 0, true // the next call uses the main socket
 	}
 	return s.sendEnded(1, errno)
 }

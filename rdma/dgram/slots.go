@@ -1,21 +1,21 @@
 package dgram
 
-// Memory for datagrams that came. A slot holds one, or for a moment those that the kernel
-// joined. It goes from the store to the
-// socket, and back at once if the datagram is done with; one that came too early
-// waits in its peer's stash, and one that is lent comes back with the next Poll.
+// Memory for received datagrams. A slot holds one, or for a moment those that the
+// kernel coalesced. It goes from the store to the socket, and back at once when the
+// datagram is processed. A datagram that is early waits in its peer's reorder buffer,
+// and a lent one comes back with the next Poll.
 
 const (
-	batchSize = 32   // datagrams that go through the kernel at once
-	mostSlots = 1024 // of a device
-	// reserve are slots that only the socket gets, or receipts could not come in
-	// while messages wait for buffers.
+	batchSize = 32   // datagrams per system call
+	maxSlots  = 1024 // of a device
+	// reserve is the number of slots that only the socket gets, or acks could not be
+	// received while messages wait for buffers.
 	reserve = 2 * batchSize
-	// mostFilled is how much memory datagrams may fill before no more slots are made, but
-	// for the least: who is flooded leaves the rest to the kernel, which drops it.
-	mostFilled = 8 << 20
-	leastSlots = 4 * batchSize
-	// longSlot is what only a slot for what the kernel joins has filled.
+	// maxFilled is how much memory datagrams may fill before no more slots are made,
+	// except for minSlots: under a flood the rest stays in the kernel, which drops it.
+	maxFilled = 8 << 20
+	minSlots  = 4 * batchSize
+	// longSlot is a fill that only coalesced datagrams reach.
 	longSlot = 2 * pageSize
 )
 
@@ -23,16 +23,16 @@ type slot struct {
 	data   []byte
 	n      int // bytes in it
 	from   rawAddress
-	lo     int // where the DDP segment begins and ends
+	lo     int // the DDP segment is data[lo:hi]
 	hi     int
-	most   int    // bytes that were ever in it
-	placed []byte // bytes that came and are not in data (inplace.go)
-	each   int    // length of each of the datagrams in it, if the kernel joined several
-	part   bool   // of another slot, whose memory it is
+	most   int    // high-water mark of n
+	placed []byte // payload received elsewhere (inplace.go)
+	each   int    // length of each of several coalesced datagrams
+	part   bool   // part of another slot, whose memory it uses
 }
 
-// store keeps the slots of a device. They are made when they are needed first, and
-// the system gives them memory as far as datagrams fill them.
+// store keeps the slots of a device. Slots are allocated on demand, and the system
+// backs them with memory as far as datagrams fill them.
 type store struct {
 	free   []*slot
 	made   int
@@ -49,19 +49,19 @@ func (s *store) take() *slot {
 		return nil
 	}
 	s.made++
-	return &slot{data: make([]byte, mostDatagram)}
+	return &slot{data: make([]byte, maxDatagram)}
 }
 
-// makeable is how many slots may still be made.
+// makeable returns how many slots may still be allocated.
 func (s *store) makeable() int {
-	if s.filled >= mostFilled {
-		return max(leastSlots-s.made, 0)
+	if s.filled >= maxFilled {
+		return max(minSlots-s.made, 0)
 	}
-	return mostSlots - s.made
+	return maxSlots - s.made
 }
 
-// own gives a slot that may be kept: the same, or a copy of one that is part of another.
-// It is nil if there is none left.
+// own returns a slot that may be kept: t itself, or a copy if t is part of another. It
+// returns nil if there is none left.
 func (s *store) own(t *slot) *slot {
 	if !t.part {
 		return t
@@ -78,7 +78,7 @@ func (s *store) own(t *slot) *slot {
 
 func (s *store) giveBack(t *slot) { s.free = append(s.free, t) }
 
-// fill counts the memory that the longest datagram in a slot has taken.
+// fill accounts for the memory that the longest datagram in a slot has used.
 func (s *store) fill(t *slot) {
 	if t.n > t.most {
 		s.filled += wholePages(t.n) - wholePages(t.most)
@@ -88,28 +88,29 @@ func (s *store) fill(t *slot) {
 
 func wholePages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
 
-const pageSize = 4096 // at least, and where it is more nobody loses by it
+const pageSize = 4096 // at least; a larger page only makes the estimate low
 
 // ample reports whether a slot may be kept for later.
 func (s *store) ample() bool { return len(s.free)+s.makeable() > reserve }
 
-// stash holds the datagrams of a peer that came and could not be delivered yet.
-type stash [window]*slot
+// reorderBuffer holds the datagrams of a peer that have arrived and are not deliverable
+// yet.
+type reorderBuffer [window]*slot
 
-func (d *Device) takeStash() *stash {
-	if n := len(d.stashes); n > 0 {
-		s := d.stashes[n-1]
-		d.stashes = d.stashes[:n-1]
+func (d *Device) takeReorderBuffer() *reorderBuffer {
+	if n := len(d.reorderBuffers); n > 0 {
+		s := d.reorderBuffers[n-1]
+		d.reorderBuffers = d.reorderBuffers[:n-1]
 		return s
 	}
-	return new(stash)
+	return new(reorderBuffer)
 }
 
-// takeJoin gives memory for a message of several datagrams.
+// takeJoin returns memory for a message of several datagrams.
 func (d *Device) takeJoin() []byte {
-	if n := len(d.joins); n > 0 {
-		b := d.joins[n-1]
-		d.joins = d.joins[:n-1]
+	if n := len(d.joinBuffers); n > 0 {
+		b := d.joinBuffers[n-1]
+		d.joinBuffers = d.joinBuffers[:n-1]
 		return b
 	}
 	return make([]byte, maxSend)

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The socket: one UDP socket that does not block. Datagrams go through it in batches
-// (recvmmsg, sendmmsg), whose headers are filled in once and of which only lengths and
-// pointers change; and one by one (recvfrom, sendto), which is quicker for a single one:
-// a batch looks for a second one before it gives the first. A message of a batch may be a
-// run of several datagrams (runs_linux_unsafe.go).
+// The socket: one nonblocking UDP socket. Datagrams pass in batches (recvmmsg,
+// sendmmsg), whose headers are filled in once and of which only lengths and pointers
+// change; and one by one (recvfrom, sendto), which is faster for a single datagram: a
+// batch call looks for a second datagram before it returns the first. A message of a
+// batch may be a run of several datagrams (runs_linux_unsafe.go).
 
-// rawAddress is an address as the kernel has it.
+// rawAddress is an address in the kernel's format.
 type rawAddress struct {
 	bytes  [unix.SizeofSockaddrInet6]byte
 	length uint8
 }
 
-// rawOf is the address for the kernel. Ports and addresses are big-endian there, the
-// family is in the order of the machine.
+// rawOf converts an address to the kernel's format. Port and address are big-endian
+// there, the family is in native order.
 func rawOf(a netip.AddrPort) (r rawAddress) {
 	binary.BigEndian.PutUint16(r.bytes[2:], a.Port())
 	if ip := a.Addr().Unmap(); ip.Is4() {
@@ -42,7 +42,7 @@ func rawOf(a netip.AddrPort) (r rawAddress) {
 	return r
 }
 
-// addrPort is the address for people.
+// addrPort converts an address from the kernel's format.
 func (r *rawAddress) addrPort() netip.AddrPort {
 	port := binary.BigEndian.Uint16(r.bytes[2:])
 	if r.length == unix.SizeofSockaddrInet4 {
@@ -51,7 +51,7 @@ func (r *rawAddress) addrPort() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16([16]byte(r.bytes[8:24])), port)
 }
 
-// pieces is how many parts of memory a datagram may have.
+// pieces is the maximum number of memory pieces of a datagram.
 const pieces = 3
 
 // batchHeader is the kernel's struct mmsghdr.
@@ -64,23 +64,23 @@ type socket struct {
 	fd       int
 	family   int
 	local    netip.AddrPort
-	self     bool // it reaches this host alone
+	self     bool // bound to the loopback interface
 	short    shortcut
 	in, out  [batchSize]batchHeader
 	inVec    [batchSize]unix.Iovec
 	inParts  [pieces]unix.Iovec
 	outVec   [batchSize * pieces]unix.Iovec
-	nameLen  uint32 // of the address that recvfrom gave
+	nameLen  uint32 // of the address that recvfrom returned
 	peek     peek
-	troubled atomic.Bool // the kernel has errors to tell
+	troubled atomic.Bool // the error queue may have entries
 
-	runUpTo    int  // the longest datagram that leaves in a run; 0: none does
-	joins      bool // the kernel joins datagrams that come
+	runUpTo    int  // longest datagram that is sent in a run; 0: none
+	joins      bool // the kernel coalesces received datagrams
 	inControl  [batchSize]control
 	outControl [batchSize]control
-	taken      [batchSize]int // letters in each message
+	taken      [batchSize]int // packets in each message
 	messages   uint64         // handed to the kernel
-	refuses    unix.Errno     // what the kernel says of every run, in tests
+	refuses    unix.Errno     // error to simulate for every run, in tests
 }
 
 func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
@@ -97,7 +97,7 @@ func openSocket(bind netip.AddrPort, buffer int) (*socket, error) {
 	}
 	s := &socket{fd: fd, family: family, self: bind.Addr().IsLoopback()}
 	if err := s.prepare(to, buffer); err != nil {
-		_ = s.close() // the first error is the one that tells
+		_ = s.close() // the first error matters
 		return nil, err
 	}
 	for i := range batchSize {
@@ -117,7 +117,7 @@ func (s *socket) prepare(to unix.Sockaddr, buffer int) error {
 		level, option = unix.SOL_IPV6, unix.IPV6_RECVERR
 	}
 	if err := unix.SetsockoptInt(s.fd, level, option, 1); err != nil {
-		return fmt.Errorf("ask for what ICMP tells: %w", err)
+		return fmt.Errorf("enable ICMP error reports: %w", err)
 	}
 	if err := unix.Bind(s.fd, to); err != nil {
 		return fmt.Errorf("bind: %w", err)
@@ -141,18 +141,19 @@ func addrPortOf(a unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// reaches reports whether the socket can send there.
+// reaches reports whether the socket can send to the address.
 func (s *socket) reaches(a netip.AddrPort) bool {
 	return s.local.Addr().Is4() == a.Addr().Unmap().Is4()
 }
 
-// receiveOne fills a slot with a datagram that has come.
+// receiveOne receives a datagram into a slot.
 func (s *socket) receiveOne(t *slot) bool {
 	if s.joins {
 		return s.receiveJoined(t)
 	}
 	s.nameLen = uint32(len(t.from.bytes))
-	// Raw: the call does not block, and telling the scheduler costs more than it.
+	// Raw: the call does not block, and informing the scheduler costs more than the
+	// call.
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&t.data[0])), uintptr(len(t.data)), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(&t.from.bytes[0])), uintptr(unsafe.Pointer(&s.nameLen)))
 	if errno != 0 {
 		s.noteTrouble(errno)
@@ -162,10 +163,10 @@ func (s *socket) receiveOne(t *slot) bool {
 	return true
 }
 
-// peek is how the kernel shows datagrams that stay where they are: from an offset in the
-// queue, which moves on with every look and back with what is received (SO_PEEK_OFF).
+// peek is the state of SO_PEEK_OFF: the kernel returns queued data from an offset,
+// which advances with every peek and moves back with what is received.
 type peek struct {
-	able  bool // the kernel has it, for UDP since Linux 4.7
+	able  bool // supported, for UDP since Linux 4.7
 	moved bool // the offset may not be 0
 }
 
@@ -178,8 +179,8 @@ func (s *socket) peekFrom(at int) bool {
 	return errno == 0
 }
 
-// look shows the front of the datagram that comes next, which stays where it is, and tells
-// how long it is in all; 0 if there is none.
+// look peeks at the front of the next datagram. It returns the bytes copied and the
+// length of the datagram, 0 if there is none.
 func (s *socket) look(front []byte) (n, whole int) {
 	if s.peek.moved && !s.peekFrom(0) {
 		s.peek.able = false
@@ -194,7 +195,7 @@ func (s *socket) look(front []byte) (n, whole int) {
 	return min(int(r), len(front)), int(r)
 }
 
-// lookAt shows what stands at an offset of the datagram that look has shown.
+// lookAt peeks at an offset of the datagram that look has returned.
 func (s *socket) lookAt(at int, b []byte) bool {
 	if !s.peekFrom(at) {
 		return false
@@ -203,12 +204,12 @@ func (s *socket) lookAt(at int, b []byte) bool {
 	return errno == 0 && int(n) == len(b)
 }
 
-// receiveInto is receiveOne with the bytes behind the front in a place of their own. What
-// comes behind them follows the front in the slot.
-func (s *socket) receiveInto(t *slot, front int, place []byte) bool {
-	s.inParts[0].Base, s.inParts[1].Base, s.inParts[2].Base = &t.data[0], &place[0], &t.data[front]
+// receiveInto is receiveOne with the payload received into target. What follows the
+// payload goes behind the front in the slot.
+func (s *socket) receiveInto(t *slot, front int, target []byte) bool {
+	s.inParts[0].Base, s.inParts[1].Base, s.inParts[2].Base = &t.data[0], &target[0], &t.data[front]
 	s.inParts[0].SetLen(front)
-	s.inParts[1].SetLen(len(place))
+	s.inParts[1].SetLen(len(target))
 	s.inParts[2].SetLen(len(t.data) - front)
 	m := unix.Msghdr{Iov: &s.inParts[0]}
 	m.SetIovlen(len(s.inParts))
@@ -219,19 +220,19 @@ func (s *socket) receiveInto(t *slot, front int, place []byte) bool {
 		return false
 	}
 	t.n = int(n)
-	s.peek.moved = false // the kernel has moved the offset back by all of it
+	s.peek.moved = false // the kernel has moved the offset back
 	return true
 }
 
-// noteTrouble tells an error from having nothing. An error is as good as nothing: what is
-// lost is sent again, or was never sure.
+// noteTrouble distinguishes an error from an empty queue. The caller treats both alike:
+// what is lost is retransmitted, or was unreliable.
 func (s *socket) noteTrouble(errno unix.Errno) {
 	if errno != unix.EAGAIN && errno != unix.EINTR {
 		s.troubled.Store(true)
 	}
 }
 
-// receiveJoined fills a slot with a datagram that has come, or with a run of them.
+// receiveJoined receives a datagram, or a run of them, into a slot.
 func (s *socket) receiveJoined(t *slot) bool {
 	s.aim(0, t)
 	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.in[0].header)), unix.MSG_DONTWAIT)
@@ -244,7 +245,7 @@ func (s *socket) receiveJoined(t *slot) bool {
 	return true
 }
 
-// receive fills slots with what has come and says how many.
+// receive fills slots with what has arrived and returns how many.
 func (s *socket) receive(slots []*slot) int {
 	if len(slots) == 0 {
 		return 0
@@ -263,7 +264,7 @@ func (s *socket) receive(slots []*slot) int {
 	return int(n)
 }
 
-// aim tells the kernel to put a message into a slot.
+// aim directs a message of a batch into a slot.
 func (s *socket) aim(i int, t *slot) {
 	s.inVec[i].Base = &t.data[0]
 	s.inVec[i].SetLen(len(t.data))
@@ -273,7 +274,7 @@ func (s *socket) aim(i int, t *slot) {
 	}
 }
 
-// landed notes what came into a slot.
+// landed records what was received into a slot.
 func (s *socket) landed(i int, t *slot) {
 	t.n = int(s.in[i].n)
 	t.from.length = uint8(s.in[i].header.Namelen)
@@ -282,16 +283,16 @@ func (s *socket) landed(i int, t *slot) {
 	}
 }
 
-// send sends datagrams and says how many the kernel took. full means that it takes no
-// more for now. Otherwise the one after those taken can never be sent as it is.
-func (s *socket) send(letters []letter) (n int, full bool) {
-	if len(letters) == 1 {
-		return s.sendOne(&letters[0])
+// send sends datagrams and returns how many the kernel accepted. full means that it
+// accepts no more for now. Otherwise the one after those accepted can never be sent.
+func (s *socket) send(packets []packet) (n int, full bool) {
+	if len(packets) == 1 {
+		return s.sendOne(&packets[0])
 	}
-	messages := s.compose(letters)
+	messages := s.compose(packets)
 	took, errno := s.sendMessages(messages)
 	if s.taken[0] > 1 && refusesRun(errno) {
-		return s.withdraw(letters)
+		return s.withdraw(packets)
 	}
 	s.messages += uint64(took)
 	for _, of := range s.taken[:took] {
@@ -300,7 +301,8 @@ func (s *socket) send(letters []letter) (n int, full bool) {
 	return s.sendEnded(n, errno)
 }
 
-// sendMessages hands over what was composed. The kernel takes some of it or has an error.
+// sendMessages sends what compose has prepared. The kernel accepts some of it or
+// returns an error.
 func (s *socket) sendMessages(n int) (took int, errno unix.Errno) {
 	if s.refuses != 0 && s.taken[0] > 1 {
 		return 0, s.refuses
@@ -312,8 +314,9 @@ func (s *socket) sendMessages(n int) (took int, errno unix.Errno) {
 	return int(r), 0
 }
 
-// gather names the pieces of a datagram to the kernel and says how many they are.
-func gather(to *[pieces]unix.Iovec, l *letter) (n int) {
+// gather describes the pieces of a datagram to the kernel and returns how many there
+// are.
+func gather(to *[pieces]unix.Iovec, l *packet) (n int) {
 	to[0].Base = &l.data[0]
 	to[0].SetLen(len(l.data))
 	if l.body == nil {
@@ -325,7 +328,7 @@ func gather(to *[pieces]unix.Iovec, l *letter) (n int) {
 	return pieces
 }
 
-// sendEnded says what the end of a call means.
+// sendEnded interprets the result of a send call.
 func (s *socket) sendEnded(took int, errno unix.Errno) (n int, full bool) {
 	switch errno {
 	case 0:
@@ -333,17 +336,17 @@ func (s *socket) sendEnded(took int, errno unix.Errno) (n int, full bool) {
 	case unix.EAGAIN, unix.ENOBUFS, unix.EINTR:
 		return 0, true
 	case unix.ECONNREFUSED, unix.EHOSTUNREACH:
-		// It tells of an earlier datagram, and only once; nothing was sent. The rest
-		// waits for the next call.
+		// The error is about an earlier datagram and reported once; nothing was sent.
+		// The rest waits for the next call.
 		s.troubled.Store(true)
 		return 0, true
 	}
 	return 0, false
 }
 
-// refusals reports where the network says nobody takes our datagrams, and whether it is the
-// process that is missing. It is rare.
-func (s *socket) refusals(tell func(at netip.AddrPort, process bool)) {
+// refusals reports the addresses for which ICMP errors have arrived, and whether the
+// process is missing rather than the host. It is rare.
+func (s *socket) refusals(report func(at netip.AddrPort, process bool)) {
 	if !s.troubled.Load() {
 		return
 	}
@@ -355,13 +358,13 @@ func (s *socket) refusals(tell func(at netip.AddrPort, process bool)) {
 		if err != nil {
 			return
 		}
-		tell(addrPortOf(to), causeOf(about[:n]) == unix.ECONNREFUSED)
+		report(addrPortOf(to), causeOf(about[:n]) == unix.ECONNREFUSED)
 	}
 	s.troubled.Store(true) // there may be more
 }
 
-// causeOf is the error that a message of the error queue tells of: it comes first in
-// struct sock_extended_err (ip(7), IP_RECVERR).
+// causeOf returns the error of an error queue message: the first field of struct
+// sock_extended_err (ip(7), IP_RECVERR).
 func causeOf(about []byte) unix.Errno {
 	list, err := unix.ParseSocketControlMessage(about)
 	if err != nil {
@@ -375,7 +378,7 @@ func causeOf(about []byte) unix.Errno {
 	return 0
 }
 
-// quiet reports whether nothing has come.
+// quiet reports whether nothing has arrived.
 func (s *socket) quiet() bool {
 	one := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	n, err := unix.Ppoll(one[:], &unix.Timespec{}, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Elsewhere there is no device yet: batches and events are made of calls that only
-// Linux has.
+// Other systems have no device yet: batches and events use system calls that only Linux
+// has.
 
 type rawAddress struct{}
 
@@ -23,28 +23,28 @@ func (rawAddress) addrPort() netip.AddrPort { return netip.AddrPort{} }
 type socket struct{ local netip.AddrPort }
 
 func openSocket(netip.AddrPort, int) (*socket, error) {
-	return nil, fmt.Errorf("datagrams are carried on Linux alone, not on %s: %w", runtime.GOOS, rdma.ErrUnsupported)
+	return nil, fmt.Errorf("rdma/dgram needs Linux, not %s: %w", runtime.GOOS, rdma.ErrUnsupported)
 }
 
 func (*socket) reaches(netip.AddrPort) bool         { return false }
 func (*socket) allowRuns(int)                       {}
-func (*socket) mostMessages() int                   { return batchSize }
+func (*socket) maxMessages() int                    { return batchSize }
 func (*socket) receiveOne(*slot) bool               { return false }
 func (*socket) receive([]*slot) int                 { return 0 }
 func (*socket) peeks() bool                         { return false }
 func (*socket) lookAt(int, []byte) bool             { return false }
 func (*socket) look([]byte) (n, whole int)          { return 0, 0 }
 func (*socket) receiveInto(*slot, int, []byte) bool { return false }
-func (*socket) send([]letter) (n int, full bool)    { return 0, true }
+func (*socket) send([]packet) (n int, full bool)    { return 0, true }
 func (*socket) refusals(func(netip.AddrPort, bool)) {}
 func (*socket) quiet() bool                         { return true }
 func (*socket) close() error                        { return nil }
 
-type bell struct{}
+type wakeup struct{}
 
-func (*bell) open() error                       { return rdma.ErrUnsupported }
-func (*bell) wait(*socket, time.Duration) error { return rdma.ErrUnsupported }
-func (*bell) file(*socket) (int, bool)          { return -1, false }
-func (*bell) ring()                             {}
-func (*bell) hush()                             {}
-func (*bell) close()                            {}
+func (*wakeup) open() error                       { return rdma.ErrUnsupported }
+func (*wakeup) wait(*socket, time.Duration) error { return rdma.ErrUnsupported }
+func (*wakeup) file(*socket) (int, bool)          { return -1, false }
+func (*wakeup) signal()                           {}
+func (*wakeup) drain()                            {}
+func (*wakeup) close()                            {}

@@ -18,27 +18,27 @@ import (
 	"github.com/muster-mpi/muster/rdma/iwarp"
 )
 
-// The device against the bare thing, in one run and in turns: a machine that is busy is
+// The device against the bare thing, in one run and in rounds: a machine that is busy is
 // busy for all of them, and the ratio stays. Run it with
 //
 //	go test -run '^$' -bench . ./rdma/dgram
 //
-// Each benchmark prints the time of the tenth part of the turns that were quickest, and
+// Each benchmark prints the time of the tenth part of the rounds that were quickest, and
 // its ratio to that of the bare thing: the others met a machine that was not ours.
 
 // player plays against its partner. serve and echo each run on a thread of its own.
-type player interface {
+type benchEnd interface {
 	serve(rounds, size int)
 	echo(rounds, size int)
 }
 
-const turn = 50 // round trips of one in a row: short, so that some meet no disturbance
+const round = 50 // round trips of one in a row: short, so that some meet no disturbance
 
 func BenchmarkHalfRoundTrip(b *testing.B) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // two play, and the attendants need a place
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // two play, and the progress threads need a place
 	for _, size := range []int{64, 2048, 8192} {
 		bare, tcp := newBareUDP(b), newDevicePlayer(b, rdma.RC)
-		for name, one := range map[string]player{
+		for name, one := range map[string]benchEnd{
 			"UD": newDevicePlayer(b, rdma.UD), "RD": newDevicePlayer(b, rdma.RD), "RC": tcp,
 			"UD-bare": newDevicePlayerOf(b, rdma.UD, Config{NoCRC: true}),
 			"RD-bare": newDevicePlayerOf(b, rdma.RD, Config{NoCRC: true}),
@@ -49,34 +49,34 @@ func BenchmarkHalfRoundTrip(b *testing.B) {
 					theirs = append(theirs, play(bare, size))
 					mine = append(mine, play(one, size))
 				}
-				b.ReportMetric(float64(quick(mine))/float64(quick(theirs)), "×bareUDP")
-				b.ReportMetric(float64(quick(mine).Nanoseconds())/(2*turn), "ns/half")
+				b.ReportMetric(float64(fastest(mine))/float64(fastest(theirs)), "×bareUDP")
+				b.ReportMetric(float64(fastest(mine).Nanoseconds())/(2*round), "ns/half")
 				b.ReportMetric(0, "ns/op")
 			})
 		}
 	}
 }
 
-// quick is the time that a tenth of the turns kept to.
-func quick(turns []time.Duration) time.Duration {
-	slices.Sort(turns)
-	return turns[len(turns)/10]
+// quick is the time that a tenth of the rounds kept to.
+func fastest(rounds []time.Duration) time.Duration {
+	slices.Sort(rounds)
+	return rounds[len(rounds)/10]
 }
 
-// play lets two threads play a turn.
-func play(p player, size int) time.Duration {
+// play lets two threads play a round.
+func play(p benchEnd, size int) time.Duration {
 	done := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		p.echo(turn+10, size)
+		p.echo(round+10, size)
 		close(done)
 	}()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	p.serve(10, size)
 	start := time.Now()
-	p.serve(turn, size)
+	p.serve(round, size)
 	took := time.Since(start)
 	<-done
 	return took
@@ -97,7 +97,7 @@ func newBareUDP(b *testing.B) *bareUDP {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { _ = s.close() }) // nothing depends on it
-		u.fds[i], u.to[1-i], u.buffer[i] = s.fd, rawOf(s.local), make([]byte, mostDatagram)
+		u.fds[i], u.to[1-i], u.buffer[i] = s.fd, rawOf(s.local), make([]byte, maxDatagram)
 	}
 	return u
 }
@@ -109,7 +109,7 @@ func (u *bareUDP) send(i, size int) {
 
 func (u *bareUDP) receive(i int) {
 	for {
-		_, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(u.fds[i]), uintptr(unsafe.Pointer(&u.buffer[i][0])), mostDatagram, unix.MSG_DONTWAIT, 0, 0)
+		_, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(u.fds[i]), uintptr(unsafe.Pointer(&u.buffer[i][0])), maxDatagram, unix.MSG_DONTWAIT, 0, 0)
 		if errno == 0 {
 			return
 		}
@@ -273,14 +273,14 @@ func BenchmarkWrite(b *testing.B) {
 				theirs = append(theirs, playMegabytes(tcp))
 				mine = append(mine, playMegabytes(p))
 			}
-			b.ReportMetric(float64(quick(theirs))/float64(quick(mine)), "×bareTCP")
-			b.ReportMetric(megabytes*(1<<20)/1e6/quick(mine).Seconds(), "MB/s-quick")
+			b.ReportMetric(float64(fastest(theirs))/float64(fastest(mine)), "×bareTCP")
+			b.ReportMetric(megabytes*(1<<20)/1e6/fastest(mine).Seconds(), "MB/s-quick")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
 }
 
-// megabytes of one turn, and how many are under way at a time.
+// megabytes of one round, and how many are under way at a time.
 const megabytes, underWayAtOnce = 16, 4
 
 type streamer interface {

@@ -47,13 +47,13 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			verdict := judged(t, frames)
+			classification := analyze(t, frames)
 
-			if len(verdict.Datagrams) == 0 || len(verdict.Malformed) > 0 {
-				t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(verdict.Datagrams), len(frames), verdict.Malformed)
+			if len(classification.Datagrams) == 0 || len(classification.Malformed) > 0 {
+				t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(classification.Datagrams), len(frames), classification.Malformed)
 			}
 			carrying := 0
-			for n, d := range verdict.Datagrams {
+			for n, d := range classification.Datagrams {
 				if d["muster_dgram.crc_good"] != "1" {
 					t.Errorf("datagram %d: the CRC is wrong: %v", n, d)
 				}
@@ -61,15 +61,15 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 					carrying++
 				}
 			}
-			if carrying < v.segments || carrying != len(verdict.Headers) {
-				t.Fatalf("tshark sees %d datagrams of kind %d with %d DDP headers, want at least %d", carrying, v.number, len(verdict.Headers), v.segments)
+			if carrying < v.segments || carrying != len(classification.Headers) {
+				t.Fatalf("tshark sees %d datagrams of kind %d with %d DDP headers, want at least %d", carrying, v.number, len(classification.Headers), v.segments)
 			}
-			if codes := verdict.Opcodes(); !slices.Contains(codes, 3) || !slices.Contains(codes, 5) {
+			if codes := classification.Opcodes(); !slices.Contains(codes, 3) || !slices.Contains(codes, 5) {
 				t.Errorf("opcodes %v, want a Send (3) and one with a solicited event (5)", codes)
 			}
 			// A message is whole: its last segment is marked, and begins where the others end.
 			var longest uint64
-			for _, h := range verdict.Headers {
+			for _, h := range classification.Headers {
 				mo, _ := h.Number("iwarp_ddp.mo")
 				last, _ := h.Number("iwarp_ddp.last_flag")
 				if v.kind == rdma.UD && (mo != 0 || last != 1) {
@@ -84,15 +84,15 @@ func TestTsharkReadsDatagrams(t *testing.T) {
 			// A judge that finds nothing wrong with anything is none.
 			damaged := frames[0].Data
 			damaged[len(damaged)-sealed-1] ^= 1
-			if got := judged(t, frames).Datagrams[0]["muster_dgram.crc_good"]; got != "0" {
+			if got := analyze(t, frames).Datagrams[0]["muster_dgram.crc_good"]; got != "0" {
 				t.Errorf("one bit is wrong in the first datagram, and tshark says of its CRC %q", got)
 			}
 		})
 	}
 }
 
-// judged is tshark's verdict on what was recorded.
-func judged(t *testing.T, frames []capture.Frame) *capture.Verdict {
+// analyze returns the dissection by tshark on what was recorded.
+func analyze(t *testing.T, frames []capture.Frame) *capture.Dissection {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "talk.pcap")
 	f, err := os.Create(path)
@@ -104,14 +104,14 @@ func judged(t *testing.T, frames []capture.Frame) *capture.Verdict {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	verdict, err := capture.Ask(ctx, path, filepath.Join("testdata", "dgram.lua"))
+	classification, err := capture.Ask(ctx, path, filepath.Join("testdata", "dgram.lua"))
 	if errors.Is(err, capture.ErrNoJudge) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return verdict
+	return classification
 }
 
 // talk sends three messages from one device to another.

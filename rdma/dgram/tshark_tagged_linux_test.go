@@ -25,7 +25,7 @@ const (
 )
 
 // speaker is one end of a recorded conversation.
-type speaker struct {
+type testEnd struct {
 	dev rdma.Device
 	cq  rdma.CQ
 	qp  rdma.QP
@@ -34,7 +34,7 @@ type speaker struct {
 // exchange records what two devices say while the first does wrs at the second, whose
 // region is given to prepare; it ends with the completion that done waits for.
 func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, region int,
-	prepare func(to rdma.PeerID, mr rdma.MR) []rdma.SendWR, done func(first bool, c *rdma.Completion) bool) (*capture.Verdict, rdma.MR) {
+	prepare func(to rdma.PeerID, mr rdma.MR) []rdma.SendWR, done func(first bool, c *rdma.Completion) bool) (*capture.Dissection, rdma.MR) {
 	t.Helper()
 	pid := os.Getpid()
 	host := netip.AddrFrom4([4]byte{127, lane, byte(pid >> 8), byte(pid)}) // nobody else's
@@ -47,7 +47,7 @@ func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, regi
 	}
 	c.Bind, c.JobKey, c.Datagram = netip.AddrPortFrom(host, 0), []byte("of the job"), 1472
 	c.NoRuns = true // a capture shows what the kernel is given
-	var ends [2]speaker
+	var ends [2]testEnd
 	for i := range ends {
 		s := &ends[i]
 		if s.dev, err = dgram.Open(c); err != nil {
@@ -88,20 +88,20 @@ func exchange(t *testing.T, lane byte, c dgram.Config, kind rdma.Transport, regi
 	if err != nil {
 		t.Fatal(err)
 	}
-	verdict := judged(t, frames)
-	if len(verdict.Datagrams) == 0 || len(verdict.Malformed) > 0 {
-		t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(verdict.Datagrams), len(frames), verdict.Malformed)
+	classification := analyze(t, frames)
+	if len(classification.Datagrams) == 0 || len(classification.Malformed) > 0 {
+		t.Fatalf("tshark sees %d datagrams in %d frames; malformed are %v", len(classification.Datagrams), len(frames), classification.Malformed)
 	}
-	for n, d := range verdict.Datagrams {
+	for n, d := range classification.Datagrams {
 		if d["muster_dgram.crc_good"] != "1" {
 			t.Errorf("datagram %d: the CRC is wrong: %v", n, d)
 		}
 	}
-	return verdict, mr
+	return classification, mr
 }
 
 // addresses are those of all segments with an opcode, in order, and the tags they name.
-func addresses(v *capture.Verdict, opcode uint64) (list, tags []uint64) {
+func addresses(v *capture.Dissection, opcode uint64) (list, tags []uint64) {
 	for _, h := range v.Headers {
 		if code, _ := h.Number("iwarp_rdma.opcode"); code == opcode {
 			at, _ := h.Number("iwarp_ddp.tagged_offset")
@@ -203,8 +203,8 @@ func TestTsharkReadsErrorMessages(t *testing.T) {
 	t.Error("tshark sees no error message")
 }
 
-// TestTsharkCannotReadWhatIsEncrypted: it sees whose datagram it is, and that it is whole.
-func TestTsharkCannotReadWhatIsEncrypted(t *testing.T) {
+// TestTsharkEncrypted: it sees whose datagram it is, and that it is whole.
+func TestTsharkEncrypted(t *testing.T) {
 	v, _ := exchange(t, 115, dgram.Config{Encrypt: true}, rdma.RD, 5000,
 		func(to rdma.PeerID, mr rdma.MR) []rdma.SendWR {
 			return []rdma.SendWR{{ID: 1, Op: rdma.OpWrite, Peer: to, Body: rdma.MemOf(make([]byte, 5000)), Remote: mr.Base, RKey: mr.RKey}}

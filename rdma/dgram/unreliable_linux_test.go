@@ -14,12 +14,12 @@ import (
 // Two devices on UD: Write-Records over a good network and a bad one, messages that are
 // of no use to the peer and what their sender hears, and RD beside all that.
 
-// pollBoth polls two stations until one of a's or b's completions satisfies, or time is over.
-func pollBoth(t *testing.T, a, b *station, done func(onA bool, c *rdma.Completion) bool) {
+// pollBoth polls two nodes until one of a's or b's completions satisfies, or time is over.
+func pollBoth(t *testing.T, a, b *testNode, done func(onA bool, c *rdma.Completion) bool) {
 	t.Helper()
 	var out [16]rdma.Completion
-	for limit := time.Now().Add(patience); ; {
-		for i, s := range []*station{a, b} {
+	for limit := time.Now().Add(testTimeout); ; {
+		for i, s := range []*testNode{a, b} {
 			for _, c := range out[:s.cq.Poll(out[:])] {
 				if done(i == 0, &c) {
 					return
@@ -32,7 +32,7 @@ func pollBoth(t *testing.T, a, b *station, done func(onA bool, c *rdma.Completio
 	}
 }
 
-func TestWriteRecordMoves(t *testing.T) {
+func TestWriteRecord(t *testing.T) {
 	for _, v := range []struct {
 		name string
 		cfg  Config
@@ -41,8 +41,8 @@ func TestWriteRecordMoves(t *testing.T) {
 		{"encrypted", Config{Datagram: ethernetDatagram, Encrypt: true}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			a, b := newStationOf(t, v.cfg, rdma.UD), newStationOf(t, v.cfg, rdma.UD)
-			to := a.meet(t, b)
+			a, b := newTestNodeOf(t, v.cfg, rdma.UD), newTestNodeOf(t, v.cfg, rdma.UD)
+			to := a.resolve(t, b)
 			region := make([]byte, 1<<20)
 			mr, err := b.Register(region, rdma.RemoteWrite)
 			if err != nil {
@@ -82,20 +82,20 @@ func TestWriteRecordMoves(t *testing.T) {
 	}
 }
 
-// TestWriteRecordInAStorm: whatever is told to be there is there, and the rest is as it
+// TestWriteRecordUnderLoss: whatever is told to be there is there, and the rest is as it
 // was. Every message writes its number all over a place of its own.
-func TestWriteRecordInAStorm(t *testing.T) {
+func TestWriteRecordUnderLoss(t *testing.T) {
 	cfg := Config{Datagram: ethernetDatagram}
-	a, b := newStationOf(t, cfg, rdma.UD), newStationOf(t, cfg, rdma.UD)
-	to := a.meet(t, b)
-	a.disturb = storm(0.1, 1)
+	a, b := newTestNodeOf(t, cfg, rdma.UD), newTestNodeOf(t, cfg, rdma.UD)
+	to := a.resolve(t, b)
+	a.disturb = impair(0.1, 1)
 	const messages, size = 200, 20_000
 	region := make([]byte, messages*size)
 	mr, err := b.Register(region, rdma.RemoteWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make([]bool, messages*size)
+	reported := make([]bool, messages*size)
 	whole, partial, received := 0, 0, 0
 	note := func(onA bool, c *rdma.Completion) bool {
 		if onA {
@@ -109,10 +109,10 @@ func TestWriteRecordInAStorm(t *testing.T) {
 			t.Fatalf("message %d is told to be in [%d, %d)", c.ID, lo, lo+c.Data.Len())
 		}
 		for i := range c.Data.Len() {
-			if told[lo+i] {
+			if reported[lo+i] {
 				t.Fatalf("byte %d of message %d is told twice", lo+i, c.ID)
 			}
-			told[lo+i] = true
+			reported[lo+i] = true
 		}
 		if received += c.Data.Len(); c.Data.Len() == size {
 			whole++
@@ -145,7 +145,7 @@ func TestWriteRecordInAStorm(t *testing.T) {
 	}
 	t.Logf("%d messages came whole, %d ranges of others; %.2f of the bytes; %+v", whole, partial, float64(received)/(messages*size), b.Drops())
 	for i, c := range region {
-		if want := byte(i/size%255 + 1); told[i] && c != want {
+		if want := byte(i/size%255 + 1); reported[i] && c != want {
 			t.Fatalf("byte %d is told to be there and is %d instead of %d", i, c, want)
 		}
 	}
@@ -154,11 +154,11 @@ func TestWriteRecordInAStorm(t *testing.T) {
 	}
 }
 
-// refusing is a station with posted buffers of 100 bytes, and a peer of it.
-func refusing(t *testing.T) (a, b *station, to rdma.PeerID) {
+// refusing is a node with posted buffers of 100 bytes, and a peer of it.
+func refusing(t *testing.T) (a, b *testNode, to rdma.PeerID) {
 	t.Helper()
-	a = newStationOf(t, Config{}, rdma.UD)
-	b = &station{Device: openTest(t, Config{})}
+	a = newTestNodeOf(t, Config{}, rdma.UD)
+	b = &testNode{Device: openTest(t, Config{})}
 	var err error
 	if b.cq, err = b.NewCQ(64); err != nil {
 		t.Fatal(err)
@@ -171,12 +171,12 @@ func refusing(t *testing.T) (a, b *station, to rdma.PeerID) {
 			t.Fatal(err)
 		}
 	}
-	return a, b, a.meet(t, b)
+	return a, b, a.resolve(t, b)
 }
 
-// TestRefusedMessagesAreTold: T1 6.3.3, an error message names the message at fault, and
+// TestRefusedMessages: T1 6.3.3, an error message names the message at fault, and
 // both queue pairs live on.
-func TestRefusedMessagesAreTold(t *testing.T) {
+func TestRefusedMessages(t *testing.T) {
 	a, b, to := refusing(t)
 	region := make([]byte, 100)
 	mr, err := b.Register(region, rdma.RemoteRead)
@@ -221,13 +221,13 @@ func TestRefusedMessagesAreTold(t *testing.T) {
 	})
 }
 
-// TestRefusalsOfOthersAreNotHeard: a peer can refuse what was sent to it, and once.
-func TestRefusalsOfOthersAreNotHeard(t *testing.T) {
+// TestForeignRefusalsIgnored: a peer can refuse what was sent to it, and once.
+func TestForeignRefusalsIgnored(t *testing.T) {
 	g := newTarget(t, 10)
 	at := rawOf(g.socket.local)
 	g.feed(header{kind: kindUnreliable}, nil) // it is known from now on
-	self := g.know(g.kin.life, 1, 0, &at)
-	other := g.know(drawLife(), 1, 0, &at)
+	self := g.peerID(g.peerKeys.incarnation, 1, 0, &at)
+	other := g.peerID(newIncarnation(), 1, 0, &at)
 	mine := g.q.remember(7, self)
 	others := g.q.remember(8, other)
 	refusal := func(number uint32) []byte {
@@ -248,8 +248,8 @@ func TestRefusalsOfOthersAreNotHeard(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreFew: a broken peer cannot make a device shout.
-func TestRefusalsAreFew(t *testing.T) {
+// TestRefusalRateLimit: a broken peer cannot make a device shout.
+func TestRefusalRateLimit(t *testing.T) {
 	g := newTarget(t, 10)
 	g.now = time.Second
 	sent := g.keys.serial
@@ -271,28 +271,28 @@ func TestRefusalsAreFew(t *testing.T) {
 	}
 }
 
-// TestPairsOfASocketDoNotDisturbEachOther: RD goes on in order while UD on the same
+// TestPairsAreIndependent: RD goes on in order while UD on the same
 // sockets is lossy and refused, in both directions.
-func TestPairsOfASocketDoNotDisturbEachOther(t *testing.T) {
-	a, b := newStation(t, Config{}), newStation(t, Config{})
-	var loose [2]*station
+func TestPairsAreIndependent(t *testing.T) {
+	a, b := newTestNode(t, Config{}), newTestNode(t, Config{})
+	var ud [2]*testNode
 	var peers [2]rdma.PeerID
-	for i, s := range []*station{a, b} {
-		loose[i] = &station{Device: s.Device}
+	for i, s := range []*testNode{a, b} {
+		ud[i] = &testNode{Device: s.Device}
 		var err error
-		if loose[i].cq, err = s.NewCQ(64); err != nil {
+		if ud[i].cq, err = s.NewCQ(64); err != nil {
 			t.Fatal(err)
 		}
-		if loose[i].qp, err = s.NewQP(rdma.QPConfig{Type: rdma.UD, SendCQ: loose[i].cq, RecvCQ: loose[i].cq}); err != nil {
+		if ud[i].qp, err = s.NewQP(rdma.QPConfig{Type: rdma.UD, SendCQ: ud[i].cq, RecvCQ: ud[i].cq}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	peers[0], peers[1] = loose[0].meet(t, loose[1]), loose[1].meet(t, loose[0])
-	to := a.meet(t, b)
+	peers[0], peers[1] = ud[0].resolve(t, ud[1]), ud[1].resolve(t, ud[0])
+	to := a.resolve(t, b)
 	const messages = 300
 	refused, forged := 0, rdma.MemOf(make([]byte, 10))
 	var out [16]rdma.Completion
-	limit := time.Now().Add(patience)
+	limit := time.Now().Add(testTimeout)
 	for i, next := 0, 0; next < messages; {
 		if time.Now().After(limit) {
 			t.Fatalf("%d of %d messages have come", next, messages)
@@ -301,7 +301,7 @@ func TestPairsOfASocketDoNotDisturbEachOther(t *testing.T) {
 			a.send(t, to, string(rune('a'+i%26)))
 			i++
 		}
-		for k, s := range loose {
+		for k, s := range ud {
 			if i < messages {
 				// A send for which there is no buffer, and a write-record of a forged key.
 				wrs := []rdma.SendWR{
@@ -332,12 +332,12 @@ func TestPairsOfASocketDoNotDisturbEachOther(t *testing.T) {
 	}
 	// A datagram of one kind for a queue pair of the other is of no use to it.
 	before := b.Drops().Malformed
-	h := header{kind: kindRecord, to: b.qp.(*pair).number, toLife: b.keys.life}
-	kin := testKeyring(t, "the key of the test")
-	kin.stampHeader(&h)
+	h := header{kind: kindRecord, to: b.qp.(*pair).number, toIncarnation: b.keys.incarnation}
+	peerKeys := testKeyring(t, "the key of the test")
+	peerKeys.stampHeader(&h)
 	b.mu.Lock()
 	s := b.store.take()
-	s.n = copy(s.data, kin.seal(h.append(nil)))
+	s.n = copy(s.data, peerKeys.seal(h.append(nil)))
 	b.arrive(s)
 	b.mu.Unlock()
 	if b.Drops().Malformed != before+1 {
@@ -348,8 +348,8 @@ func TestPairsOfASocketDoNotDisturbEachOther(t *testing.T) {
 // TestWriteRecordAllocatesNothing, neither at its origin nor at its target.
 func TestWriteRecordAllocatesNothing(t *testing.T) {
 	cfg := Config{Datagram: ethernetDatagram, NoThread: true}
-	a, b := newStationOf(t, cfg, rdma.UD), newStationOf(t, cfg, rdma.UD)
-	to := a.meet(t, b)
+	a, b := newTestNodeOf(t, cfg, rdma.UD), newTestNodeOf(t, cfg, rdma.UD)
+	to := a.resolve(t, b)
 	region := make([]byte, 10_000)
 	mr, err := b.Register(region, rdma.RemoteWrite)
 	if err != nil {
@@ -362,7 +362,7 @@ func TestWriteRecordAllocatesNothing(t *testing.T) {
 		if n, err := a.qp.PostSend(wrs); n != 1 {
 			t.Fatal(err)
 		}
-		for limit := time.Now().Add(patience); b.cq.Poll(out[:]) == 0; {
+		for limit := time.Now().Add(testTimeout); b.cq.Poll(out[:]) == 0; {
 			a.cq.Poll(out[:])
 			if time.Now().After(limit) {
 				t.Fatal("a write-record does not come")
@@ -378,12 +378,12 @@ func TestWriteRecordAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestLongWriteRecordLeavesInBursts: one that is longer than a burst goes on while its
+// TestWriteRecordBursts: one that is longer than a burst goes on while its
 // origin polls or waits, and Close ends what has not left.
-func TestLongWriteRecordLeavesInBursts(t *testing.T) {
-	cfg := Config{Datagram: leastDatagram, NoThread: true}
-	a, b := newStationOf(t, cfg, rdma.UD), newStationOf(t, cfg, rdma.UD)
-	to := a.meet(t, b)
+func TestWriteRecordBursts(t *testing.T) {
+	cfg := Config{Datagram: minDatagram, NoThread: true}
+	a, b := newTestNodeOf(t, cfg, rdma.UD), newTestNodeOf(t, cfg, rdma.UD)
+	to := a.resolve(t, b)
 	size := 2 * recordBurst
 	region := make([]byte, size)
 	mr, err := b.Register(region, rdma.RemoteWrite)
@@ -397,13 +397,13 @@ func TestLongWriteRecordLeavesInBursts(t *testing.T) {
 	if !a.outstanding() {
 		t.Error("it has left at once")
 	}
-	if err := a.cq.Wait(patience); err != nil {
+	if err := a.cq.Wait(testTimeout); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := a.poll(patience); !ok || a.outstanding() {
+	if _, ok := a.poll(testTimeout); !ok || a.outstanding() {
 		t.Fatal("it does not leave")
 	}
-	if c, ok := b.poll(patience); !ok || c.Op != rdma.OpRecord || c.Len != uint64(size) {
+	if c, ok := b.poll(testTimeout); !ok || c.Op != rdma.OpRecord || c.Len != uint64(size) {
 		t.Errorf("the target is told %+v", c)
 	}
 	if n, err := a.qp.PostSend(wrs); n != 1 {
@@ -412,12 +412,12 @@ func TestLongWriteRecordLeavesInBursts(t *testing.T) {
 	if err := a.qp.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if c, ok := a.poll(patience); !ok || c.ID != 9 || c.Status != rdma.StatusFlushed {
+	if c, ok := a.poll(testTimeout); !ok || c.ID != 9 || c.Status != rdma.StatusFlushed {
 		t.Errorf("what has not left ends as %+v", c)
 	}
-	wrs[0].Body = rdma.MemOf(make([]byte, mostPieces*a.recordCut()+1))
-	other := newStationOf(t, cfg, rdma.UD)
-	wrs[0].Peer = other.meet(t, b)
+	wrs[0].Body = rdma.MemOf(make([]byte, maxPieces*a.recordCut()+1))
+	other := newTestNodeOf(t, cfg, rdma.UD)
+	wrs[0].Peer = other.resolve(t, b)
 	if n, err := other.qp.PostSend(wrs); n != 0 || err == nil || errors.Is(err, rdma.ErrAgain) {
 		t.Errorf("one of too many pieces is taken: %d, %v", n, err)
 	}

@@ -7,10 +7,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Waiting. Two may wait at a time: the one who polls, in Wait or asleep on File, and one
-// who stands by while that one computes, in WaitArmed. Both sleep until a datagram comes
-// or the next timer of the device is due, for what is lost must be sent again even if
-// nothing comes. Meanwhile the attendant (attend.go) stays away.
+// Waiting. Two goroutines may wait at a time: the one that polls, in Wait or asleep on
+// File, and one in WaitArmed while the first computes. Both sleep until a datagram
+// arrives or the next timer of the device is due, because lost datagrams must be
+// retransmitted even if nothing arrives. Meanwhile the progress thread (progress.go)
+// sleeps.
 
 var (
 	_ rdma.ArmedCQ = (*queue)(nil)
@@ -20,31 +21,31 @@ var (
 type waiter int
 
 const (
-	whoPolls waiter = iota
-	whoStandsBy
-	waiters
+	pollWaiter waiter = iota
+	armedWaiter
+	numWaiters
 )
 
 const (
-	// stuckDelay is how long to wait for a kernel that takes no more datagrams.
-	stuckDelay = 100 * time.Microsecond
-	// standByDelay is the longest sleep of who stands by: timers that begin meanwhile do
-	// not wake it, or every send would.
-	standByDelay = 50 * time.Millisecond
-	// blindDelay is the longest sleep on a File that does not tell of datagrams.
-	blindDelay = time.Millisecond
+	// sendRetryDelay is how long to wait when the kernel accepts no more datagrams.
+	sendRetryDelay = 100 * time.Microsecond
+	// armedWaitMax is the longest sleep in WaitArmed: new timers do not wake it, or
+	// every send would.
+	armedWaitMax = 50 * time.Millisecond
+	// noEventsDelay is the longest sleep on a File that does not report datagrams.
+	noEventsDelay = time.Millisecond
 )
 
-// rest is how a completion queue is waited for.
-type rest struct {
-	bells      [waiters]bell
-	parked     int           // who wait now
-	asleep     bool          // between Sleep and Awake
-	blind      bool          // the kernel does not let File tell of datagrams
-	armedUntil time.Duration // when a timer of the device is due, as of Arm
+// waitState is how a completion queue is waited for.
+type waitState struct {
+	wakeups        [numWaiters]wakeup
+	parked         int           // current waiters
+	asleep         bool          // between Sleep and Awake
+	noSocketEvents bool          // the kernel does not let File report datagrams
+	armedUntil     time.Duration // when a timer of the device was due at the time of Arm
 }
 
-// Wait parks until a datagram comes or a timer of the device is due.
+// Wait blocks until a datagram arrives or a timer of the device is due.
 func (c *queue) Wait(timeout time.Duration) error {
 	d := c.dev
 	d.mu.Lock()
@@ -59,7 +60,7 @@ func (c *queue) Wait(timeout time.Duration) error {
 	}
 	c.park()
 	d.mu.Unlock()
-	err := c.bells[whoPolls].wait(d.socket, timeout)
+	err := c.wakeups[pollWaiter].wait(d.socket, timeout)
 	d.mu.Lock()
 	c.unpark()
 	d.mu.Unlock()
@@ -69,7 +70,7 @@ func (c *queue) Wait(timeout time.Duration) error {
 	return nil
 }
 
-// untilDue is the time until Poll has something to do in any case, at most limit.
+// untilDue returns the time until Poll has work in any case, at most limit.
 func (c *queue) untilDue(limit time.Duration) time.Duration {
 	at := c.due()
 	if at == never {
@@ -78,7 +79,7 @@ func (c *queue) untilDue(limit time.Duration) time.Duration {
 	return min(limit, at-c.dev.clock())
 }
 
-// due is when Poll has something to do if nothing comes: now, if completions are ready.
+// due returns when Poll has work if nothing arrives: now, if completions are ready.
 func (c *queue) due() time.Duration {
 	if c.first < len(c.ready) {
 		return 0
@@ -86,10 +87,10 @@ func (c *queue) due() time.Duration {
 	return c.dev.due()
 }
 
-// due is when the device has something to do if nothing comes.
+// due returns when the device has work if nothing arrives.
 func (d *Device) due() time.Duration {
 	if d.outbox.n > 0 {
-		return min(d.wake(), d.clock()+stuckDelay)
+		return min(d.wake(), d.clock()+sendRetryDelay)
 	}
 	return d.wake()
 }
@@ -101,35 +102,36 @@ func (c *queue) park() {
 
 func (c *queue) unpark() {
 	if c.closed {
-		return // its share was taken back
+		return // shut has subtracted its share
 	}
 	c.parked--
 	c.dev.parked--
-	c.dev.lull = 0 // a timer may have ended the sleep
+	c.dev.idlePolls = 0 // a timer may have ended the sleep
 	c.dev.called()
 }
 
-// File is a descriptor that is readable when a datagram has come or Wake was called.
+// File returns a descriptor that is readable when a datagram has arrived or Wake was
+// called.
 func (c *queue) File() int {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()
 	if c.closed {
 		return -1
 	}
-	fd, watches := c.bells[whoPolls].file(c.dev.socket)
-	c.blind = !watches
+	fd, watches := c.wakeups[pollWaiter].file(c.dev.socket)
+	c.noSocketEvents = !watches
 	return fd
 }
 
-// Sleep gets ready for a sleep on File.
+// Sleep prepares a sleep on File and returns how long it may last.
 func (c *queue) Sleep(limit time.Duration) time.Duration {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()
 	if c.closed {
 		return 0
 	}
-	if c.blind {
-		limit = min(limit, blindDelay)
+	if c.noSocketEvents {
+		limit = min(limit, noEventsDelay)
 	}
 	if limit = max(c.untilDue(limit), 0); limit > 0 && !c.asleep {
 		c.asleep = true
@@ -149,10 +151,10 @@ func (c *queue) Awake() {
 		c.asleep = false
 		c.unpark()
 	}
-	c.bells[whoPolls].hush()
+	c.wakeups[pollWaiter].drain()
 }
 
-// Arm gets ready to stand by.
+// Arm prepares WaitArmed.
 func (c *queue) Arm() bool {
 	d := c.dev
 	d.mu.Lock()
@@ -164,7 +166,7 @@ func (c *queue) Arm() bool {
 	return c.armedUntil > d.clock() && d.socket.quiet()
 }
 
-// WaitArmed is Wait after Arm, beside whoever polls.
+// WaitArmed is Wait after Arm. Another goroutine may poll meanwhile.
 func (c *queue) WaitArmed(timeout time.Duration) error {
 	d := c.dev
 	d.mu.Lock()
@@ -172,42 +174,42 @@ func (c *queue) WaitArmed(timeout time.Duration) error {
 		d.mu.Unlock()
 		return rdma.ErrClosed
 	}
-	if c.first < len(c.ready) { // the attendant was faster
+	if c.first < len(c.ready) { // the progress thread was faster
 		d.mu.Unlock()
 		return nil
 	}
 	c.park()
 	d.mu.Unlock()
-	err := c.bells[whoStandsBy].wait(d.socket, min(timeout, standByDelay, c.armedUntil-d.clock()))
+	err := c.wakeups[armedWaiter].wait(d.socket, min(timeout, armedWaitMax, c.armedUntil-d.clock()))
 	d.mu.Lock()
 	c.unpark()
 	d.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("dgram: stand by for datagrams on %v: %w", d.socket.local, err)
+		return fmt.Errorf("dgram: wait for datagrams on %v while another goroutine polls: %w", d.socket.local, err)
 	}
 	return nil
 }
 
-// Wake ends a Wait. It takes no lock but those of the bells.
-func (c *queue) Wake() { c.ring() }
+// Wake ends a Wait. It takes only the locks of the wakeups.
+func (c *queue) Wake() { c.signal() }
 
-func (r *rest) ring() {
-	for who := range r.bells {
-		r.bells[who].ring()
+func (r *waitState) signal() {
+	for who := range r.wakeups {
+		r.wakeups[who].signal()
 	}
 }
 
-// rouse ends every wait that is under way.
-func (d *Device) rouse() {
+// wakeAll ends every wait.
+func (d *Device) wakeAll() {
 	for _, c := range d.queues {
 		if c.parked > 0 {
-			c.ring()
+			c.signal()
 		}
 	}
 }
 
-func (r *rest) closeBells() {
-	for who := range r.bells {
-		r.bells[who].close()
+func (r *waitState) closeWakeups() {
+	for who := range r.wakeups {
+		r.wakeups[who].close()
 	}
 }

@@ -16,7 +16,7 @@ func testKeyring(t testing.TB, key string) *keyring {
 }
 
 func TestHeaderOnTheWire(t *testing.T) {
-	seen := receipt{next: 0x11223344, stamp: 0x55667788, held: 0x99AA}
+	seen := ack{next: 0x11223344, stamp: 0x55667788, held: 0x99AA}
 	far := seen
 	far.seen.add(1)
 	far.seen.add(130)
@@ -25,7 +25,7 @@ func TestHeaderOnTheWire(t *testing.T) {
 		h    header
 		want string
 	}{
-		{"unreliable", header{kind: kindUnreliable, to: 1, from: 2, toLife: 0xA1A2A3A4A5A6, fromLife: 0xB1B2B3B4B5B6, serial: 7, name: 0xD1D2D3D4},
+		{"unreliable", header{kind: kindUnreliable, to: 1, from: 2, toIncarnation: 0xA1A2A3A4A5A6, fromIncarnation: 0xB1B2B3B4B5B6, serial: 7, name: 0xD1D2D3D4},
 			"1100" + "0001" + "0002" + "a1a2a3a4a5a6" + "b1b2b3b4b5b6" + "000000000007" + "d1d2d3d4"},
 		{"record", header{kind: kindRecord, record: recordHeader{number: 0xD1D2D3D4, total: 0x01020304, cut: 0x0506, index: 0x0708, id: 0xE1E2E3E4E5E6E7E8}},
 			"1400" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "d1d2d3d4" + "01020304" + "0506" + "0708" + "e1e2e3e4e5e6e7e8"},
@@ -33,9 +33,9 @@ func TestHeaderOnTheWire(t *testing.T) {
 			"1500" + "00030000" + "000000000000" + "000000000000" + "000000000000" + "00000000"},
 		{"segment", header{kind: kindSegment, urgent: true, number: 0xC1C2C3C4, left: 9},
 			"1201" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "c1c2c3c4" + "00000009"},
-		{"receipt", header{kind: kindReceipt, hasReceipt: true, receipt: seen},
+		{"ack", header{kind: kindAck, hasAck: true, ack: seen},
 			"1302" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "11223344" + "55667788" + "99aa" + "0000"},
-		{"segment-with-sightings", header{kind: kindSegment, hasReceipt: true, receipt: far},
+		{"segment-with-receive history", header{kind: kindSegment, hasAck: true, ack: far},
 			"120e" + "00000000" + "000000000000" + "000000000000" + "000000000000" + "00000000" + "00000000" + "00000000" +
 				"11223344" + "55667788" + "99aa" + "0000" + "0000000000000002" + "0000000000000000" + "0000000000000004"},
 	} {
@@ -68,12 +68,12 @@ func TestHeaderRefusals(t *testing.T) {
 		{"version", func(b []byte) []byte { b[0] = 0x22; return b }, errVersion},
 		{"kind-0", func(b []byte) []byte { b[0] = 0x10; return b }, errKind},
 		{"kind-15", func(b []byte) []byte { b[0] = 0x1F; return b }, errKind},
-		{"words-without-receipt", func(b []byte) []byte { b[1] = 1 << wordsShift; return b }, errReceipt},
-		{"too-many-words", func(b []byte) []byte { b[1] = flagReceipt | 5<<wordsShift; return append(b, make([]byte, 99)...) }, errReceipt},
-		{"receipt-on-UD", func(b []byte) []byte { b[0], b[1] = 0x11, flagReceipt; return append(b, make([]byte, 12)...) }, errReceipt},
-		{"receipt-on-a-record", func(b []byte) []byte { b[0], b[1] = 0x14, flagReceipt; return append(b, make([]byte, 40)...) }, errReceipt},
-		{"receipt-without-receipt", func(b []byte) []byte { b[0] = 0x13; return b }, errReceipt},
-		{"receipt-with-segment", func(b []byte) []byte { b[0], b[1] = 0x13, flagReceipt; return append(b, make([]byte, 20)...) }, errReceipt},
+		{"words-without-ack", func(b []byte) []byte { b[1] = 1 << wordsShift; return b }, errAck},
+		{"too-many-words", func(b []byte) []byte { b[1] = flagAck | 5<<wordsShift; return append(b, make([]byte, 99)...) }, errAck},
+		{"ack-on-UD", func(b []byte) []byte { b[0], b[1] = 0x11, flagAck; return append(b, make([]byte, 12)...) }, errAck},
+		{"ack-on-a-record", func(b []byte) []byte { b[0], b[1] = 0x14, flagAck; return append(b, make([]byte, 40)...) }, errAck},
+		{"ack-without-ack", func(b []byte) []byte { b[0] = 0x13; return b }, errAck},
+		{"ack-with-segment", func(b []byte) []byte { b[0], b[1] = 0x13, flagAck; return append(b, make([]byte, 20)...) }, errAck},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var h header
@@ -90,9 +90,9 @@ func sealed(k *keyring, text string) []byte {
 	return k.seal(append(h.append(nil), text...))
 }
 
-func TestSealHoldsOutStrangers(t *testing.T) {
-	ours, kin, stranger := testKeyring(t, "ours"), testKeyring(t, "ours"), testKeyring(t, "theirs")
-	d := sealed(kin, "hello")
+func TestSealRejectsForeignKeys(t *testing.T) {
+	ours, peerKeys, stranger := testKeyring(t, "ours"), testKeyring(t, "ours"), testKeyring(t, "theirs")
+	d := sealed(peerKeys, "hello")
 	if content, err := ours.check(d); err != nil || string(content[headerLen:]) != "hello" {
 		t.Fatalf("a datagram of our job is refused: %q, %v", content, err)
 	}
@@ -127,8 +127,8 @@ func TestNoncesNeverRepeat(t *testing.T) {
 	if k.stampHeader(new(header)) {
 		t.Error("serial numbers begin again after the last")
 	}
-	if other := testKeyring(t, "ours"); other.life == k.life {
-		t.Error("two devices have the same life")
+	if other := testKeyring(t, "ours"); other.incarnation == k.incarnation {
+		t.Error("two devices have the same incarnation")
 	}
 }
 
@@ -138,7 +138,7 @@ func TestSealingAllocatesNothing(t *testing.T) {
 	var h, back header
 	payload := make([]byte, 1400)
 	got := testing.AllocsPerRun(100, func() {
-		h.kind, h.hasReceipt = kindSegment, true
+		h.kind, h.hasAck = kindSegment, true
 		k.stampHeader(&h)
 		d := k.seal(append(h.append(room), payload...))
 		content, err := k.check(d)
@@ -158,8 +158,8 @@ func TestSealingAllocatesNothing(t *testing.T) {
 // something that would be written differently.
 func FuzzHeader(f *testing.F) {
 	var full header
-	full.kind, full.hasReceipt = kindSegment, true
-	full.receipt.seen.add(255)
+	full.kind, full.hasAck = kindSegment, true
+	full.ack.seen.add(255)
 	f.Add(full.append(nil))
 	f.Add((&header{kind: kindUnreliable, serial: 1}).append(nil))
 	f.Add((&header{kind: kindRecord, record: recordHeader{number: 1, total: 2, cut: 3, index: 4, id: 5}}).append(nil))

@@ -27,7 +27,7 @@ const (
 	channels
 )
 
-// String is the name of a channel, which its device has too.
+// String returns the name of a channel, which its device has too.
 func (c Channel) String() string {
 	if c < channels {
 		return [channels]string{"hybrid", "rd", "rc"}[c]
@@ -87,7 +87,7 @@ type Config struct {
 	// only while the program is in the library.
 	NoThread bool
 
-	tire uint32 // of rules, for tests
+	recycleAfter uint32 // of rules, for tests
 }
 
 const (
@@ -102,7 +102,7 @@ const (
 	connectionTimeout = 2 * time.Second
 )
 
-// connectionTimeout is a part of PeerTimeout, which begins when datagrams take over.
+// connectionTimeout returns a part of PeerTimeout, which begins when datagrams take over.
 func (c *Config) connectionTimeout() time.Duration {
 	if c.PeerTimeout > 0 {
 		return min(connectionTimeout, c.PeerTimeout/3)
@@ -142,7 +142,7 @@ func (c *Config) complete() error {
 }
 
 func (c *Config) rules() rules {
-	r := rules{most: c.MaxConnections, piece: c.Datagram, earn: uint32(min(c.BusyAfter, 1<<30)), margin: uint32(min(c.Margin, 1<<10)), tire: c.tire}
+	r := rules{most: c.MaxConnections, piece: c.Datagram, earn: uint32(min(c.BusyAfter, 1<<30)), margin: uint32(min(c.Margin, 1<<10)), recycleAfter: c.recycleAfter}
 	if r.piece == 0 { // as package dgram has it
 		r.piece = 1500 - 28
 		if c.Address.IsLoopback() {
@@ -171,7 +171,7 @@ func (c *Config) openDevices() (rd *dgram.Device, rc rdma.Device, err error) {
 	return rd, rc, nil
 }
 
-// inline is the longest body that both devices copy by themselves.
+// inline returns the longest body that both devices copy by themselves.
 func (c *Config) inline(rd, rc *rdma.Attr) int {
 	if rc == nil {
 		return rd.MaxInline
@@ -179,7 +179,7 @@ func (c *Config) inline(rd, rc *rdma.Attr) int {
 	return min(rd.MaxInline, rc.MaxInline)
 }
 
-// attr is what both devices can do.
+// attr returns what both devices can do.
 func (c *Config) attr(rd, rc *rdma.Attr) rdma.Attr {
 	a := *rd
 	a.Name, a.Transports = c.Channel.String(), rdma.RD

@@ -27,9 +27,9 @@ func TestConformance(t *testing.T) {
 		{"rc", Config{Channel: Connections, MaxTransfer: 6 << 20}, nil},
 		{"hybrid", Config{}, nil},
 		{"rc with own buffers", Config{Channel: Connections, ConnectionBuffers: 32}, nil},
-		{"restless", restless, moves},
+		{"migrating", migrating, moves},
 	} {
-		if v.name != "rc" && v.name != "restless" && (testing.Short() || raceDetector) {
+		if v.name != "rc" && v.name != "migrating" && (testing.Short() || raceDetector) {
 			continue // those two go through all of the code
 		}
 		rdmatest.Run(t, rdmatest.Fixture{Name: v.name, Exclude: v.exclude, Reset: resets(&v.cfg), Unconnected: unconnected, Open: func(t testing.TB, n int) []rdma.Device {
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// resets is how the suite resets the connections of a device, nil if it has none by then.
+// resets returns how the suite resets the connections of a device, nil if it has none by then.
 func resets(c *Config) func() int {
 	if c.Channel == Connections || c.CountMessages {
 		return rdmatest.ResetLoopback
@@ -54,8 +54,8 @@ func resets(c *Config) func() int {
 
 const unconnected = "the device has no connection, or makes one after more messages than the check sends"
 
-// restless moves peers up after a few messages, and down after a few more.
-var restless = Config{CountMessages: true, BusyAfter: 4, tire: 12, MaxConnections: 3, Interval: time.Millisecond, MaxTransfer: 6 << 20}
+// migrating moves peers up after a few messages, and down after a few more.
+var migrating = Config{CountMessages: true, BusyAfter: 4, recycleAfter: 12, MaxConnections: 3, Interval: time.Millisecond, MaxTransfer: 6 << 20}
 
 func openTest(t testing.TB, c Config) *Device {
 	t.Helper()

@@ -8,9 +8,9 @@ import (
 // Bringing a connection up takes milliseconds and waits for the peer, so a goroutine does
 // it beside the program. Its result is taken by the next Poll.
 
-// dialPatience is how long both ends may take to connect. An end that computes comes to it
+// dialTimeout is how long both ends may take to connect. An end that computes comes to it
 // late: nobody waits for it meanwhile, datagrams go on.
-const dialPatience = 30 * time.Second
+const dialTimeout = 30 * time.Second
 
 // result is how connecting went.
 type result struct {
@@ -19,34 +19,34 @@ type result struct {
 }
 
 // dial connects the queue pair of a peer with the one that the peer has named.
-func (d *Device) dial(m *mate) {
+func (d *Device) dial(m *peerState) {
 	c, remote, wake := m.conn, m.remote, d.pair.recvCQ
 	d.dialers.Go(func() {
-		ctx, cancel := context.WithTimeout(d.ctx, dialPatience)
+		ctx, cancel := context.WithTimeout(d.ctx, dialTimeout)
 		defer cancel()
 		err := c.qp.Connect(ctx, remote)
 		d.mu.Lock()
 		d.results = append(d.results, result{c, err})
 		d.mu.Unlock()
-		d.news.Store(true)
+		d.hasResults.Store(true)
 		wake.Wake()
 	})
 }
 
 // takeResults tells the ends how their connections went.
 func (d *Device) takeResults() {
-	d.news.Store(false)
+	d.hasResults.Store(false)
 	d.mu.Lock()
 	list := d.results
 	d.results = nil
 	d.mu.Unlock()
 	for _, r := range list {
-		m := r.conn.mate
+		m := r.conn.peer
 		if m.conn != r.conn || r.conn.closed {
 			continue // it was given up meanwhile
 		}
 		if r.err != nil {
-			d.policy.fail(&m.standing)
+			d.policy.fail(&m.score)
 		}
 		m.connected(r.err == nil)
 		d.run(m)

@@ -30,7 +30,7 @@ const (
 
 // notice is a word with what belongs to it.
 type notice struct {
-	word       word
+	kind       kind
 	path       path
 	epoch      uint32
 	count      uint64
@@ -41,14 +41,14 @@ type notice struct {
 
 // append encodes a notice.
 func (n *notice) append(b []byte) []byte {
-	b = append(b, byte(n.word), byte(n.path), 0, 0)
+	b = append(b, byte(n.kind), byte(n.path), 0, 0)
 	b = binary.BigEndian.AppendUint32(b, n.epoch)
 	b = binary.BigEndian.AppendUint64(b, n.count)
-	if n.word == offer {
+	if n.kind == offer {
 		b = append(append(b, n.data...), addressEnd)
 		b = append(append(b, n.control...), addressEnd)
 	}
-	if n.word == offer || n.word == accept {
+	if n.kind == offer || n.kind == accept {
 		b = append(append(b, n.connection...), addressEnd)
 	}
 	return b
@@ -59,8 +59,8 @@ func (n *notice) parse(b []byte) error {
 	if len(b) < noticeHead || len(b) > noticeMax {
 		return fmt.Errorf("hybrid: a notice of %d bytes is out of range", len(b))
 	}
-	*n = notice{word: word(b[0]), path: path(b[1]), epoch: binary.BigEndian.Uint32(b[4:]), count: binary.BigEndian.Uint64(b[8:])}
-	if n.word == 0 || n.word >= words || n.path >= paths || b[2]|b[3] != 0 {
+	*n = notice{kind: kind(b[0]), path: path(b[1]), epoch: binary.BigEndian.Uint32(b[4:]), count: binary.BigEndian.Uint64(b[8:])}
+	if n.kind == 0 || n.kind >= noticeKinds || n.path >= paths || b[2]|b[3] != 0 {
 		return fmt.Errorf("hybrid: a notice begins with % x, which means nothing", b[:4])
 	}
 	rest := string(b[noticeHead:])
@@ -70,14 +70,14 @@ func (n *notice) parse(b []byte) error {
 		return ok && text != ""
 	}
 	ok := true
-	if n.word == offer {
+	if n.kind == offer {
 		ok = next(&n.data) && next(&n.control)
 	}
-	if n.word == offer || n.word == accept {
+	if n.kind == offer || n.kind == accept {
 		ok = ok && next(&n.connection)
 	}
 	if !ok || rest != "" {
-		return fmt.Errorf("hybrid: a notice of kind %d has not the addresses that belong to it", n.word)
+		return fmt.Errorf("hybrid: a notice of kind %d has not the addresses that belong to it", n.kind)
 	}
 	return nil
 }

@@ -8,10 +8,10 @@ import (
 
 func TestNotice(t *testing.T) {
 	for _, n := range []notice{
-		{word: offer, epoch: 7, data: "10.0.0.1:1/1/ab", control: "10.0.0.1:1/2/ab", connection: "10.0.0.1:9/0123456789abcdef"},
-		{word: accept, epoch: 1 << 31, connection: "[::1]:9/0123456789abcdef"},
-		{word: moved, epoch: 3, path: byConnection, count: 1<<64 - 1},
-		{word: ended, epoch: 3},
+		{kind: offer, epoch: 7, data: "10.0.0.1:1/1/ab", control: "10.0.0.1:1/2/ab", connection: "10.0.0.1:9/0123456789abcdef"},
+		{kind: accept, epoch: 1 << 31, connection: "[::1]:9/0123456789abcdef"},
+		{kind: moved, epoch: 3, path: byConnection, count: 1<<64 - 1},
+		{kind: ended, epoch: 3},
 	} {
 		text := n.append(nil)
 		var got notice
@@ -28,8 +28,8 @@ func TestNotice(t *testing.T) {
 
 // FuzzNotice feeds anything: what is understood can be written again, the same.
 func FuzzNotice(f *testing.F) {
-	f.Add((&notice{word: offer, data: "a", control: "b", connection: "c"}).append(nil))
-	f.Add((&notice{word: seen, path: byConnection, epoch: 1, count: 2}).append(nil))
+	f.Add((&notice{kind: offer, data: "a", control: "b", connection: "c"}).append(nil))
+	f.Add((&notice{kind: seen, path: byConnection, epoch: 1, count: 2}).append(nil))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var n notice
 		if n.parse(text) != nil {

@@ -27,7 +27,7 @@ type copied struct {
 	busy bool
 }
 
-// takeCopy copies the body of a request and changes it. It is false if all are in use.
+// takeCopy copies the body of a request and changes it. It returns false if all are in use.
 func (d *Device) takeCopy(wr *rdma.SendWR, way path) bool {
 	c := &d.copies
 	n := len(c.free)
@@ -67,7 +67,7 @@ func (c *copies) end(id uint64) (user uint64, ours bool) {
 	return one.id, true
 }
 
-// memory is what the copies take.
+// memory returns what the copies take.
 func (c *copies) memory() uint64 { return uint64(len(c.list)) * mostInline }
 
 // finish ends the copy that a completion is about, if it is, and reports whether the user is

@@ -46,7 +46,7 @@ func TestLongInlineBodies(t *testing.T) {
 				t.Fatalf("%d bodies were taken, there are copies for %d", taken, mostCopies)
 			}
 			came := 0
-			until(t, "all that were taken have come", nil, func() bool {
+			until(t, "all that were taken have arrived", nil, func() bool {
 				for _, one := range b.out[:b.cq.Poll(b.out[:])] {
 					if !bytes.Equal(one.Data.Bytes(), bytes.Repeat([]byte{byte(came)}, len(body))) {
 						t.Fatalf("message %d is not what was sent", came)
@@ -63,9 +63,9 @@ func TestLongInlineBodies(t *testing.T) {
 	}
 }
 
-// TestFailedInlineBodyIsTold closes a queue pair that has copies under way: each failure
+// TestFailedInlineBodyIsReported closes a queue pair that has copies under way: each failure
 // carries the ID of the user.
-func TestFailedInlineBodyIsTold(t *testing.T) {
+func TestFailedInlineBodyIsReported(t *testing.T) {
 	nodes := newNodes(t, 2, Config{})
 	a := nodes[0]
 	body := make([]byte, a.dev.attr.MaxInline)

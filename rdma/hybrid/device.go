@@ -26,37 +26,37 @@ type Device struct {
 	pair   *pair // the one queue pair
 	closed bool
 
-	policy    policy
-	mates     []*mate // by PeerID
-	byControl []*mate // by the handle of their control queue pair
-	asks      []*mate // that may have earned a connection, or tired of one
-	slots     []*connection
-	ending    []*connection // that are closed, or broken, and not emptied
-	live      int           // connections that may have messages for us
-	turn      uint
-	start     time.Time
-	ticks     time.Duration // intervals that have passed
-	fenceID   uint64
-	wordID    uint64
-	replayID  uint64
-	scratch   [1]rdma.RecvWR // so that posting a buffer allocates nothing
+	policy     policy
+	peers      []*peerState // by PeerID
+	byControl  []*peerState // by the handle of their control queue pair
+	candidates []*peerState // that may have earned a connection, or tired of one
+	slots      []*connection
+	ending     []*connection // that are closed, or broken, and not emptied
+	live       int           // connections that may have messages for us
+	polls      uint
+	start      time.Time
+	ticks      time.Duration // intervals that have passed
+	fenceID    uint64
+	noticeID   uint64
+	replayID   uint64
+	scratch    [1]rdma.RecvWR // so that posting a buffer allocates nothing
 
 	copies      copies
 	locals      locals // in strict mode
 	inlineBelow int    // what the devices below copy by themselves
 
-	late    []fence // that found no room
-	unsent  []letter
-	replays []*mate      // to which something is sent again
-	chores  atomic.Int32 // late, unsent, replays and ending, for who waits
+	late         []fence // that found no room
+	unsent       []queuedNotice
+	replays      []*peerState // to which something is sent again
+	deferredWork atomic.Int32 // late, unsent, replays and ending, for who waits
 
 	// Connections come up beside the program.
-	ctx     context.Context
-	cancel  context.CancelFunc
-	dialers sync.WaitGroup
-	mu      sync.Mutex
-	results []result
-	news    atomic.Bool // there are results
+	ctx        context.Context
+	cancel     context.CancelFunc
+	dialers    sync.WaitGroup
+	mu         sync.Mutex
+	results    []result
+	hasResults atomic.Bool // there are results
 
 	broken   uint64 // connections that broke
 	repaired uint64 // of those, made good by datagrams
@@ -83,7 +83,7 @@ func Open(c Config) (*Device, error) {
 		return nil, err
 	}
 	d := &Device{cfg: c, rd: rd, rc: rc, policy: policy{rules: c.rules()}, start: time.Now(),
-		fenceID: binary.BigEndian.Uint64(ids[:8]), wordID: binary.BigEndian.Uint64(ids[8:]), replayID: binary.BigEndian.Uint64(ids[24:])}
+		fenceID: binary.BigEndian.Uint64(ids[:8]), noticeID: binary.BigEndian.Uint64(ids[8:]), replayID: binary.BigEndian.Uint64(ids[24:])}
 	d.copies.base = binary.BigEndian.Uint64(ids[16:]) >> slotBits
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	var below *rdma.Attr
@@ -96,16 +96,16 @@ func Open(c Config) (*Device, error) {
 	return d, nil
 }
 
-// Attr says what the device can do.
+// Attr reports what the device can do.
 func (d *Device) Attr() *rdma.Attr { return &d.attr }
 
-// NameOf is the name of a peer.
+// NameOf returns the name of a peer.
 func (d *Device) NameOf(p rdma.PeerID) (uint32, bool) { return d.rd.NameOf(p) }
 
 // An address is that of the queue pair for messages and that of the one for control.
 const addressSign = "+"
 
-// Resolve gives the handle for an address.
+// Resolve returns the handle for an address.
 func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	data, control, ok := strings.Cut(string(a), addressSign)
 	if !ok && d.rc != nil || ok && d.rc == nil {
@@ -115,28 +115,28 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	if err != nil || d.rc == nil {
 		return id, err
 	}
-	if m := d.mate(id); m.controlAddr == "" {
+	if m := d.peer(id); m.controlAddr == "" {
 		m.controlAddr = rdma.Addr(strings.Clone(control))
 	}
 	return id, nil
 }
 
-// beat does what is due, whoever polls.
-func (d *Device) beat(clock bool) {
-	d.turn++
+// progress does what is due, whoever polls.
+func (d *Device) progress(clock bool) {
+	d.polls++
 	if d.rc == nil {
 		return
 	}
-	if d.news.Load() {
+	if d.hasResults.Load() {
 		d.takeResults()
 	}
 	if len(d.late)+len(d.unsent)+len(d.replays) > 0 {
-		d.catchUp()
+		d.retryDeferred()
 	}
-	if len(d.asks) > 0 {
+	if len(d.candidates) > 0 {
 		d.decide()
 	}
-	if clock || d.turn%256 == 0 {
+	if clock || d.polls%256 == 0 {
 		d.tick()
 	}
 }
@@ -153,49 +153,49 @@ func (d *Device) tick() {
 	d.ticks = passed
 	for _, s := range d.policy.known {
 		if !s.holds && s.points >= d.policy.earn && s.rest == 0 {
-			d.ask(d.mates[s.peer])
+			d.ask(d.peers[s.peer])
 		}
 	}
 }
 
 // ask notes that a peer may have earned a connection, or tired of one.
-func (d *Device) ask(m *mate) {
-	if !m.asking {
-		m.asking = true
-		d.asks = append(d.asks, m)
+func (d *Device) ask(m *peerState) {
+	if !m.isCandidate {
+		m.isCandidate = true
+		d.candidates = append(d.candidates, m)
 	}
 }
 
 // decide lets the policy decide about those who asked.
 func (d *Device) decide() {
-	for i, m := range d.asks {
-		d.asks[i], m.asking = nil, false
-		if d.pair == nil || d.pair.closed || m.controlAddr == "" || m.phase == bereft || m.phase != apart && m.phase != joined {
+	for i, m := range d.candidates {
+		d.candidates[i], m.isCandidate = nil, false
+		if d.pair == nil || d.pair.closed || m.controlAddr == "" || m.phase == failed || m.phase != noConnection && m.phase != joined {
 			continue // it was not resolved: the peer may ask; or something is under way
 		}
-		switch v, goes := d.policy.consider(&m.standing); v {
-		case rise:
-			d.precede(m)
+		switch v, evicting := d.policy.consider(&m.score); v {
+		case promote:
+			d.decideFirst(m)
 			m.want()
 			d.run(m)
-		case fall:
+		case demote:
 			m.leave()
 			d.run(m)
-		case replace:
-			d.displace(goes)
+		case evict:
+			d.demotePeer(evicting)
 		}
 	}
-	d.asks = d.asks[:0]
+	d.candidates = d.candidates[:0]
 }
 
-// precede finds out whose offer wins.
-func (d *Device) precede(m *mate) { m.first = d.pair.control.Addr() < m.controlAddr }
+// decideFirst finds out whose offer wins.
+func (d *Device) decideFirst(m *peerState) { m.first = d.pair.control.Addr() < m.controlAddr }
 
-// displace sends a peer back to datagrams.
-func (d *Device) displace(s *standing) {
-	m := d.mates[s.peer]
+// demotePeer sends a peer back to datagrams.
+func (d *Device) demotePeer(s *score) {
+	m := d.peers[s.peer]
 	if m.phase != joined { // it is about to come, or to go
-		s.goes = false
+		s.evicting = false
 		return
 	}
 	m.leave()
@@ -232,7 +232,7 @@ func (d *Device) Count(add func(rdma.Counter, uint64)) {
 	}
 }
 
-// historyMemory is what the histories of the connections take.
+// historyMemory returns what the histories of the connections take.
 func (d *Device) historyMemory() (n uint64) {
 	for _, c := range d.slots {
 		if c != nil {

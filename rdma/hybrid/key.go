@@ -21,7 +21,7 @@ func joinKey(tags [paths]uint32) uint64 {
 	return k ^ k>>33
 }
 
-// splitKey gives the tags back.
+// splitKey returns the tags of a key.
 func splitKey(k uint64) (tags [paths]uint32) {
 	k = (k ^ k>>33) * back2
 	k = (k ^ k>>33) * back1

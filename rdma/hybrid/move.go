@@ -28,7 +28,7 @@ package hybrid
 //
 // Breaking. A connection may end for reasons of its own: a refused access ends it by rule
 // (RFC 5040 section 5.4), a cable may be cut. TCP gives the receiver a prefix of what was
-// sent, so one number settles what has come. Both ends empty their queues and tell each
+// sent, so one number settles what has arrived. Both ends empty their queues and tell each
 // other how many messages they have ever got over connections. Each end then repeats by
 // datagram what the other has not got (replay.go), and the peers go on with datagrams as if
 // nothing had been. Only if a message is missing that was not kept is the peer given up.
@@ -50,53 +50,53 @@ func (p path) other() path { return 1 - p }
 type phase uint8
 
 const (
-	apart      phase = iota // there is none
-	offering                // ours is offered
-	connecting              // it is being set up
-	awaiting                // it is up here, and not yet known to be there
-	joined                  // it carries messages, or is about to
-	leaving                 // both go back to datagrams
-	breaking                // it broke, and its last messages are collected
-	broken                  // the peer is to report what it has got
-	replaying               // what it has not got is sent again, by datagram
-	bereft                  // messages were lost: the peer is given up
+	noConnection phase = iota // there is none
+	offering                  // ours is offered
+	connecting                // it is being set up
+	awaiting                  // it is up here, and not yet known to be there
+	joined                    // it carries messages, or is about to
+	leaving                   // both go back to datagrams
+	breaking                  // it broke, and its last messages are collected
+	broken                    // the peer is to report what it has got
+	replaying                 // what it has not got is sent again, by datagram
+	failed                    // messages were lost: the peer is given up
 )
 
-// word is what ends tell each other.
-type word uint8
+// kind is what ends tell each other.
+type kind uint8
 
 const (
-	offer  word = 1 + iota // with the address of a queue pair
-	accept                 // with the address of a queue pair
-	refuse                 // there is no room for another connection
-	ready                  // the connection is up here
-	failed                 // it did not come up here
-	moved                  // a direction has left a path, after so many messages
-	seen                   // so many have been shown
-	down                   // let us go back to datagrams
-	ended                  // the connection broke, after so many messages were got
-	words
+	offer       kind = 1 + iota // with the address of a queue pair
+	accept                      // with the address of a queue pair
+	refuse                      // there is no room for another connection
+	ready                       // the connection is up here
+	setupFailed                 // it did not come up here
+	moved                       // a direction has left a path, after so many messages
+	seen                        // so many have been shown
+	down                        // let us go back to datagrams
+	ended                       // the connection broke, after so many messages were got
+	noticeKinds
 )
 
 // step is something to be done.
 type step struct {
-	do    deed
+	do    action
 	path  path
-	word  word
+	kind  kind
 	epoch uint32
 	count uint64
 }
 
-type deed uint8
+type action uint8
 
 const (
-	say     deed = iota // word, path and count to the peer
-	open                // make a queue pair
-	connect             // connect it to the one that the peer has named
-	shut                // close it, if there is one
-	read                // nothing, over path: a fence
-	collect             // what is left in the queues of the connection, then call collected
-	replay              // requests behind the message count, by datagram, then call replayed
+	sendNotice action = iota // word, path and count to the peer
+	open                     // make a queue pair
+	connect                  // connect it to the one that the peer has named
+	shut                     // close it, if there is one
+	read                     // nothing, over path: a fence
+	collect                  // what is left in the queues of the connection, then call collected
+	replay                   // requests behind the message count, by datagram, then call replayed
 )
 
 // end is one end.
@@ -106,11 +106,11 @@ type end struct {
 	epoch uint32 // of the connection, or of the last one; words about others are stale
 
 	// Our direction.
-	path   path // that messages take
-	moving bool // away from it
-	told   bool // the peer was told
-	fences [paths]uint16
-	sent   [paths]uint64 // messages ever
+	path     path // that messages take
+	moving   bool // away from it
+	notified bool // the peer was told
+	fences   [paths]uint16
+	sent     [paths]uint64 // messages ever
 
 	// The peer's direction.
 	shown    [paths]uint64 // messages ever
@@ -129,9 +129,9 @@ type end struct {
 
 func (e *end) todo(s step) { e.steps = append(e.steps, s) }
 
-// tell tells the peer about the present connection.
-func (e *end) tell(w word, p path, count uint64) {
-	e.todo(step{do: say, word: w, path: p, epoch: e.epoch, count: count})
+// notify tells the peer about the present connection.
+func (e *end) notify(w kind, p path, count uint64) {
+	e.todo(step{do: sendNotice, kind: w, path: p, epoch: e.epoch, count: count})
 }
 
 // blocked reports whether nothing can be sent to the peer for the moment.
@@ -141,31 +141,31 @@ func (e *end) blocked() bool {
 
 // want begins a connection.
 func (e *end) want() {
-	if e.phase != apart {
+	if e.phase != noConnection {
 		return
 	}
 	e.begin(offering, e.epoch+1)
-	e.tell(offer, 0, 0)
+	e.notify(offer, 0, 0)
 }
 
 // begin is the state of a new connection.
 func (e *end) begin(p phase, epoch uint32) {
 	e.phase, e.epoch = p, epoch
-	e.isReady, e.lost, e.isBroken, e.back, e.pending, e.moving, e.told = false, false, false, false, false, false, false
+	e.isReady, e.lost, e.isBroken, e.back, e.pending, e.moving, e.notified = false, false, false, false, false, false, false
 	e.todo(step{do: open})
 }
 
 // leave ends a connection.
 func (e *end) leave() {
 	if e.phase == joined {
-		e.tell(down, 0, 0)
+		e.notify(down, 0, 0)
 		e.goBack()
 	}
 }
 
-// heard is a word of the peer, for its epoch. room says whether there may be another
+// received is a word of the peer, for its epoch. room says whether there may be another
 // connection, for an offer.
-func (e *end) heard(w word, epoch uint32, p path, count uint64, room bool) {
+func (e *end) received(w kind, epoch uint32, p path, count uint64, room bool) {
 	if w == offer {
 		e.offered(epoch, room)
 		return
@@ -173,7 +173,7 @@ func (e *end) heard(w word, epoch uint32, p path, count uint64, room bool) {
 	if w == ended && int32(epoch-e.epoch) < 0 {
 		// The peer could not tell that we had closed it in peace, and we have offered
 		// another one since. It waits for an answer, and takes no offer before.
-		e.todo(step{do: say, word: ended, epoch: epoch, count: e.shown[byConnection]})
+		e.todo(step{do: sendNotice, kind: ended, epoch: epoch, count: e.shown[byConnection]})
 		return
 	}
 	if epoch != e.epoch {
@@ -193,17 +193,17 @@ func (e *end) heard(w word, epoch uint32, p path, count uint64, room bool) {
 		if e.isReady = true; e.phase == awaiting {
 			e.join()
 		}
-	case failed:
+	case setupFailed:
 		if e.phase == connecting || e.phase == awaiting {
 			e.drop()
 		}
 	case moved:
 		if e.carries() {
 			e.leaves, e.count, e.pending = p, count, true
-			e.look()
+			e.reportSeen()
 		}
 	case seen:
-		if e.moving && e.told && p == e.path {
+		if e.moving && e.notified && p == e.path {
 			e.arrive()
 		}
 	case down:
@@ -222,28 +222,28 @@ func (e *end) offered(epoch uint32, room bool) {
 		return // the peer will take ours
 	case e.phase == offering:
 		e.todo(step{do: shut})
-	case e.phase != apart || !room:
-		e.todo(step{do: say, word: refuse, epoch: epoch})
+	case e.phase != noConnection || !room:
+		e.todo(step{do: sendNotice, kind: refuse, epoch: epoch})
 		return
 	}
 	e.begin(connecting, epoch)
-	e.tell(accept, 0, 0)
+	e.notify(accept, 0, 0)
 	e.todo(step{do: connect})
 }
 
 // carries reports whether the connection may carry messages of the peer.
 func (e *end) carries() bool { return e.phase == joined || e.phase == leaving }
 
-// connected says whether the connection came up here.
+// connected reports whether the connection came up here.
 func (e *end) connected(ok bool) {
 	switch {
 	case e.phase != connecting:
 	case !ok:
-		e.tell(failed, 0, 0)
+		e.notify(setupFailed, 0, 0)
 		e.drop()
 	default:
 		e.phase = awaiting
-		if e.tell(ready, 0, 0); e.isReady {
+		if e.notify(ready, 0, 0); e.isReady {
 			e.join()
 		}
 	}
@@ -252,7 +252,7 @@ func (e *end) connected(ok bool) {
 // drop gives a connection up that has carried nothing, or nothing more.
 func (e *end) drop() {
 	e.todo(step{do: shut})
-	e.phase = apart
+	e.phase = noConnection
 }
 
 // join begins to move our direction to the connection.
@@ -276,24 +276,24 @@ func (e *end) goBack() {
 
 // fence takes the first step away from the present path.
 func (e *end) fence() {
-	e.moving, e.told = true, false
+	e.moving, e.notified = true, false
 	e.fences[e.path]++
 	e.todo(step{do: read, path: e.path})
 }
 
-// fenced says that a fence has ended.
+// fenced reports that a fence has ended.
 func (e *end) fenced(p path, ok bool) {
 	if e.fences[p] == 0 {
 		return
 	}
 	e.fences[p]--
-	if !e.moving || e.told || p != e.path || e.fences[p] > 0 {
+	if !e.moving || e.notified || p != e.path || e.fences[p] > 0 {
 		return // of a move that came to nothing
 	}
 	switch {
 	case ok:
-		e.told = true
-		e.tell(moved, p, e.sent[p])
+		e.notified = true
+		e.notify(moved, p, e.sent[p])
 	case p == byConnection:
 		e.broke()
 	default: // not even datagrams reach it: work that is posted will find out why
@@ -302,16 +302,16 @@ func (e *end) fenced(p path, ok bool) {
 	}
 }
 
-// look tells the peer when all was shown that it sent before it moved.
-func (e *end) look() {
+// reportSeen tells the peer when all was shown that it sent before it moved.
+func (e *end) reportSeen() {
 	if !e.pending || e.shown[e.leaves] < e.count {
 		return
 	}
 	e.pending = false
-	e.tell(seen, e.leaves, 0)
+	e.notify(seen, e.leaves, 0)
 	if e.leaves == byConnection {
 		e.back = true
-		e.part()
+		e.closeWhenBack()
 	}
 }
 
@@ -325,17 +325,17 @@ func (e *end) arrive() {
 		e.fence() // it was asked to leave while it came
 		return
 	}
-	e.part()
+	e.closeWhenBack()
 }
 
-// part closes the connection when both directions have left it.
-func (e *end) part() {
+// closeWhenBack closes the connection when both directions have left it.
+func (e *end) closeWhenBack() {
 	if e.phase == leaving && e.back && !e.moving && e.path == byDatagram {
 		e.drop()
 	}
 }
 
-// disconnected says that the device has lost the connection. While it is being set up the
+// disconnected reports that the device has lost the connection. While it is being set up the
 // peer may use it already, so that both break it when it is joined.
 //
 // When both have left it, the end that knows so first closes it, and the other one sees the
@@ -344,13 +344,13 @@ func (e *end) disconnected() {
 	switch {
 	case e.phase == connecting || e.phase == awaiting:
 		e.lost = true
-	case e.phase == leaving && e.back && e.told:
+	case e.phase == leaving && e.back && e.notified:
 		return
 	}
 	e.broke()
 }
 
-// broke says that the connection is no more, though nobody wanted that.
+// broke reports that the connection is no more, though nobody wanted that.
 func (e *end) broke() {
 	if e.carries() {
 		e.phase = breaking
@@ -358,7 +358,7 @@ func (e *end) broke() {
 	}
 }
 
-// collected says that nothing more can come from a broken connection, and how many messages
+// collected reports that nothing more can come from a broken connection, and how many messages
 // to the peer, the oldest of all, were not kept.
 func (e *end) collected(dropped uint64) {
 	if e.phase != breaking {
@@ -366,7 +366,7 @@ func (e *end) collected(dropped uint64) {
 	}
 	e.phase, e.dropped = broken, dropped
 	e.todo(step{do: shut})
-	e.tell(ended, 0, e.shown[byConnection])
+	e.notify(ended, 0, e.shown[byConnection])
 	e.settle()
 }
 
@@ -378,19 +378,19 @@ func (e *end) peerBroke(got uint64) {
 		e.broke()
 	case e.phase == broken:
 		e.settle()
-	case e.phase == apart: // here it had been closed in peace
-		e.tell(ended, 0, e.shown[byConnection])
+	case e.phase == noConnection: // here it had been closed in peace
+		e.notify(ended, 0, e.shown[byConnection])
 	}
 }
 
-// unreachable says that words do not reach the peer any more, not by datagram.
+// unreachable reports that words do not reach the peer any more, not by datagram.
 func (e *end) unreachable() {
-	if e.phase == apart || e.phase == bereft {
+	if e.phase == noConnection || e.phase == failed {
 		return
 	}
 	e.todo(step{do: shut})
-	if e.phase = apart; e.moving || e.path == byConnection {
-		e.phase = bereft
+	if e.phase = noConnection; e.moving || e.path == byConnection {
+		e.phase = failed
 	}
 }
 
@@ -401,7 +401,7 @@ func (e *end) settle() {
 	}
 	e.fences[byConnection], e.pending = 0, false
 	if e.got < e.dropped || e.got > e.sent[byConnection] {
-		e.phase = bereft
+		e.phase = failed
 		return
 	}
 	e.phase = replaying
@@ -414,5 +414,5 @@ func (e *end) replayed() {
 		return
 	}
 	e.sent[byConnection] = e.got
-	e.path, e.moving, e.phase = byDatagram, false, apart
+	e.path, e.moving, e.phase = byDatagram, false, noConnection
 }

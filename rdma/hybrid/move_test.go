@@ -17,23 +17,23 @@ const fenceMark = 0xFF
 // side is one end with its devices.
 type side struct {
 	end
-	next      byte          // message to be sent
-	got       []byte        // messages that the user was shown
-	words     []step        // on their way to the other side
-	wire      [paths][]byte // on their way to the other side
-	queue     [paths][]byte // delivered to this side, not shown
-	answers   [paths]uint8  // fences of this side that were answered
-	failures  uint8         // and those that failed
-	open      bool          // it has a queue pair
-	dialled   bool          // and connects it
-	up        bool          // and it is connected
-	collects  bool
-	ends      bool   // its device has seen the end of the connection
-	kept      []byte // messages ever sent over connections that are kept, all of them
-	wants     uint8  // what the policy may still ask for
-	departs   uint8
-	misfires  uint8
-	connEpoch uint32
+	next        byte          // message to be sent
+	got         []byte        // messages that the user was shown
+	noticeKinds []step        // on their way to the other side
+	wire        [paths][]byte // on their way to the other side
+	queue       [paths][]byte // delivered to this side, not shown
+	answers     [paths]uint8  // fences of this side that were answered
+	failures    uint8         // and those that failed
+	open        bool          // it has a queue pair
+	dialled     bool          // and connects it
+	up          bool          // and it is connected
+	collects    bool
+	ends        bool   // its device has seen the end of the connection
+	kept        []byte // messages ever sent over connections that are kept, all of them
+	wants       uint8  // what the policy may still ask for
+	departs     uint8
+	misfires    uint8
+	connEpoch   uint32
 }
 
 type world struct {
@@ -49,7 +49,7 @@ func (w *world) clone() *world {
 	c.trail = slices.Clone(w.trail)
 	for i := range c.sides {
 		s := &c.sides[i]
-		s.got, s.words, s.steps, s.kept = slices.Clone(s.got), slices.Clone(s.words), nil, slices.Clone(s.kept)
+		s.got, s.noticeKinds, s.steps, s.kept = slices.Clone(s.got), slices.Clone(s.noticeKinds), nil, slices.Clone(s.kept)
 		for p := range paths {
 			s.wire[p], s.queue[p] = slices.Clone(s.wire[p]), slices.Clone(s.queue[p])
 		}
@@ -57,7 +57,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// key is all that makes a world different from others.
+// key returns all that makes a world different from others.
 func (w *world) key() string {
 	b := make([]byte, 0, 256)
 	list := func(l []byte) { b = append(append(b, byte(len(l))), l...) }
@@ -73,7 +73,7 @@ func (w *world) key() string {
 		s := &w.sides[i]
 		b = append(b, byte(s.phase), byte(s.epoch), byte(s.path), byte(s.leaves), byte(s.count), byte(s.end.got), byte(s.connEpoch),
 			s.next, s.failures, s.wants, s.departs, s.misfires)
-		flag(s.moving, s.told, s.pending, s.back, s.isReady, s.lost, s.isBroken, s.open, s.dialled, s.up, s.collects, s.ends)
+		flag(s.moving, s.notified, s.pending, s.back, s.isReady, s.lost, s.isBroken, s.open, s.dialled, s.up, s.collects, s.ends)
 		list(s.kept)
 		for p := range paths {
 			b = append(b, byte(s.fences[p]), byte(s.sent[p]), byte(s.shown[p]), s.answers[p])
@@ -81,9 +81,9 @@ func (w *world) key() string {
 			list(s.queue[p])
 		}
 		list(s.got)
-		b = append(b, byte(len(s.words)))
-		for _, st := range s.words {
-			b = append(b, byte(st.word), byte(st.path), byte(st.epoch), byte(st.count))
+		b = append(b, byte(len(s.noticeKinds)))
+		for _, st := range s.noticeKinds {
+			b = append(b, byte(st.kind), byte(st.path), byte(st.epoch), byte(st.count))
 		}
 	}
 	b = append(b, w.breaks)
@@ -98,8 +98,8 @@ func (w *world) run(i int) {
 		st := s.steps[0]
 		s.steps = s.steps[1:]
 		switch st.do {
-		case say:
-			s.words = append(s.words, st)
+		case sendNotice:
+			s.noticeKinds = append(s.noticeKinds, st)
 		case open:
 			if s.open {
 				w.trouble = "a second queue pair is opened"
@@ -109,7 +109,7 @@ func (w *world) run(i int) {
 		case connect:
 			s.dialled = true
 		case shut:
-			if s.up && !w.cut && s.phase == apart && len(s.wire[byConnection])+len(o.wire[byConnection])+len(s.queue[byConnection]) > 0 && s.carriedBoth(o) {
+			if s.up && !w.cut && s.phase == noConnection && len(s.wire[byConnection])+len(o.wire[byConnection])+len(s.queue[byConnection]) > 0 && s.carriedBoth(o) {
 				w.trouble = "a connection is closed in peace with something on it"
 			}
 			if s.up && o.up && s.connEpoch == o.connEpoch {
@@ -169,7 +169,7 @@ func (w *world) choices(messages byte) (list []choice) {
 				w.run(i)
 			}})
 		}
-		if s.next < messages && !s.blocked() && s.phase != bereft {
+		if s.next < messages && !s.blocked() && s.phase != failed {
 			add("sends", false, func(w *world, s, o *side) {
 				p := s.path
 				s.sent[p]++
@@ -205,7 +205,7 @@ func (w *world) choices(messages byte) (list []choice) {
 					}
 					s.got = append(s.got, m)
 					s.shown[p]++
-					s.look()
+					s.reportSeen()
 				})
 			}
 			if s.answers[p] > 0 {
@@ -230,11 +230,11 @@ func (w *world) choices(messages byte) (list []choice) {
 				s.disconnected()
 			})
 		}
-		if len(o.words) > 0 {
-			add("hears "+fmt.Sprint(o.words[0].word), false, func(w *world, s, o *side) {
-				st := o.words[0]
-				o.words = o.words[1:]
-				s.heard(st.word, st.epoch, st.path, st.count, true)
+		if len(o.noticeKinds) > 0 {
+			add("hears "+fmt.Sprint(o.noticeKinds[0].kind), false, func(w *world, s, o *side) {
+				st := o.noticeKinds[0]
+				o.noticeKinds = o.noticeKinds[1:]
+				s.received(st.kind, st.epoch, st.path, st.count, true)
 			})
 		}
 		if s.dialled && !s.up && o.open && o.dialled && s.epoch == o.epoch && s.phase == connecting {
@@ -262,7 +262,7 @@ func (w *world) choices(messages byte) (list []choice) {
 				s.collected(0)
 			})
 		}
-		if s.wants > 0 && s.phase == apart {
+		if s.wants > 0 && s.phase == noConnection {
 			add("wants", true, func(w *world, s, o *side) { s.wants--; s.want() })
 		}
 		if s.departs > 0 && s.phase == joined {
@@ -318,11 +318,11 @@ func explore(t *testing.T, start *world, messages byte) (worlds, moves int) {
 		for i := range w.sides {
 			s, o := &w.sides[i], &w.sides[1-i]
 			switch {
-			case s.phase == bereft || o.phase == bereft:
+			case s.phase == failed || o.phase == failed:
 				t.Fatalf("end %d gives its peer up though nothing is lost for good, after:\n\t%s", i, strings.Join(w.trail, "\n\t"))
 			case len(s.got) != int(messages):
 				t.Fatalf("end %d has got %v and nothing more can happen: %+v, after:\n\t%s", i, s.got, w.sides, strings.Join(w.trail, "\n\t"))
-			case s.phase != apart && s.phase != joined:
+			case s.phase != noConnection && s.phase != joined:
 				t.Fatalf("end %d stays in phase %d, after:\n\t%s", i, s.phase, strings.Join(w.trail, "\n\t"))
 			}
 		}
@@ -377,21 +377,21 @@ func TestUnreachable(t *testing.T) {
 		end  end
 		want phase
 	}{
-		{"nothing is under way", end{}, apart},
-		{"an offer", end{phase: offering}, apart},
-		{"before the move", end{phase: awaiting}, apart},
-		{"in the move", end{phase: joined, moving: true}, bereft},
-		{"on the connection", end{phase: joined, path: byConnection}, bereft},
-		{"broken", end{phase: broken, path: byConnection}, bereft},
-		{"broken, on datagrams", end{phase: broken}, apart},
-		{"messages are sent again", end{phase: replaying, path: byConnection}, bereft},
-		{"given up", end{phase: bereft}, bereft},
+		{"nothing is under way", end{}, noConnection},
+		{"an offer", end{phase: offering}, noConnection},
+		{"before the move", end{phase: awaiting}, noConnection},
+		{"in the move", end{phase: joined, moving: true}, failed},
+		{"on the connection", end{phase: joined, path: byConnection}, failed},
+		{"broken", end{phase: broken, path: byConnection}, failed},
+		{"broken, on datagrams", end{phase: broken}, noConnection},
+		{"messages are sent again", end{phase: replaying, path: byConnection}, failed},
+		{"given up", end{phase: failed}, failed},
 	} {
 		e := v.end
 		if e.unreachable(); e.phase != v.want {
 			t.Errorf("%s: the phase is %d, want %d", v.name, e.phase, v.want)
 		}
-		if shuts := slices.Contains(e.steps, step{do: shut}); shuts != (v.end.phase != apart && v.end.phase != bereft) {
+		if shuts := slices.Contains(e.steps, step{do: shut}); shuts != (v.end.phase != noConnection && v.end.phase != failed) {
 			t.Errorf("%s: steps %v", v.name, e.steps)
 		}
 	}

@@ -12,16 +12,16 @@ import (
 // for messages and one for words (control.go), both RD, and the connections of busy peers.
 
 type pair struct {
-	dev     *Device
-	data    rdma.QP
-	control rdma.QP // nil: datagrams alone
-	words   rdma.SRQ
-	text    []byte // buffers of words
-	textKey uint32 // in strict mode
-	sendCQ  *queue
-	recvCQ  *queue
-	srq     *sharedQueue
-	closed  bool
+	dev         *Device
+	data        rdma.QP
+	control     rdma.QP // nil: datagrams alone
+	noticeKinds rdma.SRQ
+	text        []byte // buffers of words
+	textKey     uint32 // in strict mode
+	sendCQ      *queue
+	recvCQ      *queue
+	srq         *sharedQueue
+	closed      bool
 }
 
 var (
@@ -115,10 +115,10 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 // openControl makes the queue pair for words. Its buffers are posted, so that their
 // completions have an ID, which those of lent messages do not have.
 func (q *pair) openControl(below rdma.QPConfig) (err error) {
-	if q.words, err = q.dev.rd.NewSRQ(rdma.SRQConfig{Depth: mostNotices}); err != nil {
+	if q.noticeKinds, err = q.dev.rd.NewSRQ(rdma.SRQConfig{Depth: mostNotices}); err != nil {
 		return err
 	}
-	below.SRQ, below.Depth = q.words, 0
+	below.SRQ, below.Depth = q.noticeKinds, 0
 	if q.control, err = q.dev.rd.NewQP(below); err != nil {
 		return err
 	}
@@ -138,10 +138,10 @@ func (q *pair) openControl(below rdma.QPConfig) (err error) {
 func (q *pair) postWords(id uint64) {
 	at := int(id-1) * noticeMax
 	wrs := [1]rdma.RecvWR{{ID: id, Body: rdma.MemOf(q.text[at : at+noticeMax]), LKey: q.textKey}}
-	_, _ = q.words.PostRecv(wrs[:]) // there is room for each, and a closed one needs none
+	_, _ = q.noticeKinds.PostRecv(wrs[:]) // there is room for each, and a closed one needs none
 }
 
-// Addr is what peers resolve.
+// Addr returns what peers resolve.
 func (q *pair) Addr() rdma.Addr {
 	if q.control == nil {
 		return q.data.Addr()
@@ -162,10 +162,10 @@ func (q *pair) Keep(id rdma.PeerID) {
 	}
 }
 
-// PostRecv gives buffers to a queue pair without a shared receive queue.
+// PostRecv posts buffers to a queue pair without a shared receive queue.
 func (q *pair) PostRecv(wrs []rdma.RecvWR) (int, error) { return q.data.PostRecv(wrs) }
 
-// Pending is the number of messages that have not left the process.
+// Pending returns the number of messages that have not left the process.
 func (q *pair) Pending() (n int) {
 	if data, ok := q.data.(rdma.DrainQP); ok {
 		n = data.Pending()
@@ -234,7 +234,7 @@ func (q *pair) plain(wr *rdma.SendWR) bool {
 
 // follows reports whether a request goes the same way as a message for m, and can be handed
 // on together with it.
-func (q *pair) follows(m *mate, wr *rdma.SendWR) bool {
+func (q *pair) follows(m *peerState, wr *rdma.SendWR) bool {
 	if !q.plain(wr) || q.check(wr) != nil {
 		return false
 	}
@@ -244,7 +244,7 @@ func (q *pair) follows(m *mate, wr *rdma.SendWR) bool {
 }
 
 // post hands messages, or one access, to the device that carries their peers.
-func (q *pair) post(m *mate, wrs []rdma.SendWR) (n int, err error) {
+func (q *pair) post(m *peerState, wrs []rdma.SendWR) (n int, err error) {
 	d, qp, way := q.dev, q.data, byDatagram
 	if m != nil && m.path == byConnection {
 		qp, way = m.conn.qp, byConnection
@@ -256,7 +256,7 @@ func (q *pair) post(m *mate, wrs []rdma.SendWR) (n int, err error) {
 	for i := range wrs[:n] {
 		wr, to := &wrs[i], m
 		if to == nil || wr.Peer != to.id {
-			to = d.mate(wr.Peer)
+			to = d.peer(wr.Peer)
 		}
 		if wr.Op == rdma.OpSend {
 			to.sent[way]++
@@ -267,12 +267,12 @@ func (q *pair) post(m *mate, wrs []rdma.SendWR) (n int, err error) {
 		d.used(to, wr.Body.Len())
 	}
 	if n > 0 {
-		q.recvCQ.turnTo(way)
+		q.recvCQ.prefer(way)
 	}
 	return n, err
 }
 
-// hand gives messages, or one access, to a queue pair below.
+// hand posts messages, or one access, to a queue pair below.
 func (q *pair) hand(qp rdma.QP, way path, wrs []rdma.SendWR) (n int, err error) {
 	if q.plain(&wrs[0]) {
 		return qp.PostSend(wrs)
@@ -317,7 +317,7 @@ func (q *pair) Close() error {
 			q.dev.closeConnection(c)
 		}
 	}
-	for _, m := range q.dev.mates {
+	for _, m := range q.dev.peers {
 		if m != nil {
 			q.dev.abandonRecords(m, rdma.StatusFlushed)
 		}
@@ -325,7 +325,7 @@ func (q *pair) Close() error {
 	if other := q.control.Close(); err == nil {
 		err = other
 	}
-	if other := q.words.Close(); err == nil {
+	if other := q.noticeKinds.Close(); err == nil {
 		err = other
 	}
 	return err

@@ -27,19 +27,19 @@ type rules struct {
 	margin uint32 // a newcomer has so many times the points of who must go
 	// tire, if not 0, is the number of points after which a connection is closed again, used
 	// or not. Tests use it to keep peers moving.
-	tire uint32
+	recycleAfter uint32
 }
 
-// standing is what the policy keeps of a peer.
-type standing struct {
-	peer    rdma.PeerID
-	points  uint32
-	since   uint32 // points since it was connected, for tire
-	rest    uint16 // ticks until it may ask again
-	refusal uint8  // refusals in a row
-	holds   bool   // it has a connection, or is getting one
-	goes    bool   // it was told to make room
-	risen   bool   // its connection has come about
+// score is what the policy keeps of a peer.
+type score struct {
+	peer        rdma.PeerID
+	points      uint32
+	since       uint32 // points since it was connected, for tire
+	rest        uint16 // ticks until it may ask again
+	refusals    uint8  // refusals in a row
+	holds       bool   // it has a connection, or is getting one
+	evicting    bool   // it was told to make room
+	established bool   // its connection has come about
 }
 
 // tally is what the policy has decided so far.
@@ -54,18 +54,18 @@ type policy struct {
 	rules
 	tally
 	open  int // connections, with those that are being made or closed
-	known []*standing
+	known []*score
 }
 
 // meet begins to count for a peer.
-func (p *policy) meet(s *standing, peer rdma.PeerID) {
+func (p *policy) meet(s *score, peer rdma.PeerID) {
 	s.peer = peer
 	p.known = append(p.known, s)
 }
 
-// use counts a message. It is true if the peer may ask for a connection, or has tired of
+// use counts a message. It returns true if the peer may ask for a connection, or has tired of
 // the one it has.
-func (p *policy) use(s *standing, length int) bool {
+func (p *policy) use(s *score, length int) bool {
 	earned := p.short + uint32(length/p.piece)
 	if earned == 0 {
 		return false
@@ -73,58 +73,58 @@ func (p *policy) use(s *standing, length int) bool {
 	s.points = min(s.points+earned, 1<<30)
 	if s.holds {
 		s.since += earned
-		return p.tires(s)
+		return p.recycles(s)
 	}
 	return s.points >= p.earn && s.rest == 0
 }
 
-func (p *policy) tires(s *standing) bool {
-	return p.tire > 0 && s.holds && !s.goes && s.since >= p.tire
+func (p *policy) recycles(s *score) bool {
+	return p.recycleAfter > 0 && s.holds && !s.evicting && s.since >= p.recycleAfter
 }
 
-// verdict is what to do about a peer.
-type verdict uint8
+// decision is what to do about a peer.
+type decision uint8
 
 const (
-	stay    verdict = iota // as it is
-	rise                   // it gets a connection
-	replace                // another one must go first; it asks again later
-	fall                   // it goes back to datagrams
+	keep    decision = iota // as it is
+	promote                 // it gets a connection
+	evict                   // another one must go first; it asks again later
+	demote                  // it goes back to datagrams
 )
 
 // consider decides about a peer. With replace comes who must go.
-func (p *policy) consider(s *standing) (v verdict, goes *standing) {
+func (p *policy) consider(s *score) (v decision, evicting *score) {
 	switch {
-	case p.tires(s):
-		s.goes = true
+	case p.recycles(s):
+		s.evicting = true
 		p.down++
-		return fall, nil
+		return demote, nil
 	case s.holds || s.rest > 0 || s.points < p.earn:
-		return stay, nil
+		return keep, nil
 	case p.open < p.most:
-		return rise, nil
+		return promote, nil
 	}
 	least, leaves := p.least()
 	if leaves { // room is being made already
 		s.rest = 1
-		return stay, nil
+		return keep, nil
 	}
 	if least == nil || least.points*p.margin >= s.points {
 		p.refuse(s)
-		return stay, nil
+		return keep, nil
 	}
-	least.goes = true
+	least.evicting = true
 	s.rest = 1
 	p.down++
-	return replace, least
+	return evict, least
 }
 
-// least is the least busy peer that has a connection, and whether one is on its way out.
-func (p *policy) least() (least *standing, leaves bool) {
+// least returns the least busy peer that has a connection, and whether one is on its way out.
+func (p *policy) least() (least *score, leaves bool) {
 	for _, s := range p.known {
 		switch {
 		case !s.holds:
-		case s.goes:
+		case s.evicting:
 			leaves = true
 		case least == nil || s.points < least.points:
 			least = s
@@ -134,53 +134,53 @@ func (p *policy) least() (least *standing, leaves bool) {
 }
 
 // refuse makes a peer wait, twice as long each time.
-func (p *policy) refuse(s *standing) {
+func (p *policy) refuse(s *score) {
 	p.refused++
-	s.rest = 1 << min(s.refusal, longest)
-	s.refusal++
+	s.rest = 1 << min(s.refusals, longest)
+	s.refusals++
 }
 
-// welcome decides about the offer of a peer. With replace it is to be refused now, and
+// considerOffer decides about the offer of a peer. With replace it is to be refused now, and
 // somebody goes so that it can come again.
-func (p *policy) welcome(s *standing) (v verdict, goes *standing) {
+func (p *policy) considerOffer(s *score) (v decision, evicting *score) {
 	if s.holds || p.open < p.most {
-		return rise, nil
+		return promote, nil
 	}
 	if s.points = max(s.points, p.earn); s.rest > 0 {
-		return stay, nil
+		return keep, nil
 	}
 	return p.consider(s)
 }
 
 // take notes that a peer is getting a connection.
-func (p *policy) take(s *standing) {
+func (p *policy) take(s *score) {
 	if !s.holds {
-		s.holds, s.goes, s.risen, s.since = true, false, false, 0
+		s.holds, s.evicting, s.established, s.since = true, false, false, 0
 		p.open++
 	}
 }
 
 // arrived notes that its connection carries messages.
-func (p *policy) arrived(s *standing) {
-	if !s.risen {
-		s.risen = true
+func (p *policy) arrived(s *score) {
+	if !s.established {
+		s.established = true
 		p.up++
 	}
 }
 
 // give notes that a connection is no more.
-func (p *policy) give(s *standing) {
+func (p *policy) give(s *score) {
 	if s.holds {
-		s.holds, s.goes = false, false
+		s.holds, s.evicting = false, false
 		p.open--
 	}
 }
 
 // fail notes that a connection did not come about, or broke: the peer rests.
-func (p *policy) fail(s *standing) {
+func (p *policy) fail(s *score) {
 	p.failed++
-	s.rest = 1 << min(s.refusal, longest)
-	s.refusal++
+	s.rest = 1 << min(s.refusals, longest)
+	s.refusals++
 }
 
 // tick lets an interval pass.
@@ -190,7 +190,7 @@ func (p *policy) tick() {
 		if s.rest > 0 {
 			s.rest--
 		} else if s.points == 0 || s.holds {
-			s.refusal = 0
+			s.refusals = 0
 		}
 	}
 }

@@ -6,30 +6,30 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// stage is a policy with some peers.
-func stage(r rules, peers int) (*policy, []*standing) {
+// stage returns a policy with some peers.
+func stage(r rules, peers int) (*policy, []*score) {
 	p := &policy{rules: r}
 	for i := range peers {
-		p.meet(&standing{}, rdma.PeerID(i))
+		p.meet(&score{}, rdma.PeerID(i))
 	}
 	return p, p.known
 }
 
 // talk counts messages of a peer and does what the policy says about it: a peer that must
 // go is gone at once.
-func talk(p *policy, s *standing, messages, length int) (v verdict) {
+func talk(p *policy, s *score, messages, length int) (v decision) {
 	for range messages {
 		if !p.use(s, length) {
 			continue
 		}
-		var goes *standing
-		switch v, goes = p.consider(s); v {
-		case rise:
+		var evicting *score
+		switch v, evicting = p.consider(s); v {
+		case promote:
 			p.take(s)
 			p.arrived(s)
-		case replace:
-			p.give(goes)
-		case fall:
+		case evict:
+			p.give(evicting)
+		case demote:
 			p.give(s)
 		}
 	}
@@ -110,22 +110,22 @@ func TestPolicy(t *testing.T) {
 			talk(p, s[0], 100, 0)
 			talk(p, s[1], 100, 0)
 			s[2].points = 1000
-			if v, goes := p.consider(s[2]); v != replace || goes != s[0] {
-				t.Fatalf("verdict %d, and %+v goes", v, goes)
+			if v, evicting := p.consider(s[2]); v != evict || evicting != s[0] {
+				t.Fatalf("verdict %d, and %+v goes", v, evicting)
 			}
 			p.tick()
-			if v, _ := p.consider(s[2]); v != stay || p.down != 1 {
+			if v, _ := p.consider(s[2]); v != keep || p.down != 1 {
 				t.Errorf("while one is on its way out, the verdict is %d, and %d are told to go", v, p.down)
 			}
 		}},
 		{"an offer is welcome while there is room", func(t *testing.T) {
 			p, s := stage(usual, 3)
-			for i, want := range []verdict{rise, rise, stay} {
-				v, _ := p.welcome(s[i])
+			for i, want := range []decision{promote, promote, keep} {
+				v, _ := p.considerOffer(s[i])
 				if v != want {
 					t.Errorf("offer %d: verdict %d, want %d", i, v, want)
 				}
-				if v == rise {
+				if v == promote {
 					p.take(s[i])
 				}
 				s[i].points = 100
@@ -179,17 +179,17 @@ func FuzzPolicy(f *testing.F) {
 				p.give(one)
 				p.fail(one)
 			case 5:
-				if v, goes := p.welcome(one); v == rise {
+				if v, evicting := p.considerOffer(one); v == promote {
 					p.take(one)
-				} else if goes != nil {
-					p.give(goes)
+				} else if evicting != nil {
+					p.give(evicting)
 				}
 			}
 			holds := 0
 			for _, other := range s {
 				if other.holds {
 					holds++
-				} else if other.goes {
+				} else if other.evicting {
 					t.Fatalf("a peer without a connection is to make room: %+v", *other)
 				}
 			}

@@ -23,16 +23,16 @@ type queue struct {
 	rd, rc rdma.CQ
 	closed bool
 
-	turned  path         // the device that every Poll asks
-	pause   [paths]uint8 // Polls that ask the other one no more than once
-	left    [paths]uint8 // of those, to come
-	slept   atomic.Bool  // since the last Poll
-	loans   []loan
-	owes    atomic.Bool // there are loans
-	sleeper sleep
+	preferred path         // the device that every Poll asks
+	pause     [paths]uint8 // Polls that ask the other one no more than once
+	left      [paths]uint8 // of those, to come
+	slept     atomic.Bool  // since the last Poll
+	loans     []loan
+	hasLoans  atomic.Bool // there are loans
+	sleeper   sleep
 
-	extra []rdma.Completion // of this device, for the next Poll
-	owing atomic.Bool       // there are some
+	extra    []rdma.Completion // of this device, for the next Poll
+	hasExtra atomic.Bool       // there are some
 }
 
 // loan is a buffer of a connection that the last Poll has shown.
@@ -41,7 +41,7 @@ type loan struct {
 	number int
 }
 
-// NewCQ makes a completion queue.
+// NewCQ creates a completion queue.
 func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	if d.closed {
 		return nil, rdma.ErrClosed
@@ -65,8 +65,8 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	return q, nil
 }
 
-// turnTo lets the next Polls ask the device where an answer will come from.
-func (q *queue) turnTo(p path) { q.turned = p }
+// prefer lets the next Polls ask the device where an answer will come from.
+func (q *queue) prefer(p path) { q.preferred = p }
 
 // Poll makes progress and gives what has completed.
 func (q *queue) Poll(out []rdma.Completion) (n int) {
@@ -84,21 +84,21 @@ func (q *queue) Poll(out []rdma.Completion) (n int) {
 	if len(q.extra) > 0 && len(out) > 0 {
 		n = copy(out, q.extra)
 		q.extra = append(q.extra[:0], q.extra[n:]...)
-		q.owing.Store(len(q.extra) > 0)
+		q.hasExtra.Store(len(q.extra) > 0)
 		return n
 	}
 	slept := q.slept.Load()
 	if slept {
 		q.slept.Store(false)
 	}
-	d.beat(slept)
+	d.progress(slept)
 	if d.live == 0 {
 		return q.ask(byDatagram, out)
 	}
-	first := path(d.turn & 1) // so that one with much to give does not keep the other out
+	first := path(d.polls & 1) // so that one with much to give does not keep the other out
 	for _, p := range [paths]path{first, first.other()} {
 		switch {
-		case slept || p == q.turned || q.left[p] == 0:
+		case slept || p == q.preferred || q.left[p] == 0:
 			if n < len(out) || len(out) == 0 {
 				n += q.ask(p, out[n:])
 			}
@@ -115,7 +115,7 @@ func (q *queue) inject(c rdma.Completion) {
 		return
 	}
 	q.extra = append(q.extra, c)
-	q.owing.Store(true)
+	q.hasExtra.Store(true)
 	q.Wake()
 }
 
@@ -141,7 +141,7 @@ func (q *queue) ask(p path, out []rdma.Completion) (kept int) {
 	}
 	q.left[p] = q.pause[p]
 	if kept > 0 {
-		q.turned = p
+		q.preferred = p
 	}
 	return kept
 }
@@ -157,12 +157,12 @@ func (q *queue) siftDatagrams(list []rdma.Completion) (kept int) {
 			continue
 		case c.Op == rdma.OpRecv && c.ID != 0:
 			if c.Status == rdma.StatusOK {
-				d.hear(c.Peer, c.Data.Bytes())
+				d.receiveNotice(c.Peer, c.Data.Bytes())
 			}
 			d.pair.postWords(c.ID)
 			continue
 		case c.Op == rdma.OpRecv:
-			d.show(d.mate(c.Peer), byDatagram, c)
+			d.show(d.peer(c.Peer), byDatagram, c)
 		case c.ID == d.fenceID && c.Op == rdma.OpRead:
 			if m := d.known(c.Peer); m != nil {
 				m.fenced(byDatagram, c.Status == rdma.StatusOK)
@@ -171,7 +171,7 @@ func (q *queue) siftDatagrams(list []rdma.Completion) (kept int) {
 			continue
 		case c.ID == d.replayID:
 			continue // the user has seen its completion, and other work will find the peer gone
-		case c.ID == d.wordID && c.Status != rdma.StatusOK && int(c.Peer) < len(d.byControl) && d.byControl[c.Peer] != nil:
+		case c.ID == d.noticeID && c.Status != rdma.StatusOK && int(c.Peer) < len(d.byControl) && d.byControl[c.Peer] != nil:
 			if c.Status != rdma.StatusFlushed {
 				d.cutOff(d.byControl[c.Peer])
 			}
@@ -189,10 +189,10 @@ func (q *queue) siftDatagrams(list []rdma.Completion) (kept int) {
 }
 
 // show counts a message that the user is shown.
-func (d *Device) show(m *mate, p path, c *rdma.Completion) {
+func (d *Device) show(m *peerState, p path, c *rdma.Completion) {
 	m.shown[p]++
 	if m.pending {
-		m.look()
+		m.reportSeen()
 		d.run(m)
 	}
 	d.used(m, int(c.Len))
@@ -208,7 +208,7 @@ func (q *queue) siftConnections(list []rdma.Completion) (kept int) {
 		if conn == nil {
 			continue // of a queue that has run empty since: there is no such completion
 		}
-		m := conn.mate
+		m := conn.peer
 		c.Peer = m.id
 		switch {
 		case c.Op == rdma.OpLowWater:
@@ -224,7 +224,7 @@ func (q *queue) siftConnections(list []rdma.Completion) (kept int) {
 			continue
 		case c.Op == rdma.OpRecv && conn.buffers != nil:
 			q.loans = append(q.loans, loan{conn, int(c.ID)})
-			q.owes.Store(true)
+			q.hasLoans.Store(true)
 			if c.ID = 0; c.Status != rdma.StatusOK {
 				continue // it was cut off
 			}
@@ -259,7 +259,7 @@ func (q *queue) giveBack() {
 	if len(q.loans) == 0 {
 		return
 	}
-	q.owes.Store(false)
+	q.hasLoans.Store(false)
 	for i, l := range q.loans {
 		if !l.conn.closed {
 			_ = q.dev.postBuffer(l.conn, l.number) // a closed one needs none

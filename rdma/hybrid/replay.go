@@ -51,7 +51,7 @@ const (
 	ackBytes = 64 << 10
 )
 
-// record gives the record of a request.
+// record returns the record of a request.
 func (h *history) record(number uint64) *record { return &h.list[number&uint64(len(h.list)-1)] }
 
 // add keeps a request.
@@ -107,7 +107,7 @@ func (h *history) drop(number uint64) {
 	}
 }
 
-// memory is what the history takes.
+// memory returns what the history takes.
 func (h *history) memory() uint64 { return uint64(len(h.list))*historyRecord + uint64(len(h.bytes)) }
 
 const historyRecord = 168 // bytes of a record
@@ -136,7 +136,7 @@ func (c *connection) retire() bool {
 	}) {
 		return false
 	}
-	m := c.mate
+	m := c.peer
 	m.records = m.records[:0]
 	for i := h.first; i < h.next; i++ {
 		m.records = append(m.records, *h.record(i))
@@ -145,10 +145,10 @@ func (c *connection) retire() bool {
 	return true
 }
 
-// dropped is the number of messages to a peer, the oldest, that were not kept. A connection
+// dropped returns the number of messages to a peer, the oldest, that were not kept. A connection
 // that ended for another reason than a loss has completed its work with errors, which the
 // user has seen: nothing of it can be sent again.
-func (m *mate) dropped(c *connection) uint64 {
+func (m *peerState) dropped(c *connection) uint64 {
 	if c.retain == nil || !c.replays {
 		return m.sent[byConnection]
 	}
@@ -163,7 +163,7 @@ func (m *mate) dropped(c *connection) uint64 {
 
 // select leaves of the records what is to be sent again to a peer that has got so many
 // messages. What is known to have arrived completes.
-func (d *Device) selectRecords(m *mate, got uint64) {
+func (d *Device) selectRecords(m *peerState, got uint64) {
 	last := -1 // the last request that has surely arrived
 	for i := range m.records {
 		if r := &m.records[i]; r.wr.Op == rdma.OpSend && r.message <= got {
@@ -190,7 +190,7 @@ func (d *Device) selectRecords(m *mate, got uint64) {
 }
 
 // finish completes a request that its connection could not complete.
-func (d *Device) finish(m *mate, r *record, status rdma.Status) {
+func (d *Device) finish(m *peerState, r *record, status rdma.Status) {
 	if !r.unfinished || r.wr.Flags&rdma.Inline != 0 && r.wr.Op != rdma.OpRead && status == rdma.StatusOK {
 		return
 	}
@@ -205,7 +205,7 @@ func (d *Device) finish(m *mate, r *record, status rdma.Status) {
 }
 
 // resend posts what is to be sent again, as far as there is room.
-func (d *Device) resend(m *mate) {
+func (d *Device) resend(m *peerState) {
 	for len(m.records) > 0 {
 		r := &m.records[0]
 		wrs := [1]rdma.SendWR{r.wr}
@@ -241,14 +241,14 @@ func (d *Device) resend(m *mate) {
 }
 
 // abandonRecords completes what cannot be sent again.
-func (d *Device) abandonRecords(m *mate, status rdma.Status) {
+func (d *Device) abandonRecords(m *peerState, status rdma.Status) {
 	for i := range m.records {
 		d.finish(m, &m.records[i], status)
 	}
 	m.records = nil
 }
 
-// asRetain gives the queue pair's side of a history, nil if it has none.
+// asRetain returns the queue pair's side of a history, nil if it has none.
 func asRetain(qp rdma.QP) iwarp.RetainQP {
 	r, _ := qp.(iwarp.RetainQP)
 	return r

@@ -11,30 +11,30 @@ import (
 
 // fence is a Read of nothing that is to be posted.
 type fence struct {
-	mate *mate
+	peer *peerState
 	path path
 }
 
-// letter is a notice that is to be sent.
-type letter struct {
-	mate *mate
+// queuedNotice is a notice that is to be sent.
+type queuedNotice struct {
+	peer *peerState
 	text []byte
 }
 
 // run does what an end wants done. Steps may lead to more of them.
-func (d *Device) run(m *mate) {
+func (d *Device) run(m *peerState) {
 	if d.pair == nil || d.pair.closed {
 		m.steps = m.steps[:0]
 		return
 	}
 	if m.phase == joined {
-		d.policy.arrived(&m.standing)
+		d.policy.arrived(&m.score)
 	}
 	for i := 0; i < len(m.steps); i++ {
 		s := m.steps[i]
 		switch s.do {
-		case say:
-			d.say(m, &s)
+		case sendNotice:
+			d.sendNotice(m, &s)
 		case open:
 			if err := d.newConnection(m); err != nil {
 				m.steps = m.steps[:i+1] // what was to follow needs it
@@ -46,55 +46,55 @@ func (d *Device) run(m *mate) {
 			if m.conn != nil {
 				d.closeConnection(m.conn)
 				m.conn = nil
-				d.policy.give(&m.standing)
+				d.policy.give(&m.score)
 			}
 		case read:
 			d.postFence(fence{m, s.path})
 		case collect:
 			d.broken++
-			d.policy.fail(&m.standing)
+			d.policy.fail(&m.score)
 			if c := m.conn; !c.closed && !c.draining {
 				c.draining, c.replays = true, c.retain != nil && !c.failed
 				d.ending = append(d.ending, c)
-				d.countChores()
+				d.countDeferred()
 			}
 		case replay:
 			d.selectRecords(m, s.count)
 			d.replays = append(d.replays, m)
-			d.countChores()
+			d.countDeferred()
 		}
 	}
 	m.steps = m.steps[:0]
 }
 
 // notOpened gives up what needs a queue pair that could not be made.
-func (d *Device) notOpened(m *mate) {
-	d.policy.fail(&m.standing)
+func (d *Device) notOpened(m *peerState) {
+	d.policy.fail(&m.score)
 	answer := m.phase == connecting
-	if m.phase = apart; answer {
-		m.tell(refuse, 0, 0)
+	if m.phase = noConnection; answer {
+		m.notify(refuse, 0, 0)
 	}
 }
 
-// say sends a word to the peer.
-func (d *Device) say(m *mate, s *step) {
-	n := notice{word: s.word, path: s.path, epoch: s.epoch, count: s.count}
-	if n.word == offer {
+// sendNotice sends a word to the peer.
+func (d *Device) sendNotice(m *peerState, s *step) {
+	n := notice{kind: s.kind, path: s.path, epoch: s.epoch, count: s.count}
+	if n.kind == offer {
 		n.data, n.control = d.pair.data.Addr(), d.pair.control.Addr()
 	}
-	if n.word == offer || n.word == accept {
+	if n.kind == offer || n.kind == accept {
 		n.connection = m.conn.qp.Addr()
 	}
-	l := letter{m, n.append(make([]byte, 0, noticeMax))}
+	l := queuedNotice{m, n.append(make([]byte, 0, noticeMax))}
 	if len(d.unsent) > 0 || !d.post(l) {
 		d.unsent = append(d.unsent, l)
-		d.countChores()
+		d.countDeferred()
 	}
 }
 
-// post sends a letter. It is false if there is no room now.
-func (d *Device) post(l letter) bool {
-	m := l.mate
+// post sends a letter. It returns false if there is no room now.
+func (d *Device) post(l queuedNotice) bool {
+	m := l.peer
 	if !m.hasControl {
 		id, err := d.rd.Resolve(m.controlAddr)
 		if err != nil {
@@ -103,7 +103,7 @@ func (d *Device) post(l letter) bool {
 		}
 		d.bind(m, id)
 	}
-	wrs := [1]rdma.SendWR{{ID: d.wordID, Op: rdma.OpSend, Peer: m.control, Flags: rdma.Inline | rdma.Solicited, Body: rdma.MemOf(l.text)}}
+	wrs := [1]rdma.SendWR{{ID: d.noticeID, Op: rdma.OpSend, Peer: m.control, Flags: rdma.Inline | rdma.Solicited, Body: rdma.MemOf(l.text)}}
 	_, err := d.pair.control.PostSend(wrs[:])
 	if errors.Is(err, rdma.ErrAgain) {
 		return false
@@ -115,7 +115,7 @@ func (d *Device) post(l letter) bool {
 }
 
 // bind notes which control queue pair belongs to a peer.
-func (d *Device) bind(m *mate, control rdma.PeerID) {
+func (d *Device) bind(m *peerState, control rdma.PeerID) {
 	m.control, m.hasControl = control, true
 	for int(control) >= len(d.byControl) {
 		d.byControl = append(d.byControl, nil)
@@ -124,18 +124,18 @@ func (d *Device) bind(m *mate, control rdma.PeerID) {
 }
 
 // cutOff gives up moves with a peer that words do not reach.
-func (d *Device) cutOff(m *mate) {
+func (d *Device) cutOff(m *peerState) {
 	m.unreachable()
 	d.run(m)
-	d.grieve(m)
+	d.recordLoss(m)
 }
 
-// grieve reports a peer that was given up, also to a user that only receives from it.
-func (d *Device) grieve(m *mate) {
-	if m.phase != bereft || m.mourned {
+// recordLoss reports a peer that was given up, also to a user that only receives from it.
+func (d *Device) recordLoss(m *peerState) {
+	if m.phase != failed || m.lossRecorded {
 		return
 	}
-	m.mourned = true
+	m.lossRecorded = true
 	d.lost++
 	d.abandonRecords(m, rdma.StatusPeerGone)
 	d.pair.recvCQ.inject(rdma.Completion{Peer: m.id, Op: rdma.OpDisconnected, Status: rdma.StatusPeerGone})
@@ -143,7 +143,7 @@ func (d *Device) grieve(m *mate) {
 
 // postFence reads nothing from a peer over a path.
 func (d *Device) postFence(f fence) {
-	m := f.mate
+	m := f.peer
 	wrs := [1]rdma.SendWR{{ID: d.fenceID, Op: rdma.OpRead, Peer: m.id}}
 	qp := d.pair.data
 	if f.path == byConnection {
@@ -157,7 +157,7 @@ func (d *Device) postFence(f fence) {
 	switch {
 	case errors.Is(err, rdma.ErrAgain):
 		d.late = append(d.late, f)
-		d.countChores()
+		d.countDeferred()
 	case err != nil:
 		m.fenced(f.path, false)
 	case f.path == byConnection:
@@ -165,17 +165,17 @@ func (d *Device) postFence(f fence) {
 	}
 }
 
-// catchUp repeats what found no room.
-func (d *Device) catchUp() {
+// retryDeferred repeats what found no room.
+func (d *Device) retryDeferred() {
 	fences := len(d.late)
 	for i := range fences {
 		f := d.late[i]
 		d.postFence(f)
-		d.run(f.mate)
+		d.run(f.peer)
 	}
 	d.late = append(d.late[:0], d.late[fences:]...)
 	for len(d.unsent) > 0 && d.post(d.unsent[0]) {
-		d.unsent[0] = letter{}
+		d.unsent[0] = queuedNotice{}
 		d.unsent = d.unsent[1:]
 	}
 	waiting := d.replays
@@ -189,55 +189,55 @@ func (d *Device) catchUp() {
 		}
 		d.run(m)
 	}
-	d.countChores()
+	d.countDeferred()
 }
 
-// countChores lets who waits know whether something is to be done soon.
-func (d *Device) countChores() {
-	d.chores.Store(int32(len(d.late) + len(d.unsent) + len(d.replays) + len(d.ending)))
+// countDeferred lets who waits know whether something is to be done soon.
+func (d *Device) countDeferred() {
+	d.deferredWork.Store(int32(len(d.late) + len(d.unsent) + len(d.replays) + len(d.ending)))
 }
 
-// hear takes in a notice that came from a control queue pair.
-func (d *Device) hear(from rdma.PeerID, text []byte) {
+// receiveNotice takes in a notice that came from a control queue pair.
+func (d *Device) receiveNotice(from rdma.PeerID, text []byte) {
 	var n notice
 	if n.parse(text) != nil {
 		return // a peer of another version: it stays with datagrams
 	}
-	var m *mate
+	var m *peerState
 	if int(from) < len(d.byControl) {
 		m = d.byControl[from]
 	}
-	if n.word == offer && m == nil {
-		m = d.introduced(from, &n)
+	if n.kind == offer && m == nil {
+		m = d.identify(from, &n)
 	}
 	if m == nil {
 		return
 	}
 	room := false
-	switch n.word {
+	switch n.kind {
 	case offer:
-		d.precede(m)
-		v, goes := d.policy.welcome(&m.standing)
-		if room = v == rise; goes != nil {
-			d.displace(goes)
+		d.decideFirst(m)
+		v, evicting := d.policy.considerOffer(&m.score)
+		if room = v == promote; evicting != nil {
+			d.demotePeer(evicting)
 		}
 		m.remote = n.connection
 	case accept:
 		m.remote = n.connection
 	case refuse:
 		if m.phase == offering && n.epoch == m.epoch {
-			d.policy.refuse(&m.standing)
+			d.policy.refuse(&m.score)
 		}
-	case failed:
-		d.policy.fail(&m.standing)
+	case setupFailed:
+		d.policy.fail(&m.score)
 	}
-	m.heard(n.word, n.epoch, n.path, n.count, room)
+	m.received(n.kind, n.epoch, n.path, n.count, room)
 	d.run(m)
-	d.grieve(m)
+	d.recordLoss(m)
 }
 
-// introduced finds out who it is that offers, and was not resolved.
-func (d *Device) introduced(from rdma.PeerID, n *notice) *mate {
+// identify finds out who it is that offers, and was not resolved.
+func (d *Device) identify(from rdma.PeerID, n *notice) *peerState {
 	control, err := d.rd.Resolve(n.control)
 	if err != nil || control != from {
 		return nil
@@ -246,7 +246,7 @@ func (d *Device) introduced(from rdma.PeerID, n *notice) *mate {
 	if err != nil {
 		return nil
 	}
-	m := d.mate(data)
+	m := d.peer(data)
 	if m.controlAddr == "" {
 		m.controlAddr = n.control
 	}

@@ -38,7 +38,7 @@ func (l *locals) remove(i uint32) {
 	}
 }
 
-// key is the key of a region for the device of a path.
+// key returns the key of a region for the device of a path.
 func (l *locals) key(i uint32, p path) uint32 {
 	if int(i) < len(l.rows) {
 		return l.rows[i][p]

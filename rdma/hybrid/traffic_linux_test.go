@@ -100,12 +100,12 @@ func (n *node) poll() {
 	}
 }
 
-// patience is far beyond any delay that a busy machine causes.
-const patience = 30 * time.Second
+// testTimeout is far beyond any delay that a busy machine causes.
+const testTimeout = 30 * time.Second
 
 func until(t *testing.T, what string, nodes []*node, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for round := 0; !cond(); round++ {
 		for _, n := range nodes {
 			n.poll()
@@ -113,18 +113,18 @@ func until(t *testing.T, what string, nodes []*node, cond func() bool) {
 		if round%64 == 63 {
 			runtime.Gosched()
 			if time.Now().After(deadline) {
-				t.Fatalf("after %v, still not: %s", patience, what)
+				t.Fatalf("after %v, still not: %s", testTimeout, what)
 			}
 		}
 	}
 }
 
-// mateOf is what a node keeps of another.
-func (n *node) mateOf(to int) *mate { return n.dev.mates[n.peers[to]] }
+// peerOf returns what a node keeps of another.
+func (n *node) peerOf(to int) *peerState { return n.dev.peers[n.peers[to]] }
 
-func (n *node) carriedBy(to int) path { return n.mateOf(to).path }
+func (n *node) carriedBy(to int) path { return n.peerOf(to).path }
 
-// counters are those of a node.
+// counters returns those of a node.
 func (n *node) counters() map[rdma.Counter]uint64 {
 	list := map[rdma.Counter]uint64{}
 	n.dev.Count(func(name rdma.Counter, v uint64) { list[name] += v })
@@ -141,7 +141,7 @@ func exchange(t *testing.T, what string, nodes []*node, a, b int, cond func() bo
 	})
 }
 
-// arrived reports whether all messages of all nodes have come.
+// arrived reports whether all messages of all nodes have arrived.
 func arrived(nodes []*node) func() bool {
 	return func() bool {
 		for i, a := range nodes {
@@ -181,7 +181,7 @@ func busyPeerIsMoved(t *testing.T, cfg Config) {
 		nodes[0].poll()
 		nodes[1].poll()
 	}
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 	if by := nodes[0].carriedBy(2); by != byDatagram {
 		t.Errorf("a peer that got one message is carried by path %d", by)
 	}
@@ -203,7 +203,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			return nodes[0].carriedBy(to) == byConnection && nodes[to].carriedBy(0) == byConnection
 		})
 	}
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 	c := nodes[0].counters()
 	if c[rdma.ConnectionsMade] < 4 || c[rdma.ConnectionsClosed] < 2 {
 		t.Errorf("%d connections were made and %d closed; at least 4 and 2 were needed", c[rdma.ConnectionsMade], c[rdma.ConnectionsClosed])
@@ -223,7 +223,7 @@ func TestBrokenConnectionLosesNothing(t *testing.T) {
 		exchange(t, "both are moved", nodes, 0, 1, func() bool {
 			return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
 		})
-		until(t, "all messages have come", nodes, arrived(nodes))
+		until(t, "all messages have arrived", nodes, arrived(nodes))
 		wr := [1]rdma.SendWR{{ID: 99, Op: rdma.OpWrite, Peer: a.peers[1], Body: rdma.MemOf(body[:]), Remote: 1, RKey: 12345}}
 		until(t, "the forged access is taken", nodes, func() bool {
 			k, err := a.qp.PostSend(wr[:])
@@ -236,7 +236,7 @@ func TestBrokenConnectionLosesNothing(t *testing.T) {
 		if c := a.bad[round]; c.ID != 99 || c.Status != rdma.StatusRemoteAccess || c.Peer != a.peers[1] {
 			t.Fatalf("a forged access completes as %+v", c)
 		}
-		until(t, "both are back", nodes, func() bool { return a.mateOf(1).phase == apart && b.mateOf(0).phase == apart })
+		until(t, "both are back", nodes, func() bool { return a.peerOf(1).phase == noConnection && b.peerOf(0).phase == noConnection })
 	}
 	for range 100 {
 		a.send(1)
@@ -244,7 +244,7 @@ func TestBrokenConnectionLosesNothing(t *testing.T) {
 		a.poll()
 		b.poll()
 	}
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 	if c := a.counters(); c[CountBroken] != 3 || c[CountLost] != 0 {
 		t.Errorf("%d connections broke and %d peers were lost; it should be 3 and 0", c[CountBroken], c[CountLost])
 	}
@@ -255,16 +255,16 @@ func moveBoth(t *testing.T, nodes []*node) {
 	t.Helper()
 	a, b := nodes[0], nodes[1]
 	exchange(t, "both are moved", nodes, 0, 1, func() bool {
-		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection && a.mateOf(1).phase == joined && b.mateOf(0).phase == joined
+		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection && a.peerOf(1).phase == joined && b.peerOf(0).phase == joined
 	})
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 }
 
 // reset resets the connection of two nodes, at the socket of a.
 func reset(t *testing.T, a, b *node) {
 	t.Helper()
 	listens := func(n *node, peer int) uint16 {
-		at, _, _ := strings.Cut(string(n.mateOf(peer).conn.qp.Addr()), "/")
+		at, _, _ := strings.Cut(string(n.peerOf(peer).conn.qp.Addr()), "/")
 		return netip.MustParseAddrPort(at).Port()
 	}
 	here, there := listens(a, b.index), listens(b, a.index)
@@ -308,7 +308,7 @@ func resetUnderLoad(t *testing.T, cfg Config) {
 			a.sent[1]++
 		}
 		reset(t, a, b)
-		until(t, "all messages have come", nodes, arrived(nodes))
+		until(t, "all messages have arrived", nodes, arrived(nodes))
 		until(t, "both have gone on", nodes, repaired(nodes, round+1))
 	}
 	if c := a.counters(); c[CountRepaired] == 0 || c[CountLost] != 0 || len(a.bad)+len(b.bad) > 0 {
@@ -365,12 +365,12 @@ func TestLostMessagesAreReported(t *testing.T) {
 	nodes := newNodes(t, 2, Config{CountMessages: true, BusyAfter: 10, Interval: time.Millisecond, NoThread: true})
 	a, b := nodes[0], nodes[1]
 	moveBoth(t, nodes)
-	h := &a.mateOf(1).conn.history
+	h := &a.peerOf(1).conn.history
 	for begin := h.first; h.first < begin+ackEvery; time.Sleep(time.Millisecond) { // b's kernel acks, and b does not poll
 		a.send(1)
 		a.poll()
 	}
-	_ = b.mateOf(0).conn.qp.Close() // as if its host had forgotten it
+	_ = b.peerOf(0).conn.qp.Close() // as if its host had forgotten it
 	until(t, "the loss is reported", nodes, func() bool { return len(a.bad) > 0 })
 	if c := a.bad[0]; c.Op != rdma.OpDisconnected || c.Peer != a.peers[1] || c.Status != rdma.StatusPeerGone {
 		t.Errorf("the report is %+v", c)
@@ -392,7 +392,7 @@ func TestPeerThatDies(t *testing.T) {
 	exchange(t, "both are moved", nodes, 0, 1, func() bool {
 		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
 	})
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 	if err := b.dev.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -419,7 +419,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	exchange(t, "both are moved", nodes, 0, 1, func() bool {
 		return a.carriedBy(1) == byConnection && b.carriedBy(0) == byConnection
 	})
-	until(t, "all messages have come", nodes, arrived(nodes))
+	until(t, "all messages have arrived", nodes, arrived(nodes))
 	round := func() {
 		for !a.send(1) {
 			a.poll()
@@ -453,13 +453,13 @@ func TestIdlePeersAreSmall(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range peers {
-		d.mate(rdma.PeerID(i)).controlAddr = rdma.Addr(strings.Clone("127.0.0.1:65535/ffff/0123456789ab"))
+		d.peer(rdma.PeerID(i)).controlAddr = rdma.Addr(strings.Clone("127.0.0.1:65535/ffff/0123456789ab"))
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	each := int64(after.HeapAlloc-before.HeapAlloc) / peers
-	if t.Logf("%d bytes a peer", each); each > mateBytes {
-		t.Errorf("an idle peer takes %d bytes; Count tells of %d", each, mateBytes)
+	if t.Logf("%d bytes a peer", each); each > peerStateBytes {
+		t.Errorf("an idle peer takes %d bytes; Count tells of %d", each, peerStateBytes)
 	}
 	runtime.KeepAlive(d)
 }

@@ -23,8 +23,8 @@ const choreDelay = 500 * time.Microsecond
 
 // sleep is what a queue is waited for with.
 type sleep struct {
-	epoll int
-	bell  int
+	epoll   int
+	eventFD int
 
 	mu    sync.Mutex // Wake may be called at any time
 	rung  bool
@@ -37,8 +37,8 @@ type sleep struct {
 }
 
 type shown struct {
-	look  [1]unix.PollFd
-	limit unix.Timespec
+	reportSeen [1]unix.PollFd
+	limit      unix.Timespec
 }
 
 type waiter int
@@ -49,7 +49,7 @@ const (
 	waiters
 )
 
-// files are the descriptors of the queues below.
+// files returns the descriptors of the queues below.
 func (q *queue) files() []int {
 	var list []int
 	for _, cq := range []rdma.CQ{q.rd, q.rc} {
@@ -61,11 +61,11 @@ func (q *queue) files() []int {
 }
 
 func (s *sleep) open(files []int) (err error) {
-	s.bell = -1
+	s.eventFD = -1
 	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
-		s.bell, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+		s.eventFD, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	}
-	for _, fd := range append(files, s.bell) {
+	for _, fd := range append(files, s.eventFD) {
 		if err == nil {
 			err = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 		}
@@ -84,7 +84,7 @@ func (s *sleep) close() {
 		return
 	}
 	s.ended = true
-	for _, fd := range []int{s.bell, s.epoll} {
+	for _, fd := range []int{s.eventFD, s.epoll} {
 		if fd >= 0 {
 			_ = unix.Close(fd) // nothing was written
 		}
@@ -101,24 +101,24 @@ func (q *queue) Wake() {
 	}
 	s.rung = true
 	one := [8]byte{1}
-	_, _ = unix.Write(s.bell, one[:]) // full means that a wake-up is due anyway
+	_, _ = unix.Write(s.eventFD, one[:]) // full means that a wake-up is due anyway
 }
 
-// File is a descriptor that is readable when Poll may have something to do.
+// File returns a descriptor that is readable when Poll may have something to do.
 func (q *queue) File() int { return q.sleeper.epoll }
 
-// Sleep gets ready for a sleep on File.
+// Sleep prepares a sleep on File.
 func (q *queue) Sleep(limit time.Duration) time.Duration {
 	limit = q.rd.(rdma.FileCQ).Sleep(limit)
 	if q.rc != nil {
 		limit = min(limit, q.rc.(rdma.FileCQ).Sleep(limit))
 	}
 	switch d := q.dev; {
-	case d.news.Load() || q.owing.Load():
+	case d.hasResults.Load() || q.hasExtra.Load():
 		return 0
-	case q.owes.Load(): // a peer may wait for those buffers, and no socket tells of it
+	case q.hasLoans.Load(): // a peer may wait for those buffers, and no socket tells of it
 		return 0
-	case d.chores.Load() > 0:
+	case d.deferredWork.Load() > 0:
 		limit = min(limit, choreDelay)
 	}
 	return limit
@@ -135,7 +135,7 @@ func (q *queue) Awake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rung && !s.ended {
-		_, _ = unix.Read(s.bell, s.count[:]) // it only has to be 0 again
+		_, _ = unix.Read(s.eventFD, s.count[:]) // it only has to be 0 again
 		s.rung = false
 	}
 }
@@ -153,9 +153,9 @@ func (q *queue) wait(who waiter, timeout time.Duration) error {
 		return nil
 	}
 	s := &q.sleeper.shown[who]
-	s.look[0] = unix.PollFd{Fd: int32(q.sleeper.epoll), Events: unix.POLLIN}
+	s.reportSeen[0] = unix.PollFd{Fd: int32(q.sleeper.epoll), Events: unix.POLLIN}
 	s.limit = unix.NsecToTimespec(int64(timeout))
-	if _, err := unix.Ppoll(s.look[:], &s.limit, nil); err != nil && err != unix.EINTR {
+	if _, err := unix.Ppoll(s.reportSeen[:], &s.limit, nil); err != nil && err != unix.EINTR {
 		return fmt.Errorf("hybrid: wait for datagrams and connections: %w", err)
 	}
 	return nil
@@ -167,9 +167,9 @@ func (q *queue) over() bool {
 	return q.sleeper.ended
 }
 
-// Arm gets ready for WaitArmed.
+// Arm prepares WaitArmed.
 func (q *queue) Arm() bool {
-	if q.closed || q.dev.news.Load() || q.owing.Load() || q.owes.Load() {
+	if q.closed || q.dev.hasResults.Load() || q.hasExtra.Load() || q.hasLoans.Load() {
 		return false
 	}
 	return q.rd.(rdma.ArmedCQ).Arm() && (q.rc == nil || q.rc.(rdma.ArmedCQ).Arm())

@@ -12,7 +12,7 @@ import (
 )
 
 // Completion queues. Poll moves the sockets of the queue pairs that complete here,
-// then hands out what has come. sleep.go has how it is waited for.
+// then hands out what has arrived. sleep.go has how it is waited for.
 
 type completionQueue struct {
 	dev    *device
@@ -64,7 +64,7 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 	}
 	c.lent = c.lent[:0]
 	c.moved = false
-	c.dev.attendant.present()
+	c.dev.progressThread.notePoll()
 	if c.count < len(out) || c.count == 0 {
 		c.polling = true
 		c.progress()

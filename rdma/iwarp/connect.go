@@ -35,7 +35,7 @@ const (
 	connectPause = 5 * time.Millisecond // between looks at the context
 )
 
-// greeting is the private data of one direction.
+// greeting returns the private data of one direction.
 func (cfg *Config) greeting(direction string, token uint64, to, from rdma.Addr) []byte {
 	magic := cfg.magic()
 	proof := hmac.New(sha256.New, cfg.Key)
@@ -48,7 +48,7 @@ func (cfg *Config) greeting(direction string, token uint64, to, from rdma.Addr) 
 	return append(b, from...)
 }
 
-// magic says whether TLS follows. Both ends must want the same.
+// magic reports whether TLS follows. Both ends must want the same.
 func (cfg *Config) magic() string {
 	if cfg.Encrypt {
 		return secretMagic
@@ -122,10 +122,10 @@ func (q *queuePair) await(ctx context.Context, step func() (bool, error), look f
 		q.dev.mu.Lock()
 		done, err := false, error(rdma.ErrClosed)
 		if !q.dev.closed && q.state != closed {
-			q.dev.tend(time.Now())
+			q.dev.serviceListener(time.Now())
 			done, err = step()
 		}
-		listener := q.dev.door.fd
+		listener := q.dev.listener.fd
 		q.dev.mu.Unlock()
 		if done || err != nil {
 			return err
@@ -184,7 +184,7 @@ func (d *dial) once(ctx context.Context) (err error) {
 	return err
 }
 
-// look is what step waits for.
+// look returns what step waits for.
 func (d *dial) look() unix.PollFd {
 	if d.asked {
 		return unix.PollFd{Fd: int32(d.fd), Events: unix.POLLIN}

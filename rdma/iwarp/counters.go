@@ -53,7 +53,7 @@ func (d *device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.MemoryReceive, received)
 }
 
-// memory is what a queue pair holds, with the buffers it has now.
+// memory returns what a queue pair holds, with the buffers it has now.
 func (q *queuePair) memory() uint64 {
 	n := sizeOf[queuePair]() + uint64(cap(q.works.list))*sizeOf[work]() + uint64(cap(q.in.buf)) + uint64(cap(q.out.copied)) +
 		uint64(cap(q.out.pieces))*sizeOf[unix.Iovec]()
@@ -63,14 +63,14 @@ func (q *queuePair) memory() uint64 {
 	return n
 }
 
-// memory is the buffers that a receive queue lends, and the places of those posted.
+// memory returns the buffers that a receive queue lends, and the places of those posted.
 func (r *receiveQueue) memory() uint64 {
 	return uint64(cap(r.posted))*sizeOf[rdma.RecvWR]() + r.small.memory() + r.large.memory()
 }
 
 func (p *lendingPool) memory() uint64 { return uint64(len(p.buffers)) * uint64(p.size) }
 
-// kernelMemory is what the kernel may hold for a socket, both directions (socket(7)).
+// kernelMemory returns what the kernel may hold for a socket, both directions (socket(7)).
 func kernelMemory(fd int) (n uint64) {
 	for _, option := range []int{unix.SO_RCVBUF, unix.SO_SNDBUF} {
 		if v, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); err == nil {

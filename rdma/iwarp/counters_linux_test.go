@@ -12,7 +12,7 @@ func countsOf(d rdma.Device) map[rdma.Counter]uint64 {
 	return got
 }
 
-// alone is the memory of a device's connections without the buffers that they
+// alone returns the memory of a device's connections without the buffers that they
 // share: as many as were ever needed at once, however many connections there are.
 func alone(d rdma.Device, counts map[rdma.Counter]uint64) int64 {
 	i := d.(*device)
@@ -23,12 +23,12 @@ func alone(d rdma.Device, counts map[rdma.Counter]uint64) int64 {
 
 // What a connection takes is counted with it, and what all share is not.
 func TestCountOfConnections(t *testing.T) {
-	few, many := newCrowd(t, 4), newCrowd(t, 12)
+	few, many := newManyPeers(t, 4), newManyPeers(t, 12)
 	a, b := countsOf(few.hub.dev), countsOf(many.hub.dev)
 	if a[rdma.ConnectionsRC] != 4 || b[rdma.ConnectionsRC] != 12 || b[rdma.Sockets] != 13 {
 		t.Errorf("4 and 12 connections: %v and %v", a, b)
 	}
-	if n, told := a[rdma.SegmentsRetransmitted]; n != 0 || !told {
+	if n, counted := a[rdma.SegmentsRetransmitted]; n != 0 || !counted {
 		t.Errorf("the loopback interface loses nothing, and %d segments were sent again", n)
 	}
 	each := (alone(many.hub.dev, b) - alone(few.hub.dev, a)) / 8

@@ -32,24 +32,24 @@ const (
 )
 
 type device struct {
-	mu        sync.Mutex
-	cfg       Config
-	attr      rdma.Attr
-	table     *ddp.Table
-	pins      pin.Pages // in strict mode
-	strikes   strikes
-	door      door
-	attendant attendant
-	queues    []*queuePair
-	sockets   []*queuePair // by descriptor
-	cqs       []*completionQueue
-	buffers   [][]byte // that no queue pair uses now
-	copies    [][]byte // memory for inline bodies, the same
-	lentOut   int      // that the user has, with messages in them
-	lowWaters uint64   // times that few receive buffers were left
-	last      ddp.StreamID
-	borrowing bool // some answer to a Read waits for its socket, in the memory that was read
-	closed    bool
+	mu             sync.Mutex
+	cfg            Config
+	attr           rdma.Attr
+	table          *ddp.Table
+	pins           pin.Pages // in strict mode
+	strikes        strikes
+	listener       listener
+	progressThread progressThread
+	queues         []*queuePair
+	sockets        []*queuePair // by descriptor
+	cqs            []*completionQueue
+	buffers        [][]byte // that no queue pair uses now
+	copies         [][]byte // memory for inline bodies, the same
+	lentOut        int      // that the user has, with messages in them
+	lowWaters      uint64   // times that few receive buffers were left
+	last           ddp.StreamID
+	borrowing      bool // some answer to a Read waits for its socket, in the memory that was read
+	closed         bool
 
 	handshakes sync.WaitGroup // of callers that make their connection secret
 }
@@ -102,7 +102,7 @@ func Open(cfg Config) (rdma.Device, error) {
 		d.attr.MaxInline = strictMax
 	}
 	d.attr.SendCost, d.attr.ReadCost, d.attr.PutCost, d.attr.RegCost = cfg.costs()
-	if err := d.door.open(netip.AddrPortFrom(ip, uint16(cfg.Port))); err != nil {
+	if err := d.listener.open(netip.AddrPortFrom(ip, uint16(cfg.Port))); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -131,7 +131,7 @@ func (d *device) Resolve(rdma.Addr) (rdma.PeerID, error) { return 0, rdma.ErrUns
 func (d *device) Close() error {
 	d.mu.Lock()
 	d.shut()
-	started, ended := d.attendant.started, d.attendant.ended
+	started, ended := d.progressThread.started, d.progressThread.ended
 	d.mu.Unlock()
 	if started {
 		<-ended
@@ -150,11 +150,11 @@ func (d *device) shut() {
 	for len(d.cqs) > 0 {
 		d.cqs[0].close()
 	}
-	d.door.close()
+	d.listener.close()
 	d.unlockAll()
 	d.closed = true
-	d.attendant.dismissed.Store(true)
-	if d.attendant.started {
-		stir(d.attendant.wake)
+	d.progressThread.stopped.Store(true)
+	if d.progressThread.started {
+		stir(d.progressThread.wake)
 	}
 }

@@ -57,7 +57,7 @@ func (q *queuePair) begin() bool {
 		return false
 	}
 	in.hint, in.whole = d.size, d.header.Last && d.header.MO == 0
-	mem, f := q.stream.Place(&d.header, 0, d.size)
+	mem, f := q.stream.Placement(&d.header, 0, d.size)
 	if f != ddp.NoFault {
 		in.starved = f == ddp.FaultNoBuffer
 		return false
@@ -77,7 +77,7 @@ func (q *queuePair) begin() bool {
 func (q *queuePair) readDirect() (n, room int, err error) {
 	in, d := &q.in, &q.in.direct
 	// The place is asked for again: it may have been deregistered since.
-	mem, f := q.stream.Place(&d.header, d.got, d.size-d.got)
+	mem, f := q.stream.Placement(&d.header, d.got, d.size-d.got)
 	if f != ddp.NoFault {
 		q.fault(f, d.raw[:], d.whole)
 		return 0, 0, nil
@@ -97,7 +97,7 @@ func (q *queuePair) readDirect() (n, room int, err error) {
 	return n, room, err
 }
 
-// end delivers the segment if all of its frame has come.
+// end delivers the segment if all of its frame has arrived.
 func (q *queuePair) end() bool {
 	in, d := &q.in, &q.in.direct
 	tail := padding(d.whole) + fpduCRC
@@ -120,7 +120,7 @@ func (q *queuePair) end() bool {
 }
 
 // more reads the socket: into the place of a segment that is under way, or into the
-// buffer. It is false if there is nothing more for now, or no connection any more.
+// buffer. It returns false if there is nothing more for now, or no connection any more.
 func (q *queuePair) more() bool {
 	in := &q.in
 	if in.lo == in.hi {

@@ -12,7 +12,7 @@ import (
 
 // Completion queues as files that are slept on together.
 
-// readable sleeps on a file and reports whether something has come.
+// readable sleeps on a file and reports whether something has arrived.
 func readable(t testing.TB, fd int, limit time.Duration) bool {
 	t.Helper()
 	look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -51,7 +51,7 @@ func (e *end) sendSome() {
 	}
 }
 
-func TestAFileTellsWhenToPoll(t *testing.T) {
+func TestFileReadableWhenPollHasWork(t *testing.T) {
 	for _, noThread := range []bool{false, true} {
 		a, b := newPair(t, Config{NoThread: noThread})
 		a.sendSome() // a responder waits for the first frame
@@ -83,9 +83,9 @@ func TestAFileTellsWhenToPoll(t *testing.T) {
 	}
 }
 
-// TestSleepSeesWhatNoSocketTells: what the attendant has taken in already, and a
+// TestSleepSeesWorkBeyondSockets: what the attendant has taken in already, and a
 // completion that was not polled.
-func TestSleepSeesWhatNoSocketTells(t *testing.T) {
+func TestSleepSeesWorkBeyondSockets(t *testing.T) {
 	a, b := newPair(t, Config{})
 	b.idle()
 	cq := b.cq.(rdma.FileCQ)
@@ -171,7 +171,7 @@ func TestASleeperIsWokenByWhoMovesItsSocket(t *testing.T) {
 			t.Fatalf("%s and the sleeper is not woken", c.name)
 		}
 		cq.Awake()
-		pollUntil(t, "the message has come", func() bool { return len(b.got) == 1 }, a, b)
+		pollUntil(t, "the message has arrived", func() bool { return len(b.got) == 1 }, a, b)
 	}
 }
 

@@ -17,7 +17,7 @@ func TestPeersConnectDuringAFlood(t *testing.T) {
 	var flood sync.WaitGroup
 	defer flood.Wait()
 	defer close(stop)
-	crowd := make(chan struct{})
+	busy := make(chan struct{})
 	for _, e := range []*end{a, b} { // whichever of them listens
 		at, _, _ := strings.Cut(string(e.qp.Addr()), "/")
 		flood.Go(func() {
@@ -38,7 +38,7 @@ func TestPeersConnectDuringAFlood(t *testing.T) {
 					continue
 				}
 				if held = append(held, c); n == 2*mostCallers {
-					crowd <- struct{}{}
+					busy <- struct{}{}
 				}
 				if len(held) > 4*mostCallers {
 					_ = held[0].Close() // the same
@@ -48,7 +48,7 @@ func TestPeersConnectDuringAFlood(t *testing.T) {
 		})
 	}
 	for range 2 {
-		<-crowd
+		<-busy
 	}
 	for round := range 5 {
 		_, one := a.pair()
@@ -57,7 +57,7 @@ func TestPeersConnectDuringAFlood(t *testing.T) {
 		if err := errors.Join(join(one, other, 10*time.Second)); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		if took := time.Since(begin); took > callerPatience/5 {
+		if took := time.Since(begin); took > handshakeTimeout/5 {
 			t.Errorf("round %d: peers need %v to connect while strangers crowd the listener", round, took)
 		}
 	}

@@ -42,7 +42,7 @@ func TestInlineBodiesIntoAFullSocket(t *testing.T) {
 			if q.works.count < q.works.depth && kept != 1 {
 				t.Errorf("a full socket makes %d copies", kept)
 			}
-			pollUntil(t, "all have come", func() bool { return len(b.got) == posted }, a, b)
+			pollUntil(t, "all have arrived", func() bool { return len(b.got) == posted }, a, b)
 			for i, c := range b.got {
 				if want := bytes.Repeat([]byte{byte(i + 1)}, maxInline); !bytes.Equal(c.Data.Bytes(), want) {
 					t.Fatalf("message %d of %d is not what was posted", i, posted)

@@ -36,13 +36,13 @@ const (
 // castagnoli is the polynomial of the CRC, which is that of iSCSI.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// padding is what follows a segment of n bytes.
+// padding returns what follows a segment of n bytes.
 func padding(n int) int { return -(fpduLength + n) & 3 }
 
-// fpduSize is the length of an FPDU without markers.
+// fpduSize returns the length of an FPDU without markers.
 func fpduSize(n int) int { return fpduLength + n + padding(n) + fpduCRC }
 
-// segmentFor is the longest segment whose FPDU fits a TCP segment of emss bytes:
+// segmentFor returns the longest segment whose FPDU fits a TCP segment of emss bytes:
 // MULPDU of RFC 5044 section 4.1.
 func segmentFor(emss int, markers bool) int {
 	n, most := emss-(fpduLength+fpduCRC+emss%4), segmentMax
@@ -165,7 +165,7 @@ func (d *deframer) next(b []byte) (segment []byte, n, need int, err error) {
 	return fpdu[fpduLength : fpduLength+size : fpduLength+size], n, 0, nil
 }
 
-// wireSize is the length of the FPDU of a segment of so many bytes that begins
+// wireSize returns the length of the FPDU of a segment of so many bytes that begins
 // here, with its markers.
 func (d *deframer) wireSize(size int) int {
 	n := fpduSize(size)

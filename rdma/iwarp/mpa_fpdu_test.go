@@ -12,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/rdma/internal/ddp"
 )
 
-// sendSegment is a DDP segment of a Send with a body of zeros, as in the figures
+// sendSegment returns a DDP segment of a Send with a body of zeros, as in the figures
 // of RFC 5044.
 func sendSegment(msn uint32, zeros int) []byte {
 	b := make([]byte, 18+zeros)
@@ -21,7 +21,7 @@ func sendSegment(msn uint32, zeros int) []byte {
 	return b
 }
 
-// someBytes is a segment whose bytes tell their place.
+// someBytes returns a segment whose bytes tell their place.
 func someBytes(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -31,7 +31,7 @@ type terms struct {
 	ready readySet
 }
 
-// request is the initiator's frame.
+// request returns the initiator's frame.
 func (w *wishes) request(private []byte) startup {
 	s := startup{markers: w.markers, crc: w.crc, revision: revisionEnhanced, enhanced: true,
 		p2p: w.p2p, ready: w.ready, ird: w.ird, ord: w.ord, private: private}
@@ -41,7 +41,7 @@ func (w *wishes) request(private []byte) startup {
 	return s
 }
 
-// answer is the responder's reply to a request, with what it leads to. If there
+// answer returns the responder's reply to a request, with what it leads to. If there
 // is an error the reply is a rejection, to be sent before the connection closes.
 func (w *wishes) answer(req *startup, private []byte) (startup, terms, error) {
 	// RFC 6581 section 6: an enhanced request gets an enhanced reply, a plain one
@@ -70,7 +70,7 @@ func (w *wishes) answer(req *startup, private []byte) (startup, terms, error) {
 	return rep, t, nil
 }
 
-// conclude is what the initiator learns from the reply to its request.
+// conclude returns what the initiator learns from the reply to its request.
 func (w *wishes) conclude(rep *startup) (terms, error) {
 	t := terms{markersOut: rep.markers, markersIn: w.markers, crc: w.crc || rep.crc, ird: w.ird, ord: w.ord}
 	switch {
@@ -98,7 +98,7 @@ func (w *wishes) conclude(rep *startup) (terms, error) {
 	return t, nil
 }
 
-// shallower is how many Reads may be asked of a peer that answers so many.
+// shallower returns how many Reads may be asked of a peer that answers so many.
 func shallower(ord, peerIRD uint16) uint16 {
 	if peerIRD == depthOpen {
 		return ord

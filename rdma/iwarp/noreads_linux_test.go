@@ -52,7 +52,7 @@ func TestAPeerThatAnswersNoReads(t *testing.T) {
 	}
 }
 
-// takeOneWrite is a peer with a read depth of 0 that waits for the message behind a
+// takeOneWrite returns a peer with a read depth of 0 that waits for the message behind a
 // Write.
 func takeOneWrite(address string, mem []byte, offered chan<- ddp.Tag) error {
 	conn, err := net.DialTimeout("tcp", address, time.Second)

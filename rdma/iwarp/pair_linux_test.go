@@ -52,8 +52,8 @@ func (e *end) pair() (rdma.CQ, rdma.QP) {
 }
 
 // join connects two ends and gives what each side says.
-func join(a, b rdma.QP, patience time.Duration) (errA, errB error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func join(a, b rdma.QP, timeout time.Duration) (errA, errB error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() { errA = a.Connect(ctx, b.Addr()) })
@@ -184,15 +184,15 @@ func TestWhoDoesNotKnowTheKeyIsNotConnected(t *testing.T) {
 	if n, err := a.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 4, Head: [64]byte{1, 2, 3, 4}}}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	pollUntil(t, "the message has come", func() bool { return len(b.got) == 1 }, a, b)
+	pollUntil(t, "the message has arrived", func() bool { return len(b.got) == 1 }, a, b)
 	if got := b.got[0].Data.Bytes(); !bytes.Equal(got, []byte{1, 2, 3, 4}) {
 		t.Errorf("the message is %x", got)
 	}
 }
 
-// TestStrangersAtTheDoor come before the peer, with nonsense, with nothing, and with a
+// TestForeignConnections come before the peer, with nonsense, with nothing, and with a
 // request for a queue pair that is not there.
-func TestStrangersAtTheDoor(t *testing.T) {
+func TestForeignConnections(t *testing.T) {
 	a, b := newEnd(t, Config{}), newEnd(t, Config{})
 	w := wishes{crc: true, p2p: true, ready: readyWrite, ird: 1, ord: 1}
 	var lost Config
@@ -210,13 +210,13 @@ func TestStrangersAtTheDoor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, say := range [][]byte{nil, []byte("GET / HTTP/1.0\r\n\r\n"), foreign, plain, make([]byte, 4000)} {
+		for _, data := range [][]byte{nil, []byte("GET / HTTP/1.0\r\n\r\n"), foreign, plain, make([]byte, 4000)} {
 			c, err := net.Dial("tcp", at.String())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if _, err := c.Write(say); err != nil {
+			if _, err := c.Write(data); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -273,7 +273,7 @@ func TestADamagedFrameEndsTheStreamWithATerminate(t *testing.T) {
 		read := make(chan int, 1)
 		go func() { n, _ := peer.Read(answer); read <- n }()
 		n := -1
-		pollUntil(t, "a Terminate has come", func() bool {
+		pollUntil(t, "a Terminate has arrived", func() bool {
 			select {
 			case n = <-read:
 				return true
@@ -366,7 +366,7 @@ func TestAPeerInSmallPieces(t *testing.T) {
 		}
 		e.poll()
 	}
-	pollUntil(t, "both messages have come", func() bool { return len(e.got) == 2 }, e)
+	pollUntil(t, "both messages have arrived", func() bool { return len(e.got) == 2 }, e)
 	if got := append(e.got[0].Data.Bytes(), e.got[1].Data.Bytes()...); !bytes.Equal(got, body) {
 		t.Error("the messages are not what was sent")
 	}
@@ -396,7 +396,7 @@ func TestPeersOfAnotherMake(t *testing.T) {
 		if n, err := way[0].qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Flags: rdma.Inline, HeadLen: 3}}); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
-		pollUntil(t, "the message has come", func() bool { return len(way[1].got) == 1 }, a, b)
+		pollUntil(t, "the message has arrived", func() bool { return len(way[1].got) == 1 }, a, b)
 	}
 	keyed := newEnd(t, Config{Key: []byte("k")})
 	for _, peer := range []rdma.Addr{Anybody, rdma.Addr(at.String())} {
@@ -429,14 +429,14 @@ func TestAnIdleConnectionHoldsNoBuffer(t *testing.T) {
 		if n, err := a.qp.PostSend([]rdma.SendWR{{Op: rdma.OpSend, Body: rdma.MemOf(make([]byte, size))}}); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
-		pollUntil(t, "the message has come and was sent", func() bool { return len(b.got) == 1 && len(a.got) == 1 }, a, b)
+		pollUntil(t, "the message has arrived and was sent", func() bool { return len(b.got) == 1 && len(a.got) == 1 }, a, b)
 		for _, e := range []*end{a, b} {
 			if q := e.qp.(*queuePair); q.in.buf != nil || q.out.copied != nil {
 				t.Errorf("after a message of %d bytes the queue pair keeps %d bytes to read into and %d to send from",
 					size, len(q.in.buf), cap(q.out.copied))
 			}
 			if n := e.qp.(rdma.DrainQP).Pending(); n != 0 {
-				t.Errorf("%d messages are pending when all have come", n)
+				t.Errorf("%d messages are pending when all have arrived", n)
 			}
 		}
 	}
@@ -459,9 +459,9 @@ func TestWaitingBesideOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took > 2*time.Second {
-			t.Fatalf("round %d: WaitArmed lasts %v although a message has come", round, took)
+			t.Fatalf("round %d: WaitArmed lasts %v although a message has arrived", round, took)
 		}
-		pollUntil(t, "the message has come", func() bool { return len(b.got) == round+1 }, b)
+		pollUntil(t, "the message has arrived", func() bool { return len(b.got) == round+1 }, b)
 	}
 }
 
@@ -483,7 +483,7 @@ func TestWhatWasSentBeforeClosingArrives(t *testing.T) {
 	if err := a.qp.Close(); err != nil {
 		t.Fatal(err)
 	}
-	pollUntil(t, "both messages have come", func() bool { return len(b.got) == 2 }, b)
+	pollUntil(t, "both messages have arrived", func() bool { return len(b.got) == 2 }, b)
 	for i, c := range b.got {
 		if want := []uint64{5, 40000}[i]; c.Op != rdma.OpRecv || c.Status != rdma.StatusOK || c.Len != want {
 			t.Errorf("message %d, sent before the close, comes as %+v", i, c)

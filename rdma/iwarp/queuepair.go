@@ -93,7 +93,7 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 		return nil, fmt.Errorf("iwarp: no random number for the address of a queue pair: %w", err)
 	}
 	q.token = binary.BigEndian.Uint64(token[:])
-	q.addr = rdma.Addr(fmt.Sprintf("%s/%016x", d.door.at, q.token))
+	q.addr = rdma.Addr(fmt.Sprintf("%s/%016x", d.listener.at, q.token))
 	d.last++
 	q.id = d.last
 	d.queues = append(d.queues, q)
@@ -106,7 +106,7 @@ func (d *device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 
 func (q *queuePair) Addr() rdma.Addr { return q.addr }
 
-// Pending is the work whose bytes the socket has not all taken.
+// Pending returns the work whose bytes the socket has not all taken.
 func (q *queuePair) Pending() int {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
@@ -116,7 +116,7 @@ func (q *queuePair) Pending() int {
 // attach makes the connection that was agreed on the one of this queue pair.
 func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 	q.dev.cfg.setTimeouts(fd)
-	if err := q.dev.attend(); err != nil {
+	if err := q.dev.startProgress(); err != nil {
 		return err
 	}
 	q.fd, q.terms, q.state = fd, t, connected
@@ -143,7 +143,7 @@ func (q *queuePair) attach(fd int, t terms, initiator bool) error {
 	return nil
 }
 
-// socketOf is the queue pair that an event is about; nil for other descriptors.
+// socketOf returns the queue pair that an event is about; nil for other descriptors.
 func (d *device) socketOf(e *unix.EpollEvent) *queuePair {
 	if int(e.Fd) < len(d.sockets) {
 		return d.sockets[e.Fd]
@@ -205,8 +205,8 @@ func (q *queuePair) watchFor(want uint32) {
 	if q.recvCQ != q.sendCQ && !q.recvCQ.closed {
 		_ = unix.EpollCtl(q.recvCQ.sleep.epoll, op, q.fd, event)
 	}
-	if q.dev.attendant.started {
-		_ = unix.EpollCtl(q.dev.attendant.epoll, op, q.fd, event)
+	if q.dev.progressThread.started {
+		_ = unix.EpollCtl(q.dev.progressThread.epoll, op, q.fd, event)
 	}
 }
 
@@ -282,7 +282,7 @@ func (q *queuePair) flushWorks() {
 	}
 }
 
-// workStatus is how work on a broken queue pair ends. A refused access breaks the
+// workStatus returns how work on a broken queue pair ends. A refused access breaks the
 // connection (RFC 5040 section 5.4): accesses then end with the refusal, messages with
 // a fault.
 func (q *queuePair) workStatus(op rdma.Op) rdma.Status {

@@ -104,7 +104,7 @@ func (q *queuePair) segments() {
 	}
 }
 
-// arrive handles one segment. It is false if there is no buffer for it yet: then the
+// arrive handles one segment. It returns false if there is no buffer for it yet: then the
 // peer waits, as TCP lets it, and with it all that it has sent behind (RFC 5041
 // would have the stream end).
 func (q *queuePair) arrive(segment []byte) bool {
@@ -119,7 +119,7 @@ func (q *queuePair) arrive(segment []byte) bool {
 	if q.lendable(len(payload)) {
 		q.in.here = payload
 	}
-	mem, f := q.stream.Place(&h, 0, len(payload))
+	mem, f := q.stream.Placement(&h, 0, len(payload))
 	q.in.here = nil
 	if f == ddp.FaultNoBuffer {
 		return false
@@ -161,7 +161,7 @@ func (q *queuePair) lendable(n int) bool {
 	return q.recvs.lend && in.whole && n >= lendHereAbove && in.lo+in.wire == in.hi && q.dev.lentOut < mostLentOut
 }
 
-// Take gives the stream a buffer for the message that comes.
+// Take provides the stream with a buffer for the message that comes.
 func (q *queuePair) Take() (rdma.RecvWR, bool) {
 	if here := q.in.here; here != nil {
 		q.in.here = nil

@@ -115,7 +115,7 @@ func (d *device) wakeStarved(r *receiveQueue) {
 	}
 }
 
-// take gives a buffer for a message that has at least size bytes; whole says that
+// take returns a buffer for a message that has at least size bytes; whole says that
 // it has no more.
 func (r *receiveQueue) take(size int, whole bool) (rdma.RecvWR, bool) {
 	switch {

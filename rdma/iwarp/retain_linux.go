@@ -43,7 +43,7 @@ func (q *queuePair) mark() {
 	}
 }
 
-// given is the length of the stream so far, without the bytes of its setup.
+// given returns the length of the stream so far, without the bytes of its setup.
 func (q *queuePair) given() int64 {
 	if q.secret != nil {
 		return int64(q.secret.given)

@@ -70,7 +70,7 @@ func (p *rpingPeer) dial(w wishes, pause time.Duration) error {
 	return nil
 }
 
-// acceptRping is the responder's side.
+// acceptRping returns the responder's side.
 func acceptRping(conn net.Conn, w wishes) (*rpingPeer, error) {
 	p := newRpingPeer(conn)
 	req, err := p.readStartup(false)
@@ -136,7 +136,7 @@ func (p *rpingPeer) readStartup(reply bool) (startup, error) {
 	}
 }
 
-// read appends what has come.
+// read appends what has arrived.
 func (p *rpingPeer) read() error {
 	b := make([]byte, 64<<10)
 	n, err := p.conn.Read(b)
@@ -147,7 +147,7 @@ func (p *rpingPeer) read() error {
 	return err
 }
 
-// room is the payload of a segment with a header of so many bytes.
+// room returns the payload of a segment with a header of so many bytes.
 func (p *rpingPeer) room(header int) int { return segmentFor(p.emss, p.terms.markersOut) - header }
 
 // send cuts a message into segments and writes them.
@@ -221,11 +221,11 @@ func (p *rpingPeer) take(segment []byte, h *ddp.Header, e *ddp.Event) ddp.Fault 
 		return f
 	}
 	payload := segment[k:]
-	place, f := p.stream.Place(h, 0, len(payload))
+	target, f := p.stream.Placement(h, 0, len(payload))
 	if f != ddp.NoFault {
 		return f
 	}
-	copy(place, payload)
+	copy(target, payload)
 	return p.stream.Deliver(h, len(payload), payload, e)
 }
 
@@ -239,8 +239,8 @@ func (p *rpingPeer) terminate(f ddp.Fault, raw []byte) error {
 	return p.send(m, b)
 }
 
-// tell sends a message of rping's.
-func (p *rpingPeer) tell(message [rpingOffer]byte) error {
+// sendMessage sends a message of rping's.
+func (p *rpingPeer) sendMessage(message [rpingOffer]byte) error {
 	return p.send(p.stream.Send(ddp.Send, rpingOffer, 0), message[:])
 }
 
@@ -255,7 +255,7 @@ func (p *rpingPeer) offer(buffer []byte, access rdma.Access) error {
 	binary.BigEndian.PutUint64(message[0:], base)
 	binary.BigEndian.PutUint32(message[8:], uint32(tag))
 	binary.BigEndian.PutUint32(message[12:], uint32(len(buffer)))
-	if err := p.tell(message); err != nil {
+	if err := p.sendMessage(message); err != nil {
 		return err
 	}
 	if _, err := p.await(ddp.Received); err != nil {
@@ -308,13 +308,13 @@ func (p *rpingPeer) server() (rounds int, err error) {
 		if want := rpingData(rounds, int(size)); !bytes.Equal(data, want) {
 			return rounds, fmt.Errorf("round %d: read %q, want %q", rounds, data, want)
 		}
-		if err := p.tell([rpingOffer]byte{}); err != nil {
+		if err := p.sendMessage([rpingOffer]byte{}); err != nil {
 			return rounds, err
 		}
 		if size, tag, base, err = p.offered(); err != nil {
 			return rounds, fmt.Errorf("round %d, where to write: %w", rounds, err)
 		}
-		if err := errors.Join(p.send(p.stream.Write(tag, base, size), data), p.tell([rpingOffer]byte{})); err != nil {
+		if err := errors.Join(p.send(p.stream.Write(tag, base, size), data), p.sendMessage([rpingOffer]byte{})); err != nil {
 			return rounds, err
 		}
 	}

@@ -82,7 +82,7 @@ func (cfg *Config) shakeHands(fd int, initiator bool, to, from rdma.Addr, alive 
 	return s, nil
 }
 
-// certificate is what both ends of a connection show. Its key is as secret as the job's.
+// certificate returns what both ends of a connection show. Its key is as secret as the job's.
 func (cfg *Config) certificate(to, from rdma.Addr) (tls.Certificate, ed25519.PublicKey, error) {
 	seed, err := hkdf.Key(sha256.New, cfg.Key, nil, "muster/1 iwarp tls\x00"+string(to)+"\x00"+string(from), ed25519.SeedSize)
 	if err != nil {
@@ -143,7 +143,7 @@ func (wouldBlock) Error() string   { return "iwarp: the socket has nothing for n
 func (wouldBlock) Timeout() bool   { return true }
 func (wouldBlock) Temporary() bool { return true }
 
-// Read is what TLS reads with.
+// Read returns what TLS reads with.
 func (s *secret) Read(b []byte) (int, error) {
 	for {
 		n, err := read(s.fd, b)
@@ -163,7 +163,7 @@ func (s *secret) Read(b []byte) (int, error) {
 	}
 }
 
-// Write is what TLS writes with.
+// Write returns what TLS writes with.
 func (s *secret) Write(b []byte) (int, error) {
 	if s.live {
 		s.out = append(s.out, b...)

@@ -12,7 +12,7 @@ import (
 
 var encrypted = Config{Encrypt: true, Key: []byte("a key of the job"), NoThread: true}
 
-// onTheWire is what lies in the socket of an end and was not read.
+// onTheWire returns what lies in the socket of an end and was not read.
 func (e *end) onTheWire(atLeast int) []byte {
 	e.t.Helper()
 	b := make([]byte, 1<<20)
@@ -33,7 +33,7 @@ func settled(t *testing.T, cfg Config) (a, b *end) {
 	a, b = newPair(t, cfg)
 	a.sendSome()
 	b.sendSome()
-	pollUntil(t, "both messages have come", func() bool { return len(a.got) == 1 && len(b.got) == 1 }, a, b)
+	pollUntil(t, "both messages have arrived", func() bool { return len(a.got) == 1 && len(b.got) == 1 }, a, b)
 	a.got, b.got = nil, nil
 	return a, b
 }
@@ -147,7 +147,7 @@ func TestAHandshakeThatStopsKeepsNobody(t *testing.T) {
 	q := e.qp.(*queuePair)
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		q.dev.mu.Lock()
-		q.dev.tend(time.Now())
+		q.dev.serviceListener(time.Now())
 		greeted := q.greeted
 		q.dev.mu.Unlock()
 		if greeted {
@@ -164,7 +164,7 @@ func TestAHandshakeThatStopsKeepsNobody(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(callerPatience / 2):
+	case <-time.After(handshakeTimeout / 2):
 		t.Error("a handshake that stops keeps the device from closing")
 	}
 }

@@ -357,7 +357,7 @@ func (q *queuePair) refuse(f ddp.Fault) {
 	}
 }
 
-// advance frames the next segment of the work that is due. It is false if that work
+// advance frames the next segment of the work that is due. It returns false if that work
 // must wait for an answer.
 func (q *queuePair) advance() bool {
 	o := &q.out
@@ -423,7 +423,7 @@ func (o *outbound) put(m *ddp.Message, head, body []byte) bool {
 	return h.Last
 }
 
-// offsetOf is how much of a message has been framed; short ones go at once.
+// offsetOf returns how much of a message has been framed; short ones go at once.
 func (o *outbound) offsetOf(m *ddp.Message) uint32 {
 	if m == &o.message {
 		return o.offset

@@ -27,7 +27,7 @@ var (
 // at the socket again only some time after it has answered.
 const siwPause = 500 * time.Millisecond
 
-// connect gives a connection to rping's server on which everything else is up to the
+// connect returns a connection to rping's server on which everything else is up to the
 // test. Our own server takes whatever the client asks for.
 func connect(t *testing.T, w wishes) *rpingPeer {
 	t.Helper()
@@ -180,7 +180,7 @@ func TestSiwSendIsAnswered(t *testing.T) {
 }
 
 func askOne(p *rpingPeer) error {
-	err := p.tell([rpingOffer]byte{1})
+	err := p.sendMessage([rpingOffer]byte{1})
 	if err == nil {
 		_, err = p.await(ddp.Received)
 	}
@@ -190,7 +190,7 @@ func askOne(p *rpingPeer) error {
 func answerOne(p *rpingPeer) error {
 	_, err := p.await(ddp.Received)
 	if err == nil {
-		err = p.tell([rpingOffer]byte{2})
+		err = p.sendMessage([rpingOffer]byte{2})
 	}
 	return err
 }

@@ -55,7 +55,7 @@ func TestRecordingsOfSiw(t *testing.T) {
 	}
 }
 
-// recording is the one conversation in a file.
+// recording returns the one conversation in a file.
 func recording(t *testing.T, name string) *capture.Conversation {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "siw", name+".pcap"))
@@ -67,14 +67,14 @@ func recording(t *testing.T, name string) *capture.Conversation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := capture.Conversations(frames)
+	conversations, err := capture.Conversations(frames)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(said) != 1 {
-		t.Fatalf("%s has %d conversations, want 1", name, len(said))
+	if len(conversations) != 1 {
+		t.Fatalf("%s has %d conversations, want 1", name, len(conversations))
 	}
-	return &said[0]
+	return &conversations[0]
 }
 
 // replay hears both sides of a connection.
@@ -143,7 +143,7 @@ func (r *replay) begin(from capture.Side) bool {
 	return true
 }
 
-// terms is what the initiator concludes from the reply.
+// terms returns what the initiator concludes from the reply.
 func (r *replay) terms() terms {
 	r.t.Helper()
 	req, rep := &r.way[capture.Client].startup, &r.way[capture.Server].startup
@@ -311,7 +311,7 @@ func (p *rping) write(from capture.Side, head ddp.Header, payload []byte) error 
 	return p.move(head, ddp.Tag(p.offer[1]), p.offer[0], payload)
 }
 
-// move takes a piece that must go to the place behind what has come, and compares
+// move takes a piece that must go to the place behind what has arrived, and compares
 // the whole with what rping sends.
 func (p *rping) move(head ddp.Header, tag ddp.Tag, base uint64, payload []byte) error {
 	if head.Tag != tag || head.TO != base+uint64(len(p.moved)) {
@@ -329,7 +329,7 @@ func (p *rping) move(head ddp.Header, tag ddp.Tag, base uint64, payload []byte) 
 	return nil
 }
 
-// rpingData is the line of a round: a word, the letters from A to z over and over,
+// rpingData returns the line of a round: a word, the letters from A to z over and over,
 // begun a letter later each time, and a zero.
 func rpingData(round, size int) []byte {
 	line := fmt.Appendf(nil, "rdma-ping-%d: ", round)

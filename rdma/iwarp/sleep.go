@@ -36,7 +36,7 @@ type sleep struct {
 	ended bool
 }
 
-// newSleep is an epoll descriptor with an event in it that wakes who sleeps there.
+// newSleep returns an epoll descriptor with an event in it that wakes who sleeps there.
 func newSleep() (epoll, wake int, err error) {
 	if epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return -1, -1, err
@@ -83,7 +83,7 @@ func (c *completionQueue) busy() bool {
 	return c.count > 0 || c.moved || slices.ContainsFunc(c.pairs, (*queuePair).runnable)
 }
 
-// Sleep gets ready. The device has no timers of its own.
+// Sleep prepares a sleep. The device has no timers of its own.
 func (c *completionQueue) Sleep(limit time.Duration) time.Duration {
 	c.dev.mu.Lock()
 	defer c.dev.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *completionQueue) Sleep(limit time.Duration) time.Duration {
 func (c *completionQueue) Awake() {
 	c.dev.mu.Lock()
 	c.sleep.sleepers--
-	c.dev.attendant.present()
+	c.dev.progressThread.notePoll()
 	c.dev.mu.Unlock()
 	c.sleep.calm()
 }
@@ -126,7 +126,7 @@ func (c *completionQueue) Wait(timeout time.Duration) error {
 	return nil
 }
 
-// Arm gets ready for WaitArmed. What a socket has by then ends that wait at once, and
+// Arm prepares WaitArmed. What a socket has by then ends that wait at once, and
 // what the attendant moves until then too.
 func (c *completionQueue) Arm() bool {
 	c.dev.mu.Lock()

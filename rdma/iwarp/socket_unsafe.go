@@ -60,7 +60,7 @@ func pieceOf(b []byte) unix.Iovec {
 	return piece
 }
 
-// bytesOf is the memory of a piece.
+// bytesOf returns the memory of a piece.
 func bytesOf(piece *unix.Iovec) []byte { return unsafe.Slice(piece.Base, piece.Len) }
 
 // skip takes n bytes off the front of a piece. One that is used up keeps nothing alive,

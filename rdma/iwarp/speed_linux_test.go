@@ -42,7 +42,7 @@ func side(tb testing.TB, fn func()) (start, end chan bool) {
 	return start, end
 }
 
-// onTwoThreads is a turn by the clock on the wall.
+// onTwoThreads returns a turn by the clock on the wall.
 func (w *traffic) onTwoThreads(tb testing.TB) func() time.Duration {
 	start, end := side(tb, w.far)
 	return func() time.Duration {
@@ -57,7 +57,7 @@ func (w *traffic) onTwoThreads(tb testing.TB) func() time.Duration {
 	}
 }
 
-// onOneThread is a turn by the processor time of the thread.
+// onOneThread returns a turn by the processor time of the thread.
 func (w *traffic) onOneThread(testing.TB) func() time.Duration {
 	clock := func() time.Duration {
 		var t unix.Timespec
@@ -82,7 +82,7 @@ type bare struct {
 // newBare makes a connection over loopback, with the settings of the device's.
 func newBare(tb testing.TB, size int) (a, b *bare) {
 	tb.Helper()
-	var at door
+	var at listener
 	if err := at.open(netip.MustParseAddrPort("127.0.0.1:0")); err != nil {
 		tb.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func (m *talker) send() {
 	}
 }
 
-// ended is the number of completions of a kind that Poll brings.
+// ended returns the number of completions of a kind that Poll brings.
 func (m *talker) ended(op rdma.Op) (n int) {
 	for _, c := range m.out[:m.cq.Poll(m.out)] {
 		if c.Status != rdma.StatusOK {
@@ -316,7 +316,7 @@ func against(b *testing.B, unit string, rate bool, per func(time.Duration) float
 	}
 }
 
-// speedConfigs are the kinds of connection that differ in cost.
+// speedConfigs returns the kinds of connection that differ in cost.
 func speedConfigs() map[string]Config {
 	return map[string]Config{"crc": {}, "bare": {NoCRC: true}, "tls": {Encrypt: true, Key: []byte("k")}}
 }

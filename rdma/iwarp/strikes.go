@@ -34,10 +34,10 @@ func (q *queuePair) struck(f ddp.Fault, tag ddp.Tag) {
 	}
 	s := &q.dev.strikes
 	at, _, ours, err := parseAddr(q.peer)
-	told := q.bound && ours && err == nil
+	named := q.bound && ours && err == nil
 	n := s.peers[at]
-	out := s.guard.Strike(&n, told, uint64(tag))
-	if told && n > 0 {
+	out := s.guard.Strike(&n, named, uint64(tag))
+	if named && n > 0 {
 		if s.peers == nil {
 			s.peers = map[netip.AddrPort]guard.Strikes{}
 		}
@@ -50,7 +50,7 @@ func (q *queuePair) struck(f ddp.Fault, tag ddp.Tag) {
 
 // bars reports whether this device does not connect with a peer any more. told says that the
 // user has named it.
-func (d *device) bars(peer rdma.Addr, told bool) bool {
+func (d *device) bars(peer rdma.Addr, named bool) bool {
 	at, _, ours, err := parseAddr(peer)
-	return err == nil && ours && d.strikes.guard.Bars(d.strikes.peers[at], told)
+	return err == nil && ours && d.strikes.guard.Bars(d.strikes.peers[at], named)
 }

@@ -42,26 +42,26 @@ func TestTsharkReadsTheDevice(t *testing.T) {
 			}
 			v.cfg.Address = host.String()
 			v.cfg.Key = []byte("of the job")
-			everythingADeviceSays(t, v.cfg)
+			sendEverything(t, v.cfg)
 			frames, err := r.Stop()
 			if err != nil {
 				t.Fatal(err)
 			}
 			s := overheard(t, frames, v.cfg.Markers)
-			verdict := s.judge()
-			if want := len(s.fields); v.cfg.NoCRC && verdict.GoodCRC != 0 || !v.cfg.NoCRC && verdict.GoodCRC != want {
-				t.Errorf("tshark takes %d of %d checksums for good", verdict.GoodCRC, want)
+			result := s.dissect()
+			if want := len(s.fields); v.cfg.NoCRC && result.GoodCRC != 0 || !v.cfg.NoCRC && result.GoodCRC != want {
+				t.Errorf("tshark takes %d of %d checksums for good", result.GoodCRC, want)
 			}
-			if (verdict.Markers > 0) != v.cfg.Markers {
-				t.Errorf("tshark sees %d markers", verdict.Markers)
+			if (result.Markers > 0) != v.cfg.Markers {
+				t.Errorf("tshark sees %d markers", result.Markers)
 			}
-			seen := verdict.Opcodes()
+			seen := result.Opcodes()
 			for _, op := range []ddp.Opcode{ddp.Write, ddp.ReadRequestOp, ddp.ReadResponse, ddp.Send, ddp.SendSolicited, ddp.TerminateOp} {
 				if !slices.Contains(seen, int(op)) {
 					t.Errorf("tshark sees no %v among %v", op, seen)
 				}
 			}
-			end := verdict.Headers[len(verdict.Headers)-1]
+			end := result.Headers[len(result.Headers)-1]
 			if layer, _ := end.Number("iwarp_rdma.term_layer"); layer != 1 {
 				t.Errorf("the last segment is %v, want a Terminate of DDP", end)
 			}
@@ -77,8 +77,8 @@ type deviceEnd struct {
 	done map[rdma.Op][]rdma.Completion
 }
 
-// everythingADeviceSays does each operation of the device, then a forbidden one.
-func everythingADeviceSays(t *testing.T, cfg Config) {
+// sendEverything does each operation of the device, then a forbidden one.
+func sendEverything(t *testing.T, cfg Config) {
 	t.Helper()
 	a, b := openEnd(t, cfg), openEnd(t, cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -163,21 +163,21 @@ func until(t *testing.T, what string, so func() bool, ends ...*deviceEnd) {
 	}
 }
 
-// overheard is the one conversation in a recording, cut into its frames.
+// overheard returns the one conversation in a recording, cut into its frames.
 func overheard(t *testing.T, frames []capture.Frame, markers bool) *speech {
 	t.Helper()
-	said, err := capture.Conversations(frames)
+	conversations, err := capture.Conversations(frames)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(said) != 1 {
-		t.Fatalf("%d conversations were recorded, want 1", len(said))
+	if len(conversations) != 1 {
+		t.Fatalf("%d conversations were recorded, want 1", len(conversations))
 	}
 	s := &speech{t: t}
 	var unread [2][]byte
 	var begun [2]bool
 	in := [2]deframer{{markers: markers}, {markers: markers}} // the CRC is for tshark to judge
-	for _, heard := range said[0].Segments {
+	for _, heard := range conversations[0].Segments {
 		side := heard.From
 		for unread[side] = append(unread[side], heard.Data...); ; {
 			n, err := 0, error(nil)

@@ -42,11 +42,11 @@ func TestTsharkReadsTerminate(t *testing.T) {
 		t.Run(strings.ReplaceAll(c.fault.String(), " ", "_"), func(t *testing.T) {
 			w := wishes{crc: true, ird: 1, ord: 1}
 			s := begin(t, w, w)
-			s.say(capture.Client, ddp.Header{Op: ddp.Send, Last: true}, nil)
+			s.addSegment(capture.Client, ddp.Header{Op: ddp.Send, Last: true}, nil)
 			end := ddp.TerminateFor(c.fault, c.to, len(c.to))
 			payload := make([]byte, end.Len())
 			end.Put(payload)
-			s.say(capture.Server, ddp.Header{Op: ddp.TerminateOp, QN: ddp.QueueTerminate, Last: true}, payload)
+			s.addSegment(capture.Server, ddp.Header{Op: ddp.TerminateOp, QN: ddp.QueueTerminate, Last: true}, payload)
 
 			want := s.fields[1]
 			want["iwarp_rdma.term_layer"] = uint64(c.fault.Layer())
@@ -58,7 +58,7 @@ func TestTsharkReadsTerminate(t *testing.T) {
 					want["iwarp_rdma."+bit] = 1
 				}
 			}
-			got := s.judge().Headers[1]
+			got := s.dissect().Headers[1]
 			if c.header > 0 {
 				same(t, got, "iwarp_rdma.term_ddp_seg_len", []byte{0, byte(len(c.to))})
 			}

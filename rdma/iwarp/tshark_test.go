@@ -47,7 +47,7 @@ func begin(t *testing.T, client, server wishes) *speech {
 	return s
 }
 
-// frame is the FPDU of one DDP segment; an untagged message that it ends is counted.
+// frame returns the FPDU of one DDP segment; an untagged message that it ends is counted.
 func (s *speech) frame(from capture.Side, h ddp.Header, payload []byte) []byte {
 	if !h.Op.Tagged() {
 		h.MSN = s.msn[from][h.QN] + 1
@@ -61,12 +61,12 @@ func (s *speech) frame(from capture.Side, h ddp.Header, payload []byte) []byte {
 	return s.out[from].append(nil, bytes[:n], payload)
 }
 
-// say sends one DDP segment as one TCP segment.
-func (s *speech) say(from capture.Side, h ddp.Header, payload []byte) {
+// addSegment sends one DDP segment as one TCP segment.
+func (s *speech) addSegment(from capture.Side, h ddp.Header, payload []byte) {
 	s.segments = append(s.segments, capture.Segment{From: from, Data: s.frame(from, h, payload)})
 }
 
-// fieldsOf is what a dissector should show of a segment, by its names.
+// fieldsOf returns what a dissector should show of a segment, by its names.
 func fieldsOf(h ddp.Header, payload []byte) map[string]uint64 {
 	fields := map[string]uint64{"iwarp_ddp.dv": 1, "iwarp_rdma.version": 1, "iwarp_rdma.opcode": uint64(h.Op), "iwarp_ddp.last_flag": 0}
 	if h.Last {
@@ -115,8 +115,8 @@ func fieldsOf(h ddp.Header, payload []byte) map[string]uint64 {
 	return fields
 }
 
-// judge compares what tshark saw with what was said.
-func (s *speech) judge() *capture.Verdict {
+// dissect compares what tshark saw with what was said.
+func (s *speech) dissect() *capture.Dissection {
 	t := s.t
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "speech.pcap")
@@ -160,30 +160,30 @@ func (s *speech) everyOperation() {
 		base = 0x7fff_1234_5678_9abc
 	)
 	line := []byte("the quick brown fox jumps over the lazy dog")
-	s.say(capture.Client, ddp.Header{Op: ddp.Send}, line[:20])
-	s.say(capture.Client, ddp.Header{Op: ddp.Send, Last: true, MO: 20}, line[20:])
-	s.say(capture.Client, ddp.Header{Op: ddp.Send, Last: true}, nil)
-	s.say(capture.Client, ddp.Header{Op: ddp.SendInvalidate, Last: true, Tag: 0x01020304}, line[:1])
-	s.say(capture.Client, ddp.Header{Op: ddp.SendSolicited, Last: true}, line[:2])
-	s.say(capture.Client, ddp.Header{Op: ddp.SendSolicitedInvalidate, Last: true, Tag: tag}, line[:3])
-	s.say(capture.Client, ddp.Header{Op: ddp.Write, Tag: tag, TO: base}, line[:7])
-	s.say(capture.Client, ddp.Header{Op: ddp.Write, Last: true, Tag: tag, TO: base + 7}, line[7:])
-	s.say(capture.Client, ddp.Header{Op: ddp.Write, Last: true, Tag: 0, TO: 0}, nil)
-	s.say(capture.Client, ddp.Header{Op: ddp.Immediate, Last: true}, line[:ddp.ImmediateLen])
-	s.say(capture.Client, ddp.Header{Op: ddp.ImmediateSolicited, Last: true}, line[:ddp.ImmediateLen])
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.Send}, line[:20])
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.Send, Last: true, MO: 20}, line[20:])
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.Send, Last: true}, nil)
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.SendInvalidate, Last: true, Tag: 0x01020304}, line[:1])
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.SendSolicited, Last: true}, line[:2])
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.SendSolicitedInvalidate, Last: true, Tag: tag}, line[:3])
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.Write, Tag: tag, TO: base}, line[:7])
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.Write, Last: true, Tag: tag, TO: base + 7}, line[7:])
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.Write, Last: true, Tag: 0, TO: 0}, nil)
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.Immediate, Last: true}, line[:ddp.ImmediateLen])
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.ImmediateSolicited, Last: true}, line[:ddp.ImmediateLen])
 
 	var b [ddp.ControlMax]byte
 	read := ddp.ReadRequest{Sink: 0x11121314, SinkTO: base, Size: 33, Source: 0x21222324, SourceTO: 1 << 63}
-	s.say(capture.Client, ddp.Header{Op: ddp.ReadRequestOp, QN: ddp.QueueRequest, Last: true}, slices.Clone(b[:read.Put(b[:])]))
-	s.say(capture.Server, ddp.Header{Op: ddp.ReadResponse, Tag: read.Sink, TO: read.SinkTO}, line[:30])
-	s.say(capture.Server, ddp.Header{Op: ddp.ReadResponse, Last: true, Tag: read.Sink, TO: read.SinkTO + 30}, line[30:33])
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.ReadRequestOp, QN: ddp.QueueRequest, Last: true}, slices.Clone(b[:read.Put(b[:])]))
+	s.addSegment(capture.Server, ddp.Header{Op: ddp.ReadResponse, Tag: read.Sink, TO: read.SinkTO}, line[:30])
+	s.addSegment(capture.Server, ddp.Header{Op: ddp.ReadResponse, Last: true, Tag: read.Sink, TO: read.SinkTO + 30}, line[30:33])
 
 	add := ddp.AtomicRequest{Code: ddp.FetchAdd, ID: 7, Target: tag, TO: base, Data: 5, Mask: 1 << 31, CompareMask: 1<<64 - 1}
 	swap := ddp.AtomicRequest{Code: ddp.CompareSwap, ID: 8, Target: tag, TO: base, Data: 6, Mask: 0xff, Compare: 41, CompareMask: 0xffff}
 	for _, a := range []ddp.AtomicRequest{add, swap} {
-		s.say(capture.Client, ddp.Header{Op: ddp.AtomicRequestOp, QN: ddp.QueueRequest, Last: true}, slices.Clone(b[:a.Put(b[:])]))
+		s.addSegment(capture.Client, ddp.Header{Op: ddp.AtomicRequestOp, QN: ddp.QueueRequest, Last: true}, slices.Clone(b[:a.Put(b[:])]))
 		answer := ddp.AtomicResponse{ID: a.ID, Original: 1<<40 + uint64(a.ID)}
-		s.say(capture.Server, ddp.Header{Op: ddp.AtomicResponseOp, QN: ddp.QueueAtomic, Last: true}, slices.Clone(b[:answer.Put(b[:])]))
+		s.addSegment(capture.Server, ddp.Header{Op: ddp.AtomicResponseOp, QN: ddp.QueueAtomic, Last: true}, slices.Clone(b[:answer.Put(b[:])]))
 	}
 }
 
@@ -194,7 +194,7 @@ func TestTsharkReadsEveryOperation(t *testing.T) {
 				w := wishes{markers: markers, crc: true, plain: plain, ird: 4, ord: 4}
 				s := begin(t, w, w)
 				s.everyOperation()
-				v := s.judge()
+				v := s.dissect()
 				if v.GoodCRC != v.FPDUs {
 					t.Errorf("tshark takes %d of %d checksums for good", v.GoodCRC, v.FPDUs)
 				}
@@ -211,8 +211,8 @@ func TestTsharkFollowsMarkersThroughLongFrames(t *testing.T) {
 	w := wishes{markers: true, crc: true, ird: 1, ord: 1}
 	s := begin(t, w, w)
 	for i, n := range []int{1300, 1, 1441, 700, 3, 1024} {
-		s.say(capture.Client, ddp.Header{Op: ddp.Send, Last: true}, someBytes(n))
-		s.say(capture.Server, ddp.Header{Op: ddp.Write, Last: true, Tag: ddp.Tag(i), TO: 1}, someBytes(n))
+		s.addSegment(capture.Client, ddp.Header{Op: ddp.Send, Last: true}, someBytes(n))
+		s.addSegment(capture.Server, ddp.Header{Op: ddp.Write, Last: true, Tag: ddp.Tag(i), TO: 1}, someBytes(n))
 	}
 	var sent [2]int
 	for _, segment := range s.segments[2:] { // behind the startup
@@ -222,7 +222,7 @@ func TestTsharkFollowsMarkersThroughLongFrames(t *testing.T) {
 	for _, n := range sent {
 		markers += (n + markerSpacing - 1) / markerSpacing
 	}
-	if v := s.judge(); v.GoodCRC != 12 || v.Markers != markers {
+	if v := s.dissect(); v.GoodCRC != 12 || v.Markers != markers {
 		t.Errorf("tshark sees %d good checksums and %d markers, want 12 and %d", v.GoodCRC, v.Markers, markers)
 	}
 }
@@ -237,7 +237,7 @@ func TestTsharkFindsFramesInAnySegmentation(t *testing.T) {
 	for piece := range slices.Chunk(stream, 1448) {
 		s.segments = append(s.segments, capture.Segment{From: capture.Client, Data: piece})
 	}
-	if v := s.judge(); v.GoodCRC != 40 {
+	if v := s.dissect(); v.GoodCRC != 40 {
 		t.Errorf("tshark sees %d good checksums, want 40", v.GoodCRC)
 	}
 }
@@ -246,9 +246,9 @@ func TestTsharkFindsFramesInAnySegmentation(t *testing.T) {
 func TestTsharkReadsPeerToPeer(t *testing.T) {
 	w := wishes{crc: true, p2p: true, ready: readyWrite, ird: 16, ord: 16}
 	s := begin(t, w, w)
-	s.say(capture.Client, ddp.Header{Op: ddp.Write, Last: true}, nil)
-	s.say(capture.Server, ddp.Header{Op: ddp.Send, Last: true}, []byte("the responder speaks"))
-	if v := s.judge(); v.GoodCRC != 2 {
+	s.addSegment(capture.Client, ddp.Header{Op: ddp.Write, Last: true}, nil)
+	s.addSegment(capture.Server, ddp.Header{Op: ddp.Send, Last: true}, []byte("the responder speaks"))
+	if v := s.dissect(); v.GoodCRC != 2 {
 		t.Errorf("tshark sees %d good checksums, want 2", v.GoodCRC)
 	}
 }
@@ -257,7 +257,7 @@ func TestTsharkReadsPeerToPeer(t *testing.T) {
 func TestTsharkReadsFramesWithoutCRC(t *testing.T) {
 	s := begin(t, wishes{ird: 1, ord: 1}, wishes{ird: 1, ord: 1})
 	s.everyOperation()
-	v := s.judge()
+	v := s.dissect()
 	if v.GoodCRC+v.BadCRC != 0 {
 		t.Errorf("tshark judges %d checksums that were agreed away", v.GoodCRC+v.BadCRC)
 	}

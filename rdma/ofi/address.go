@@ -63,7 +63,7 @@ func transportWord(kind rdma.Transport) string {
 	return "?"
 }
 
-// endpointWord is what libfabric calls the endpoints of a transport.
+// endpointWord returns what libfabric calls the endpoints of a transport.
 func endpointWord(kind rdma.Transport) string {
 	switch kind {
 	case rdma.RC:

@@ -198,7 +198,7 @@ func choose(list []offered, cfg Config, h host) (int, error) {
 	return best, nil
 }
 
-// nothing says what was asked for in vain, and what there is.
+// nothing reports what was asked for in vain, and what there is.
 func nothing(list []offered, cfg Config, h host) error {
 	what := "libfabric offers no " + endpointWord(cfg.Transport) + " endpoints"
 	if cfg.Provider != "" {
@@ -259,7 +259,7 @@ func explain(list []offered, kind rdma.Transport, cfg Config, h host) []Offer {
 	return out
 }
 
-// merits says why an offer was taken.
+// merits reports why an offer was taken.
 func (r rating) merits(cfg Config) string {
 	var list []string
 	switch {
@@ -281,7 +281,7 @@ func (r rating) merits(cfg Config) string {
 	return strings.Join(list, "; ")
 }
 
-// waitOf says how a provider is waited for.
+// waitOf reports how a provider is waited for.
 func waitOf(provider string) string {
 	if strings.HasSuffix(provider, "ofi_rxd") || provider == "shm" {
 		return "sleeping in steps of 50 µs to 2 ms: the provider has no wait object"

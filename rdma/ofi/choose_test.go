@@ -23,7 +23,7 @@ func offer(provider, domain, address string, family int) offered {
 	return offered{provider: provider, domain: domain, address: address, family: family, transport: rdma.RD, maxMessage: 1 << 30, keySize: 8}
 }
 
-// onAll is what a provider over TCP offers on the host.
+// onAll returns what a provider over TCP offers on the host.
 func onAll(provider string) []offered {
 	return []offered{
 		offer(provider, "lo", "127.0.0.1", 4), offer(provider, "docker0", "172.17.0.1", 4), offer(provider, "eth1", "10.1.0.5", 4),
@@ -67,7 +67,7 @@ func TestChoiceOfProviderAndInterface(t *testing.T) {
 	}
 }
 
-func TestChoiceThatFailsSaysWhatThereIs(t *testing.T) {
+func TestFailedChoiceListsOffers(t *testing.T) {
 	cfg := Config{Provider: "net", Interface: "eth7", Transport: rdma.RD}
 	_, err := choose(onAll("net"), cfg, testHost())
 	for _, word := range []string{"RDM", "net", "eth7", "eth0 (10.0.0.5)", "lo (127.0.0.1)"} {

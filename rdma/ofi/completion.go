@@ -41,7 +41,7 @@ func (d *device) NewCQ(depth int) (rdma.CQ, error) {
 	return c, nil
 }
 
-// ownCQ is the queue behind the interface, or nil if it is not of this device.
+// ownCQ returns the queue behind the interface, or nil if it is not of this device.
 func (d *device) ownCQ(cq rdma.CQ) *completionQueue {
 	c, ok := cq.(*completionQueue)
 	if a, armed := cq.(*armedQueue); armed {

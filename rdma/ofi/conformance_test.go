@@ -37,7 +37,7 @@ func openAll(t testing.TB, n int, cfg Config) []rdma.Device {
 	return list
 }
 
-// refusals are the checks of accesses that must not succeed, without those of
+// refusals returns the checks of accesses that must not succeed, without those of
 // operations that the device does not have.
 func refusals(why string) map[string]string {
 	list := map[string]string{"assisted-write-deregister": why}

@@ -21,7 +21,7 @@ type sizes struct {
 // headerBytes is what goes before each message: struct mo_header.
 const headerBytes = 16
 
-// pinning are the providers for which memory is really registered.
+// pinning returns the providers for which memory is really registered.
 func pinning(provider string) bool {
 	base, _, _ := strings.Cut(provider, ";")
 	switch base {

@@ -20,7 +20,7 @@ func TestBuffersOfASmallJobStaySmall(t *testing.T) {
 	}
 }
 
-func TestAttributesSayWhatAProviderIs(t *testing.T) {
+func TestAttrDescribesProvider(t *testing.T) {
 	net := attrOf(offer("net", "lo", "127.0.0.1", 4), sizes{buffer: 32 << 10}, true)
 	if !net.RemoteCPU || net.Pins || net.LocalKeys || !net.Ops.Has(rdma.OpWrite) || net.MaxInline != net.MaxSend {
 		t.Errorf("net: %+v", net)

@@ -300,7 +300,7 @@ func (d domain) newSRQ(lend bool, depth, lowWater, tag int) (squeue, error) {
 
 func (q squeue) free() { C.mo_srq_free(q.c) }
 
-// post gives a buffer and says under which number it is known until it is used.
+// post posts a buffer and returns the number under which it is known until it is used.
 func (q squeue) post(wr *rdma.RecvWR) (slot int, err error) {
 	var s C.uint32_t
 	at := C.uintptr_t(uintptr(wr.Body.Ptr()))
@@ -383,10 +383,10 @@ func (e endpoint) post(wrs []rdma.SendWR) (taken int, why refusal) {
 	return int(uint32(rc)), refusal(rc >> 32)
 }
 
-// pending is the number of requests that have not ended.
+// pending returns the number of requests that have not ended.
 func (e endpoint) pending() int { return int(C.mo_pending(e.c)) }
 
-// slot is the number of the i-th request that was just taken.
+// slot returns the number of the i-th request that was just taken.
 func (e endpoint) slot(i int) uint32 { return uint32(e.slots[i]) }
 
 // poll crosses once; completions 0 to n-1 can be read then.

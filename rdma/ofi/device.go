@@ -115,7 +115,7 @@ func (d *device) begin(part int) error {
 // late, and libfabric offers none that does not.
 const linkTime = 5 * time.Second
 
-// find gives what libfabric offers, and which of it to take.
+// find returns what libfabric offers, and which of it to take.
 func (d *device) find() (found offers, best int, delivery bool, err error) {
 	for began := time.Now(); ; time.Sleep(linkTime / 50) {
 		// Writes are offered only if their completion can mean that the data is there.

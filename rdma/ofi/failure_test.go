@@ -19,7 +19,7 @@ import (
 // Things that go wrong around a device: no library, other jobs, strangers at the
 // door, peers that die.
 
-func TestOpenSaysWhatIsMissingWhereLibfabricIsNot(t *testing.T) {
+func TestOpenWithoutLibfabric(t *testing.T) {
 	_, err := open(Config{}, "libfabric-that-is-not-there.so.1", 0)
 	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "libfabric-that-is-not-there") {
 		t.Errorf("Open says %v", err)
@@ -66,7 +66,7 @@ func TestMessagesOfAnotherJobAreDropped(t *testing.T) {
 				t.Fatal(err)
 			}
 			dropped := b.dev.(*device).dom.dropped
-			for end := time.Now().Add(patience); dropped() == 0; {
+			for end := time.Now().Add(testTimeout); dropped() == 0; {
 				stranger.cq.Poll(stranger.out)
 				if n := b.cq.Poll(b.out); n > 0 {
 					t.Fatalf("a message of another job is delivered: %+v", b.out[0])
@@ -113,7 +113,7 @@ func TestKilledPeerIsGone(t *testing.T) {
 				}
 				_ = c.cmd.Wait()
 				// The first messages may vanish in a socket that nobody reads.
-				for id, end := uint64(2), time.Now().Add(patience); ; id++ {
+				for id, end := uint64(2), time.Now().Add(testTimeout); ; id++ {
 					wr := rdma.SendWR{ID: id, Op: rdma.OpSend, Flags: rdma.Inline, Peer: peer, Body: body}
 					if err := r.post(wr); err != nil {
 						t.Fatal(err)
@@ -125,7 +125,7 @@ func TestKilledPeerIsGone(t *testing.T) {
 						return
 					}
 					if time.Now().After(end) {
-						t.Fatalf("no send has failed %v after the peer was killed", patience)
+						t.Fatalf("no send has failed %v after the peer was killed", testTimeout)
 					}
 					time.Sleep(time.Millisecond)
 				}
@@ -203,7 +203,7 @@ func TestScannedPortCostsNothing(t *testing.T) {
 	}
 }
 
-// listening are the TCP ports on which this process listens.
+// listening returns the TCP ports on which this process listens.
 func listening(t *testing.T) map[string]bool {
 	t.Helper()
 	mine := map[string]bool{}

@@ -28,7 +28,7 @@ func readsRole() error {
 	return d.Close()
 }
 
-// bytesRead is what this process has read so far.
+// bytesRead returns what this process has read so far.
 func bytesRead() (n int64, err error) {
 	b, err := os.ReadFile("/proc/self/io")
 	if err != nil {

@@ -50,7 +50,7 @@ func (d *device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 		return rdma.MR{}, fmt.Errorf("ofi: provider %s registers %d bytes: %w", d.what.provider, len(mem), d.lockLimit(err))
 	}
 	r.mem = mem
-	lkey := d.place()
+	lkey := d.newLKey()
 	if d.attr.LocalKeys {
 		if err := d.dom.setLKey(lkey, r.region); err != nil {
 			d.free = append(d.free, lkey)
@@ -63,7 +63,7 @@ func (d *device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 
 var errNoMemory = errors.New("out of memory")
 
-// lockLimit says what may be meant by a lack of memory where registering locks
+// lockLimit reports what may be meant by a lack of memory where registering locks
 // pages: the user may lock only so many.
 func (d *device) lockLimit(err error) error {
 	var limit unix.Rlimit
@@ -73,8 +73,8 @@ func (d *device) lockLimit(err error) error {
 	return fmt.Errorf("%w: registered memory is locked, and a process may lock %d KB here; raise the limit (ulimit -l)", err, limit.Cur>>10)
 }
 
-// place is a free index in the table.
-func (d *device) place() uint32 {
+// newLKey returns a free index in the table.
+func (d *device) newLKey() uint32 {
 	if n := len(d.free); n > 0 {
 		i := d.free[n-1]
 		d.free = d.free[:n-1]

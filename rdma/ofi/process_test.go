@@ -70,7 +70,7 @@ func start(t testing.TB, role string, env ...string) *child {
 	return c
 }
 
-// line is the next line the child prints.
+// line returns the next line the child prints.
 func (c *child) line(t testing.TB) string {
 	t.Helper()
 	if !c.out.Scan() {
@@ -133,7 +133,7 @@ func mustCut(t testing.TB, cfg Config, part int) *rank {
 	return r
 }
 
-const patience = 20 * time.Second
+const testTimeout = 20 * time.Second
 
 // meet resolves another rank of this process.
 func (r *rank) meet(other *rank) (rdma.PeerID, error) { return r.dev.Resolve(other.qp.Addr()) }
@@ -145,7 +145,7 @@ func (r *rank) post(wr rdma.SendWR) error {
 	if err == nil {
 		return nil
 	}
-	for end := time.Now().Add(patience); errors.Is(err, rdma.ErrAgain); _, err = r.qp.PostSend(r.wrs) {
+	for end := time.Now().Add(testTimeout); errors.Is(err, rdma.ErrAgain); _, err = r.qp.PostSend(r.wrs) {
 		if time.Now().After(end) {
 			return fmt.Errorf("the queue to peer %d stayed full", wr.Peer)
 		}
@@ -163,7 +163,7 @@ func (r *rank) send(to rdma.PeerID, id uint64, text string) error {
 // the next call.
 func (r *rank) next(others ...*rank) (rdma.Completion, error) {
 	var sink [8]rdma.Completion
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(testTimeout); time.Now().Before(end); {
 		if n := r.cq.Poll(r.out[:1]); n == 1 {
 			return r.out[0], nil
 		}
@@ -173,7 +173,7 @@ func (r *rank) next(others ...*rank) (rdma.Completion, error) {
 			}
 		}
 	}
-	return rdma.Completion{}, fmt.Errorf("nothing came in %v", patience)
+	return rdma.Completion{}, fmt.Errorf("nothing came in %v", testTimeout)
 }
 
 // bind puts this goroutine on a core.
@@ -184,7 +184,7 @@ func bind(core int) {
 	_ = unix.SchedSetaffinity(0, &set) // a benchmark on another core is still one
 }
 
-// echoRole is the other side of a ping-pong: it sends back what it gets, after
+// echoRole returns the other side of a ping-pong: it sends back what it gets, after
 // copying it out and in as a user would, until it is told to stop.
 func echoRole() error {
 	bind(1)
@@ -224,7 +224,7 @@ func echoRole() error {
 				return err
 			}
 		}
-		if looks%(1<<16) == 0 && time.Since(last) > 10*patience {
+		if looks%(1<<16) == 0 && time.Since(last) > 10*testTimeout {
 			return errors.New("the ping-pong does not end")
 		}
 	}

@@ -224,7 +224,7 @@ func (q *queuePair) refused(why refusal, wr *rdma.SendWR) error {
 	return fmt.Errorf("ofi: post %v of %d bytes to peer %d over provider %s: %w", wr.Op, wr.Body.Len(), wr.Peer, d.what.provider, d.lib.failed(why))
 }
 
-// Pending is the number of requests that have not ended; rdma.DrainQP reports what it
+// Pending returns the number of requests that have not ended; rdma.DrainQP reports what it
 // is for.
 func (q *queuePair) Pending() int {
 	if q.closed {

@@ -105,7 +105,7 @@ func tryForged(t *testing.T, provider string, op rdma.Op, f forged) {
 func goOn(t *testing.T, a, b *rank, toB rdma.PeerID) {
 	t.Helper()
 	lost := true
-	for id, end := uint64(6), time.Now().Add(patience); time.Now().Before(end); {
+	for id, end := uint64(6), time.Now().Add(testTimeout); time.Now().Before(end); {
 		if lost {
 			if err := a.send(toB, id, "still there"); err != nil {
 				t.Fatal(err)

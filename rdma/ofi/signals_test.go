@@ -59,7 +59,7 @@ func lingerRole() error {
 	fmt.Println(r.qp.Addr())
 	for {
 		r.cq.Poll(r.out)
-		if err := r.cq.Wait(patience); err != nil {
+		if err := r.cq.Wait(testTimeout); err != nil {
 			return err
 		}
 	}

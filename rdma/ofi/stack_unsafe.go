@@ -12,14 +12,14 @@ import (
 )
 
 // cStack is memory for C functions that are called by leap.Call. The calls of a
-// device are serialised, so one stack does. The zero cStack is none.
+// device are serialized, so one stack does. The zero cStack is none.
 type cStack struct{ mem []byte }
 
 // stackBytes is many times what a provider over sockets needs. Pages that are never
 // touched cost nothing; the lowest is closed, so that an overflow ends the program.
 const stackBytes = 1 << 20
 
-// newStack gives no stack where there is no leap or no memory: then cgo serves.
+// newStack returns no stack where there is no leap or no memory: then cgo serves.
 func newStack() cStack {
 	if !leap.Possible {
 		return cStack{}
@@ -39,7 +39,7 @@ func newStack() cStack {
 // moment between two stacks takes it for the end of the stack.
 const stackMargin = 256
 
-// top is the upper end, 0 if there is no stack.
+// top returns the upper end, 0 if there is no stack.
 func (s cStack) top() uintptr {
 	if s.mem == nil {
 		return 0

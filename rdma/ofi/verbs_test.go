@@ -16,7 +16,7 @@ import (
 
 const overVerbs = "verbs;ofi_rxm"
 
-// adapter is the address of an RDMA device. The test is skipped where there is none.
+// adapter returns the address of an RDMA device. The test is skipped where there is none.
 func adapter(t *testing.T) string {
 	offers, _, err := Survey(Config{Provider: overVerbs, Peers: 16})
 	if err != nil {
@@ -42,7 +42,7 @@ func TestVerbsConforms(t *testing.T) {
 	}})
 }
 
-func TestVerbsTellsOfARefusedAccess(t *testing.T) {
+func TestVerbsReportsRefusedAccess(t *testing.T) {
 	address := adapter(t)
 	for _, op := range []rdma.Op{rdma.OpRead, rdma.OpWrite} {
 		for _, f := range forgeries(op) {

@@ -16,7 +16,7 @@ import (
 // Waiting without spinning. A provider with a wait object has a file descriptor
 // that becomes readable when there is something to do; Wait polls it together with
 // a descriptor of ours that Wake writes to. Before that, libfabric is asked whether
-// it is safe to sleep: it looks whether anything has come since the last Poll, and
+// it is safe to sleep: it looks whether anything has arrived since the last Poll, and
 // gets the descriptor ready.
 //
 // A provider without one is slept for in steps that grow as long as nothing comes,

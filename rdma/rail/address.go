@@ -8,8 +8,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Addresses. A queue pair is published as rail;life;name;network=address;…, with one
-// entry for each rail. The life is a random number in hexadecimal, so that a queue pair is
+// Addresses. A queue pair is published as rail;incarnation;name;network=address;…, with one
+// entry for each rail. The incarnation is a random number in hexadecimal, so that a queue pair is
 // known by whichever rail it is heard on. match says which rail of ours talks to which
 // rail of the peer.
 
@@ -19,9 +19,9 @@ type railAddress struct {
 }
 
 type address struct {
-	life  uint64
-	name  uint32
-	rails []railAddress
+	incarnation uint64
+	name        uint32
+	rails       []railAddress
 }
 
 // The addresses of the rails may contain what separates them.
@@ -32,7 +32,7 @@ var (
 
 func (a *address) text() rdma.Addr {
 	var b strings.Builder
-	fmt.Fprintf(&b, "rail;%016x;%d", a.life, a.name)
+	fmt.Fprintf(&b, "rail;%016x;%d", a.incarnation, a.name)
 	for _, r := range a.rails {
 		fmt.Fprintf(&b, ";%s=%s", escape.Replace(r.network), escape.Replace(string(r.at)))
 	}
@@ -47,8 +47,8 @@ func parseAddress(text rdma.Addr) (a address, err error) {
 	if len(parts) < 4 || parts[0] != "rail" {
 		return wrong("it does not begin with rail and have four parts")
 	}
-	if a.life, err = strconv.ParseUint(parts[1], 16, 64); err != nil {
-		return wrong("its second part is no life")
+	if a.incarnation, err = strconv.ParseUint(parts[1], 16, 64); err != nil {
+		return wrong("its second part is no incarnation")
 	}
 	name, err := strconv.ParseUint(parts[2], 10, 32)
 	if err != nil {

@@ -54,8 +54,8 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 // peerMemory is what is kept of peers, and the memory of those that are busy or were.
 func (d *Device) peerMemory() uint64 {
 	n := uint64(cap(d.peers))*sizeOf[peer]() +
-		uint64(len(d.freePieces))*sizeOf[pieces]() + uint64(len(d.freeStashes))*sizeOf[stash]() +
-		uint64(len(d.freeTickets))*sizeOf[tickets]() + uint64(len(d.freeAsks))*sizeOf[asks]()
+		uint64(len(d.freePieces))*sizeOf[pieces]() + uint64(len(d.freeReorderBuffers))*sizeOf[reorderBuffer]() +
+		uint64(len(d.freeTickets))*sizeOf[tickets]() + uint64(len(d.freeRequests))*sizeOf[requests]()
 	for _, q := range d.pairs {
 		for _, f := range q.flows {
 			if f == nil {
@@ -65,11 +65,11 @@ func (d *Device) peerMemory() uint64 {
 			if f.out.ring != nil {
 				n += sizeOf[pieces]()
 			}
-			if f.in.stash != nil {
-				n += sizeOf[stash]()
+			if f.in.reorderBuffer != nil {
+				n += sizeOf[reorderBuffer]()
 			}
-			if f.asks != nil {
-				n += sizeOf[asks]()
+			if f.requests != nil {
+				n += sizeOf[requests]()
 			}
 			for i := range f.paths {
 				if f.paths[i].tickets != nil {

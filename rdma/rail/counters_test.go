@@ -12,9 +12,9 @@ func TestCountersAndPaths(t *testing.T) {
 	wires := []*wire{{latency: 20 * time.Microsecond, speed: 1}, {latency: 20 * time.Microsecond, speed: 1}}
 	w := newWorld(t, 2, wires...)
 	a, b := newParty(t, w, 0, 5), newParty(t, w, 1, 5)
-	meet(t, a, b)
+	receiveHello(t, a, b)
 	a.want = 200
-	run(t, w, wires, time.Second, "messages have come", func() bool { return b.came == a.want && len(a.ended) == int(a.asked) }, a, b)
+	run(t, w, wires, time.Second, "messages have come", func() bool { return b.came == a.want && len(a.ended) == int(a.findRequest) }, a, b)
 	wires[1].cut = true
 	a.want += 50
 	run(t, w, wires, time.Second, "more messages have come", func() bool { return b.came == a.want }, a, b)

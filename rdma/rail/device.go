@@ -45,7 +45,7 @@ type Config struct {
 }
 
 const (
-	mostRails = 8
+	maxRails = 8
 	// pieceSize is the longest piece that is striped: short enough that rails end
 	// together, and long enough that pieces cost little.
 	pieceSize = 32 << 10
@@ -54,43 +54,43 @@ const (
 
 // peer is what is known of a peer, whichever queue pair talks to it.
 type peer struct {
-	life    uint64
-	name    uint32
-	inner   [mostRails]rdma.PeerID // handles of the rails
-	reached [mostRails]bool        // which of them count
-	told    bool                   // it was resolved, not only heard
+	incarnation uint64
+	name        uint32
+	inner       [maxRails]rdma.PeerID // handles of the rails
+	reached     [maxRails]bool        // which of them count
+	resolved    bool                  // it was resolved, not only heard
 }
 
 // Device is a device made of several.
 type Device struct {
-	attr      rdma.Attr
-	rails     []Rail
-	speeds    []float64 // what their devices say, in bytes a nanosecond
-	name      uint32
-	timeout   time.Duration
-	pieceMost int
-	clock     func() time.Duration
+	attr     rdma.Attr
+	rails    []Rail
+	speeds   []float64 // what their devices say, in bytes a nanosecond
+	name     uint32
+	timeout  time.Duration
+	maxPiece int
+	clock    func() time.Duration
 
-	mu        sync.Mutex // for the calls that may come while another goroutine waits
-	attendant attendant
-	parked    int // who wait for a queue, or are asleep on its file
-	now       time.Duration
-	closed    bool
-	regions   regions
-	guard     guard.Guard
-	pairs     []*pair
-	queues    []*queue
-	peers     []peer // by PeerID
-	known     map[uint64]rdma.PeerID
-	scratch   [batchSize]rdma.Completion
-	drops     Drops
+	mu             sync.Mutex // for the calls that may come while another goroutine waits
+	progressThread progressThread
+	parked         int // who wait for a queue, or are asleep on its file
+	now            time.Duration
+	closed         bool
+	regions        regions
+	guard          guard.Guard
+	pairs          []*pair
+	queues         []*queue
+	peers          []peer // by PeerID
+	known          map[uint64]rdma.PeerID
+	scratch        [batchSize]rdma.Completion
+	drops          Drops
 
-	spare       *operation
-	buffers     [bufferSizes][][]byte // for copies
-	freePieces  []*pieces
-	freeStashes []*stash
-	freeTickets []*tickets
-	freeAsks    []*asks
+	spare              *operation
+	buffers            [bufferSizes][][]byte // for copies
+	freePieces         []*pieces
+	freeReorderBuffers []*reorderBuffer
+	freeTickets        []*tickets
+	freeRequests       []*requests
 }
 
 // Drops counts what came and was dropped, by the cause.
@@ -105,8 +105,8 @@ var _ rdma.NamedDevice = (*Device)(nil)
 
 // Open makes a device of others. If it fails, they are the caller's still.
 func Open(c Config) (*Device, error) {
-	if len(c.Rails) == 0 || len(c.Rails) > mostRails {
-		return nil, fmt.Errorf("rail: a device is made of 1 to %d rails, not of %d", mostRails, len(c.Rails))
+	if len(c.Rails) == 0 || len(c.Rails) > maxRails {
+		return nil, fmt.Errorf("rail: a device is made of 1 to %d rails, not of %d", maxRails, len(c.Rails))
 	}
 	start := time.Now()
 	d := &Device{
@@ -118,18 +118,18 @@ func Open(c Config) (*Device, error) {
 		Name: "rail", Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
 		RegCost: rdma.Cost{Fixed: 100},
 	}
-	d.attendant.banned = c.NoThread
+	d.progressThread.disabled = c.NoThread
 	for i := range d.rails {
-		if d.attendant.banned {
+		if d.progressThread.disabled {
 			break
 		}
-		ok, err := attendable(&d.rails[i])
+		ok, err := canDrive(&d.rails[i])
 		if err != nil {
 			return nil, err
 		}
-		d.attendant.banned = !ok
+		d.progressThread.disabled = !ok
 	}
-	d.attr.RemoteCPU = d.attendant.banned
+	d.attr.RemoteCPU = d.progressThread.disabled
 	longest, together := int(^uint(0)>>1), 0.0
 	for _, r := range d.rails {
 		a := r.Device.Attr()
@@ -155,10 +155,10 @@ func Open(c Config) (*Device, error) {
 	}
 	d.attr.MaxSend = longest - commonLen
 	d.attr.MaxInline = min(maxInline, d.attr.MaxSend-rdma.HeadMax)
-	d.attr.CopyAbove = 0 // a copy costs less than to wait for the peer's receipt
+	d.attr.CopyAbove = 0 // a copy costs less than to wait for the peer's ack
 	d.attr.PutCost = rdma.Cost{Fixed: 2 * d.attr.SendCost.Fixed, PerByte: 1 / together}
 	d.attr.ReadCost = d.attr.PutCost
-	d.pieceMost = min(pieceSize, longest-dataLen)
+	d.maxPiece = min(pieceSize, longest-dataLen)
 	return d, nil
 }
 
@@ -233,8 +233,8 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	}
 	found := false
 	var failures error
-	var inner [mostRails]rdma.PeerID
-	var reached [mostRails]bool
+	var inner [maxRails]rdma.PeerID
+	var reached [maxRails]bool
 	for i, j := range match(d.rails, parsed.rails) {
 		if inner[i], err = d.rails[i].Device.Resolve(parsed.rails[j].at); err != nil {
 			failures = errors.Join(failures, fmt.Errorf("%s: %w", d.rails[i].Name, err))
@@ -245,9 +245,9 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	if !found {
 		return 0, fmt.Errorf("rail: peer %d cannot be reached over any rail: %w", parsed.name, failures)
 	}
-	id := d.know(parsed.life, parsed.name)
+	id := d.peerID(parsed.incarnation, parsed.name)
 	p := &d.peers[id]
-	p.told = true
+	p.resolved = true
 	for i := range d.rails {
 		if reached[i] && !p.reached[i] {
 			p.inner[i], p.reached[i] = inner[i], true
@@ -262,12 +262,12 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 }
 
 // know gives the handle of a peer, old or new.
-func (d *Device) know(life uint64, name uint32) rdma.PeerID {
-	id, ok := d.known[life]
+func (d *Device) peerID(incarnation uint64, name uint32) rdma.PeerID {
+	id, ok := d.known[incarnation]
 	if !ok {
 		id = rdma.PeerID(len(d.peers))
-		d.known[life] = id
-		d.peers = append(d.peers, peer{life: life, name: name})
+		d.known[incarnation] = id
+		d.peers = append(d.peers, peer{incarnation: incarnation, name: name})
 	}
 	return id
 }
@@ -298,7 +298,7 @@ func (d *Device) Close() error {
 	}
 	d.closed = true
 	d.mu.Unlock()
-	err := d.attendant.dismiss()
+	err := d.progressThread.stop()
 	d.mu.Lock()
 	for _, q := range d.pairs {
 		err = errors.Join(err, q.end())
@@ -325,17 +325,17 @@ func last[T any](list *[]T) (v T, ok bool) {
 // Memory for copies is kept by size: 2 KB, 4 KB ... 32 KB, and what the longest
 // message takes.
 const (
-	leastBuffer = 2 << 10
+	minBuffer   = 2 << 10
 	bufferSizes = 6
 )
 
 // sizeOfBuffer is the place in the list of sizes of a buffer for n bytes, and its size.
 func (d *Device) sizeOfBuffer(n int) (index, size int) {
-	index = bits.Len(uint(max(n, leastBuffer)-1)) - bits.Len(uint(leastBuffer-1))
+	index = bits.Len(uint(max(n, minBuffer)-1)) - bits.Len(uint(minBuffer-1))
 	if index >= bufferSizes-1 {
 		return bufferSizes - 1, d.attr.MaxSend + commonLen
 	}
-	return index, leastBuffer << index
+	return index, minBuffer << index
 }
 
 // takeBuffer gives memory for n bytes.
@@ -362,11 +362,11 @@ func (d *Device) takePieces() *pieces {
 	return new(pieces)
 }
 
-func (d *Device) takeStash() *stash {
-	if s, ok := last(&d.freeStashes); ok {
+func (d *Device) takeReorderBuffer() *reorderBuffer {
+	if s, ok := last(&d.freeReorderBuffers); ok {
 		return s
 	}
-	return new(stash)
+	return new(reorderBuffer)
 }
 
 func (d *Device) takeTickets() *tickets {
@@ -376,9 +376,9 @@ func (d *Device) takeTickets() *tickets {
 	return new(tickets)
 }
 
-func (d *Device) takeAsks() *asks {
-	if a, ok := last(&d.freeAsks); ok {
+func (d *Device) takeRequests() *requests {
+	if a, ok := last(&d.freeRequests); ok {
 		return a
 	}
-	return new(asks)
+	return new(requests)
 }

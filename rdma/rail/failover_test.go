@@ -23,24 +23,24 @@ const (
 
 // party is one node and what it knows of the other.
 type party struct {
-	t      *testing.T
-	random *rand.Rand
-	dev    *Device
-	cq     *queue
-	qp     rdma.QP
-	peer   rdma.PeerID
-	other  *party
-	plots  [plots][]byte
-	keys   [plots]rdma.MR
-	next   *rdma.SendWR // a message that waits for room
-	free   bool         // the other has looked at what was written last
-	sent   int          // messages, some of them behind a Write
-	came   int
-	gaps   bool // messages may be missing
-	want   int
-	ended  map[uint64]int // completions by ID
-	asked  uint64         // requests posted
-	failed int
+	t           *testing.T
+	random      *rand.Rand
+	dev         *Device
+	cq          *queue
+	qp          rdma.QP
+	peer        rdma.PeerID
+	other       *party
+	plots       [plots][]byte
+	keys        [plots]rdma.MR
+	next        *rdma.SendWR // a message that waits for room
+	free        bool         // the other has looked at what was written last
+	sent        int          // messages, some of them behind a Write
+	came        int
+	gaps        bool // messages may be missing
+	want        int
+	ended       map[uint64]int // completions by ID
+	findRequest uint64         // requests posted
+	failed      int
 	// silences are reports that the other does not answer.
 	silences int
 	book     []byte // what others read
@@ -84,7 +84,7 @@ func newParty(t *testing.T, w *world, node int, seed uint64) *party {
 	return p
 }
 
-func meet(t *testing.T, a, b *party) {
+func receiveHello(t *testing.T, a, b *party) {
 	t.Helper()
 	var err error
 	a.other, b.other = b, a
@@ -99,7 +99,7 @@ func meet(t *testing.T, a, b *party) {
 func (p *party) post(wr rdma.SendWR) bool {
 	p.t.Helper()
 	wr.Peer = p.peer
-	if wr.ID = p.asked; wr.Flags&rdma.Inline != 0 {
+	if wr.ID = p.findRequest; wr.Flags&rdma.Inline != 0 {
 		wr.ID = silent
 	}
 	n, err := p.qp.PostSend([]rdma.SendWR{wr})
@@ -110,7 +110,7 @@ func (p *party) post(wr rdma.SendWR) bool {
 		if wr.Op != rdma.OpRead {
 			p.bodies[wr.ID] = wr.Body.Bytes()
 		}
-		p.asked++
+		p.findRequest++
 	}
 	if n == 1 && wr.Flags&rdma.Inline != 0 {
 		spoil(wr.Body.Bytes())
@@ -130,7 +130,7 @@ func (p *party) speak() {
 	if p.random.IntN(8) == 0 {
 		from := p.random.IntN(plotSize)
 		one := page{make([]byte, p.random.IntN(plotSize-from)), from}
-		id := p.asked
+		id := p.findRequest
 		if p.post(rdma.SendWR{Op: rdma.OpRead, Body: rdma.MemOf(one.text), Remote: p.other.bookMR.Base + uint64(from), RKey: p.other.bookMR.RKey}) {
 			p.pages[id] = one
 		}
@@ -263,7 +263,7 @@ func TestRailsDieAndReturn(t *testing.T) {
 		}
 		w := newWorld(t, 2, wires...)
 		a, b := newParty(t, w, 0, seed), newParty(t, w, 1, seed)
-		meet(t, a, b)
+		receiveHello(t, a, b)
 		a.want, b.want = 600, 400
 		chance := rand.New(rand.NewPCG(seed, 99))
 		repair := func() {
@@ -300,8 +300,8 @@ func TestRailsDieAndReturn(t *testing.T) {
 			if err := p.untouched(); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			if len(p.ended) != int(p.asked) || p.failed > 0 {
-				t.Fatalf("seed %d: %d of %d requests have ended, %d of them badly", seed, len(p.ended), p.asked, p.failed)
+			if len(p.ended) != int(p.findRequest) || p.failed > 0 {
+				t.Fatalf("seed %d: %d of %d requests have ended, %d of them badly", seed, len(p.ended), p.findRequest, p.failed)
 			}
 			if n := p.qp.(rdma.DrainQP).Pending(); n != 0 {
 				t.Fatalf("seed %d: %d operations are pending at the end", seed, n)
@@ -348,7 +348,7 @@ func TestLoneMessageFindsAnotherRail(t *testing.T) {
 		wires := []*wire{{latency: 20 * time.Microsecond, speed: 1}, {latency: 20 * time.Microsecond, speed: 1}}
 		w := newWorld(t, 2, wires...)
 		a, b := newParty(t, w, 0, 1), newParty(t, w, 1, 1)
-		meet(t, a, b)
+		receiveHello(t, a, b)
 		a.free = false // no Writes
 		a.want = 20
 		run(t, w, wires, time.Second, "the first messages have come", func() bool { return b.came == 20 && len(a.pages) <= len(a.ended) }, a, b)
@@ -373,7 +373,7 @@ func TestLoneMessagesOfManyCourses(t *testing.T) {
 		wires := []*wire{{latency: 20 * time.Microsecond, speed: 1}, {latency: 20 * time.Microsecond, speed: 1}}
 		w := newWorld(t, 2, wires...)
 		a, b := newParty(t, w, 0, seed), newParty(t, w, 1, seed)
-		meet(t, a, b)
+		receiveHello(t, a, b)
 		a.free = false // no Writes
 		a.want = 20
 		run(t, w, wires, time.Second, "the first messages have come", func() bool { return b.came == 20 && len(a.pages) <= len(a.ended) }, a, b)
@@ -399,7 +399,7 @@ func TestRailGivesUp(t *testing.T) {
 	wires := []*wire{{latency: 20 * time.Microsecond, speed: 1, gives: time.Second}, {latency: 20 * time.Microsecond, speed: 0.01, gives: time.Second}}
 	w := newWorld(t, 2, wires...)
 	a, b := newParty(t, w, 0, 2), newParty(t, w, 1, 2)
-	meet(t, a, b)
+	receiveHello(t, a, b)
 	a.want, b.want = 200, 200
 	run(t, w, wires, time.Second, "some messages have come", func() bool { return b.came > 20 }, a, b)
 	wires[0].cut = true
@@ -426,14 +426,14 @@ func TestPeerIsGone(t *testing.T) {
 		wires := []*wire{{latency: 20 * time.Microsecond, speed: 1, gives: gives}, {latency: 20 * time.Microsecond, speed: 1, gives: gives}}
 		w := newWorld(t, 2, wires...)
 		a, b := newParty(t, w, 0, 3), newParty(t, w, 1, 3)
-		meet(t, a, b)
+		receiveHello(t, a, b)
 		a.want = 100
 		run(t, w, wires, time.Second, "some messages have come", func() bool { return b.came > 20 }, a, b)
 		for _, wr := range wires {
 			wr.cut = true
 		}
 		run(t, w, wires, 60*time.Second, "everything has ended", func() bool {
-			return a.sent == a.want && a.next == nil && len(a.ended) == int(a.asked) && a.qp.(*pair).pending == 0
+			return a.sent == a.want && a.next == nil && len(a.ended) == int(a.findRequest) && a.qp.(*pair).pending == 0
 		}, a, b)
 		if a.failed == 0 {
 			t.Fatal("nothing failed although the peer was out of reach")
@@ -455,7 +455,7 @@ func TestPeerIsSilentOnAllRails(t *testing.T) {
 	w := newWorld(t, 2, wires...)
 	a, b := newParty(t, w, 0, 3), newParty(t, w, 1, 3)
 	a.dev.timeout, b.dev.timeout = timeout, timeout
-	meet(t, a, b)
+	receiveHello(t, a, b)
 	cut := func(on bool) {
 		for _, wr := range wires {
 			wr.cut = on
@@ -491,7 +491,7 @@ func TestStripesBySpeed(t *testing.T) {
 		wires := []*wire{{latency: 50 * time.Microsecond, speed: speeds[0]}, {latency: 50 * time.Microsecond, speed: speeds[1]}}
 		w := newWorld(t, 2, wires...)
 		a, b := newParty(t, w, 0, 4), newParty(t, w, 1, 4)
-		meet(t, a, b)
+		receiveHello(t, a, b)
 		const size = 8 << 20
 		text := make([]byte, size)
 		mr, err := b.dev.Register(make([]byte, size), rdma.RemoteWrite)

@@ -128,8 +128,8 @@ func Choose(list []Interface, want []string) ([]Candidate, error) {
 				return
 			}
 		}
-		if taken == mostRails {
-			c.Why = fmt.Sprintf("there are %d rails without it", mostRails)
+		if taken == maxRails {
+			c.Why = fmt.Sprintf("there are %d rails without it", maxRails)
 			return
 		}
 		taken++

@@ -80,8 +80,8 @@ func TestConformanceOnFlakyRails(t *testing.T) {
 	}
 	start := time.Now()
 	slow := map[string]string{
-		"lend-without-end":   "6000 messages one after the other wait for many cuts, which shows nothing that order-one-to-one does not",
-		"wait-does-not-spin": "its rails cannot be slept on", "steady-inline-send": "the test's device allocates",
+		"lend-never-runs-out": "6000 messages one after the other wait for many cuts, which shows nothing that order-one-to-one does not",
+		"wait-does-not-spin":  "its rails cannot be slept on", "steady-inline-send": "the test's device allocates",
 		"wait-loses-no-message": "2000 messages in turns wait for many cuts", "wait-loses-no-wake": "it sends nothing",
 		"close-ends-access": "a dead rail is given the time that a peer which computes would be given",
 		"steady-send":       "the test's device allocates", "steady-read": "the test's device allocates", "steady-write": "the test's device allocates",

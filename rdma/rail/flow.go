@@ -16,28 +16,28 @@ type flow struct {
 	q         *pair
 	peer      rdma.PeerID
 	paths     []path
-	favourite int  // the rail for short messages, if it is not busy
+	preferred int  // the rail for short messages, if it is not busy
 	busy      bool // in the list of its queue pair
 	epoch     uint8
 	base      uint32 // number of the first piece of this epoch
 
 	oldest, newest *operation // not all made pieces of
 	out            outgoing
-	asks           *asks
-	askNumber      uint32
+	requests       *requests
+	nextRequest    uint32
 
 	in        incoming
 	met       bool // it has said hello
 	refused   bool // the Write that is coming is refused
 	barred    bool // it has tried too often to reach memory that it may not
 	strikes   guard.Strikes
-	owes      bool // a receipt, because one may not have come
+	ackNeeded bool // an ack, because one may not have come
 	peerEpoch uint8
 
 	awaited, lookedAt, givenUp time.Duration // silent.go
 
-	heard  time.Duration // when it last gave a sign of life, or we began to wait for one
-	lookAt time.Duration // when to look after the paths
+	lastReceived time.Duration // when it last gave a sign of incarnation, or we began to wait for one
+	lookAt       time.Duration // when to look after the paths
 }
 
 const (
@@ -57,23 +57,23 @@ func (f *flow) push(op *operation) {
 		f.newest.following = op
 	}
 	f.newest = op
-	f.occupy()
+	f.markBusy()
 }
 
 // occupy puts the flow on the list of those to be looked after.
-func (f *flow) occupy() {
+func (f *flow) markBusy() {
 	if f.busy {
 		return
 	}
 	f.busy = true
-	f.heard = f.q.dev.now
-	f.lookAt = f.heard + quietTime
+	f.lastReceived = f.q.dev.now
+	f.lookAt = f.lastReceived + quietTime
 	f.q.busy = append(f.q.busy, f)
 }
 
 // resting reports whether there is nothing to look after.
-func (f *flow) resting() bool {
-	if f.oldest != nil || !f.out.idle() || f.asks != nil || f.in.held > 0 || f.owes || f.in.owes() {
+func (f *flow) inactive() bool {
+	if f.oldest != nil || !f.out.idle() || f.requests != nil || f.in.held > 0 || f.ackNeeded || f.in.ackDue() {
 		return false
 	}
 	for i := range f.paths {
@@ -84,16 +84,16 @@ func (f *flow) resting() bool {
 	return true
 }
 
-// rest gives memory back that only a busy flow needs.
-func (f *flow) rest() {
+// releaseMemory gives memory back that only a busy flow needs.
+func (f *flow) releaseMemory() {
 	d := f.q.dev
 	if f.out.ring != nil {
 		d.freePieces = append(d.freePieces, f.out.ring)
 		f.out.ring = nil
 	}
-	if f.in.stash != nil {
-		d.freeStashes = append(d.freeStashes, f.in.stash)
-		f.in.stash = nil
+	if f.in.reorderBuffer != nil {
+		d.freeReorderBuffers = append(d.freeReorderBuffers, f.in.reorderBuffer)
+		f.in.reorderBuffer = nil
 	}
 	for i := range f.paths {
 		if p := &f.paths[i]; p.tickets != nil {
@@ -106,7 +106,7 @@ func (f *flow) rest() {
 // loads describes the paths to the planner. Those that answer are used. If none does
 // yet, one that was not tried is, and the hello on the others will tell more. If all
 // were left, what can be done is to go on with them.
-func (f *flow) loads(n int, list *[mostRails]load) []load {
+func (f *flow) loads(n int, list *[maxRails]load) []load {
 	var have [gone]bool
 	fastest := 0.0
 	for i := range f.paths {
@@ -124,7 +124,7 @@ func (f *flow) loads(n int, list *[mostRails]load) []load {
 	out := list[:len(f.paths)]
 	chosen := false
 	for i := range f.paths {
-		k := (f.favourite + i) % len(f.paths)
+		k := (f.preferred + i) % len(f.paths)
 		p := &f.paths[k]
 		open := p.reached && p.state == use && !(chosen && use == untried)
 		chosen = chosen || open
@@ -135,16 +135,16 @@ func (f *flow) loads(n int, list *[mostRails]load) []load {
 
 // pump gives to the rails what they can take. What must go again comes first: the peer
 // waits for it.
-func (f *flow) pump() {
-	var list [mostRails]load
+func (f *flow) flush() {
+	var list [maxRails]load
 	for f.out.waiting > 0 {
 		number := f.out.again()
 		p := f.out.at(number)
-		if p.op.ended || p.op.told && p.op.ours {
+		if p.op.ended || p.op.reported && p.op.ours {
 			f.settle(number) // the peer has answered it, so it has come, and the rail has a copy
 			continue
 		}
-		rail := place(p.length, f.loads(p.length, &list), -1)
+		rail := pickRail(p.length, f.loads(p.length, &list), -1)
 		if rail < 0 {
 			return
 		}
@@ -152,18 +152,18 @@ func (f *flow) pump() {
 			f.out.sent(number, rail, f.paths[rail].next-1)
 		}
 	}
-	most := f.q.dev.pieceMost
+	most := f.q.dev.maxPiece
 	for f.oldest != nil && !f.out.full() {
 		op := f.oldest
 		size := op.size() - op.cut
 		rail := -1
-		if size > leastStripe && op.kind != kindMessage {
+		if size > minStripe && op.kind != kindMessage {
 			rail, size = stripe(size, most, f.loads(min(size, most), &list))
 		} else {
 			if op.kind != kindMessage {
 				size = min(size, most)
 			}
-			rail = place(size, f.loads(size, &list), f.favourite)
+			rail = pickRail(size, f.loads(size, &list), f.preferred)
 		}
 		if rail < 0 {
 			return
@@ -183,7 +183,7 @@ func (f *flow) pump() {
 				f.newest = nil
 			}
 			op.following = nil
-			f.letGo(op)
+			f.unref(op)
 		}
 	}
 }
@@ -191,9 +191,9 @@ func (f *flow) pump() {
 // post gives a piece to a rail. It is false if the rail does not take it.
 func (f *flow) post(rail int, number uint32, p *piece) bool {
 	path := &f.paths[rail]
-	if !path.hailed || path.greeted != f.epoch {
-		f.greetAll()
-		if !path.hailed || path.greeted != f.epoch || !path.room(p.length) {
+	if !path.helloSent || path.helloEpoch != f.epoch {
+		f.sendHellos()
+		if !path.helloSent || path.helloEpoch != f.epoch || !path.room(p.length) {
 			path.full = true
 			return false
 		}
@@ -210,61 +210,61 @@ func (f *flow) post(rail int, number uint32, p *piece) bool {
 		wr.Flags = rdma.Solicited // it asks or answers
 	}
 	if h.kind == kindAnswer || p.op.inline && h.kind == kindMessage {
-		wr.Flags |= rdma.Patient // the rail has a copy
+		wr.Flags |= rdma.Lazy // the rail has a copy
 	}
 	wr.HeadLen, wr.Body = uint16(n), body
 	return f.hand(rail, ticket{number: number, bytes: uint32(n + body.Len()), kind: h.kind})
 }
 
-// greetAll says hello on every path where the peer has not heard one in this epoch. It
+// sendHellos says hello on every path where the peer has not heard one in this epoch. It
 // goes before everything else, and its arrival shows that the path is one.
-func (f *flow) greetAll() {
+func (f *flow) sendHellos() {
 	for i := range f.paths {
-		if p := &f.paths[i]; p.reached && p.state != gone && (!p.hailed || p.greeted != f.epoch) {
-			f.greet(i)
+		if p := &f.paths[i]; p.reached && p.state != gone && (!p.helloSent || p.helloEpoch != f.epoch) {
+			f.sendHello(i)
 		}
 	}
 }
 
 // greet says hello on a path.
-func (f *flow) greet(rail int) {
+func (f *flow) sendHello(rail int) {
 	p, q := &f.paths[rail], f.q
 	p.triedAt = q.dev.now
 	// Nobody relies on what it acknowledges: it may never come, and nothing repeats it.
-	h := header{kind: kindHello, epoch: f.epoch, ack: uint16(f.in.next), number: f.base, life: q.life, name: q.dev.name}
-	if f.say(rail, &h) {
-		p.greeting, p.hailed, p.greeted = true, true, f.epoch
+	h := header{kind: kindHello, epoch: f.epoch, ack: uint16(f.in.next), number: f.base, incarnation: q.incarnation, name: q.dev.name}
+	if f.sendHeader(rail, &h) {
+		p.helloInFlight, p.helloSent, p.helloEpoch = true, true, f.epoch
 	}
 }
 
-// report tells the peer how far we are, if nothing else that goes to it does.
-func (f *flow) report() {
-	if !f.owes && !f.in.owes() {
+// sendAck tells the peer how far we are, if nothing else that goes to it does.
+func (f *flow) sendAck() {
+	if !f.ackNeeded && !f.in.ackDue() {
 		return
 	}
-	var list [mostRails]load
-	rail := place(0, f.loads(0, &list), f.favourite)
+	var list [maxRails]load
+	rail := pickRail(0, f.loads(0, &list), f.preferred)
 	if rail < 0 {
 		return
 	}
 	p := &f.paths[rail]
-	if !p.hailed || p.greeted != f.epoch {
-		f.greet(rail)
+	if !p.helloSent || p.helloEpoch != f.epoch {
+		f.sendHello(rail)
 	}
-	h := header{kind: kindReceipt, epoch: f.epoch, ack: uint16(f.in.next)}
-	if p.hailed && p.greeted == f.epoch && f.say(rail, &h) {
-		f.in.tell()
-		f.owes = false
-		p.telling = true
+	h := header{kind: kindAck, epoch: f.epoch, ack: uint16(f.in.next)}
+	if p.helloSent && p.helloEpoch == f.epoch && f.sendHeader(rail, &h) {
+		f.in.takeAck()
+		f.ackNeeded = false
+		p.ackInFlight = true
 	}
 }
 
 // say sends what is only a header.
-func (f *flow) say(rail int, h *header) bool {
+func (f *flow) sendHeader(rail int, h *header) bool {
 	wr := &f.q.one[0]
 	wr.HeadLen, wr.Body, wr.Flags = uint16(h.put(&wr.Head)), rdma.Mem{}, 0
 	p := &f.paths[rail]
-	return p.next-p.first < mostTickets && f.hand(rail, ticket{bytes: uint32(wr.HeadLen), kind: h.kind})
+	return p.next-p.first < maxTickets && f.hand(rail, ticket{bytes: uint32(wr.HeadLen), kind: h.kind})
 }
 
 // hand gives the request in q.one to a rail.
@@ -299,7 +299,7 @@ func (f *flow) settle(number uint32) {
 	if op.kind == kindMessage {
 		f.q.complete(f, op, rdma.StatusOK)
 	}
-	f.letGo(op)
+	f.unref(op)
 }
 
 // settleTaken takes in that the peer has taken a message that went over several rails. The
@@ -321,12 +321,12 @@ func (f *flow) lose(rail int, to pathState) {
 	}
 	p.state, p.doubt = to, 0
 	f.keep(rail) // it goes on trying, and the user has the memory back before it ends
-	p.hailed = p.hailed && to != gone
+	p.helloSent = p.helloSent && to != gone
 	c := &f.q.rails[rail].RailCounts
 	c.Left++
 	c.Again += uint64(f.out.leave(rail))
-	f.owes = f.owes || p.telling
-	p.telling = false
+	f.ackNeeded = f.ackNeeded || p.ackInFlight
+	p.ackInFlight = false
 	for i := range f.paths {
 		if f.paths[i].reached && f.paths[i].state != gone {
 			return
@@ -360,27 +360,27 @@ func (f *flow) fail(status rdma.Status) {
 		f.q.release(op)
 	}
 	f.newest = nil
-	for i := 0; f.asks != nil && i < mostAsks; i++ {
-		if op := f.asks.list[i]; op != nil {
-			f.answered(op, status)
+	for i := 0; f.requests != nil && i < maxRequests; i++ {
+		if op := f.requests.list[i]; op != nil {
+			f.completeRequest(op, status)
 		}
 	}
 	f.epoch++
-	f.base, f.out.turn, f.owes = f.out.next, f.out.next, false
+	f.base, f.out.peerNext, f.ackNeeded = f.out.next, f.out.next, false
 	for i := range f.paths {
-		f.paths[i].state, f.paths[i].hailed, f.paths[i].doubt = untried, false, 0
+		f.paths[i].state, f.paths[i].helloSent, f.paths[i].doubt = untried, false, 0
 	}
 }
 
 // waits reports whether nothing is to be done for a flow that is not resting until something
 // comes from a rail.
 func (f *flow) waits(now time.Duration) bool {
-	return now < f.lookAt && f.oldest == nil && f.out.waiting == 0 && f.in.held == 0 && !f.owes && !f.in.owes() &&
-		(!f.out.idle() || f.asks != nil)
+	return now < f.lookAt && f.oldest == nil && f.out.waiting == 0 && f.in.held == 0 && !f.ackNeeded && !f.in.ackDue() &&
+		(!f.out.idle() || f.requests != nil)
 }
 
 // tend does what is due.
-func (f *flow) tend(now time.Duration) {
+func (f *flow) service(now time.Duration) {
 	for i := range f.paths {
 		f.paths[i].full = false
 	}
@@ -388,19 +388,19 @@ func (f *flow) tend(now time.Duration) {
 		f.look(now)
 	}
 	f.advance()
-	f.pump()
-	f.report()
+	f.flush()
+	f.sendAck()
 }
 
 // look leaves paths that have been in doubt for too long, and tries others.
 func (f *flow) look(now time.Duration) {
-	waiting := f.oldest != nil || !f.out.idle() || f.asks != nil
+	waiting := f.oldest != nil || !f.out.idle() || f.requests != nil
 	if f.silent(now, waiting) {
 		f.giveUp(now)
 		return
 	}
 	f.lookAt = now + lookEvery
-	quiet := f.asks != nil && f.out.idle() && now-f.heard >= callEvery
+	quiet := f.requests != nil && f.out.idle() && now-f.lastReceived >= callEvery
 	for i := range f.paths {
 		p := &f.paths[i]
 		if now >= p.doubtEnds() {
@@ -415,8 +415,8 @@ func (f *flow) look(now time.Duration) {
 		if p.state == gone {
 			every = goneTryEvery
 		}
-		if p.reached && waiting && !p.greeting && (p.state == gone || quiet && !p.busy()) && now-p.triedAt >= every {
-			f.greet(i)
+		if p.reached && waiting && !p.helloInFlight && (p.state == gone || quiet && !p.busy()) && now-p.triedAt >= every {
+			f.sendHello(i)
 		}
 	}
 }

@@ -158,7 +158,7 @@ func labRead(n *labNode) {
 			}
 		})
 	}
-	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); { // receipts leave
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); { // acks leave
 		n.poll(func(*rdma.Completion) {})
 	}
 }

@@ -51,7 +51,7 @@ type packet struct {
 	posted   time.Duration
 	at       time.Duration // when it comes
 	came     bool
-	told     time.Duration // when the sender learns of it
+	knownAt  time.Duration // when the sender learns of it
 	ended    bool
 }
 
@@ -102,7 +102,7 @@ func (w *world) step(cqs []*queue, wires []*wire) {
 
 func (k *packet) next() time.Duration {
 	if k.came {
-		return k.told
+		return k.knownAt
 	}
 	return k.at
 }
@@ -170,7 +170,7 @@ func (p *port) Poll(out []rdma.Completion) (n int) {
 			if w.cut || k.at > now || n == len(out) {
 				break // what comes behind must not pass
 			}
-			k.came, k.told = true, now+w.latency
+			k.came, k.knownAt = true, now+w.latency
 			text := append(k.head, k.body.Bytes()...)
 			out[n] = rdma.Completion{Op: rdma.OpRecv, Peer: rdma.PeerID(from.number), Len: uint64(len(text)), Data: rdma.MemOf(text)}
 			n++
@@ -181,7 +181,7 @@ func (p *port) Poll(out []rdma.Completion) (n int) {
 		switch {
 		case w.gives > 0 && now-k.posted > w.gives && (w.cut || !k.came):
 			status = rdma.StatusPeerGone
-		case w.cut || !k.came || k.told > now:
+		case w.cut || !k.came || k.knownAt > now:
 			continue
 		}
 		k.ended = true

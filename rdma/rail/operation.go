@@ -15,12 +15,12 @@ type operation struct {
 	cut       int // bytes of body that were made pieces of
 	left      int // of a Read: bytes that have not come
 	refs      int // the queue, the table of asks, and each piece under way
-	ask       uint32
+	request   uint32
 	kind      kind
 	what      rdma.Op
 	status    rdma.Status // of an answer; of one that has ended: how
 	ours      bool        // the user's, so he is told
-	told      bool        // nobody need be told any more
+	reported  bool        // nobody need be told any more
 	ended     bool        // the peer has answered; the user is told when no piece is under way
 	inline    bool
 	solicited bool
@@ -36,7 +36,7 @@ func (d *Device) newOperation(k kind) *operation {
 	} else {
 		d.spare = op.following
 	}
-	op.following, op.kind, op.refs, op.told = nil, k, 1, true
+	op.following, op.kind, op.refs, op.reported = nil, k, 1, true
 	return op
 }
 
@@ -48,7 +48,7 @@ func (q *pair) release(op *operation) {
 	if op.ours {
 		q.pending--
 	} else {
-		q.owing--
+		q.pendingReplies--
 	}
 	d := q.dev
 	d.giveBack(op.buffer)
@@ -59,10 +59,10 @@ func (q *pair) release(op *operation) {
 // complete tells the user of the end of an operation. A success of an inline one is
 // silent.
 func (q *pair) complete(f *flow, op *operation, status rdma.Status) {
-	if op.told {
+	if op.reported {
 		return
 	}
-	op.told = true
+	op.reported = true
 	if op.inline && status == rdma.StatusOK {
 		return
 	}
@@ -81,7 +81,7 @@ func (q *pair) complete(f *flow, op *operation, status rdma.Status) {
 // Deregister a refusal goes in its place (RFC 5042 section 6.3.3).
 func (q *pair) header(f *flow, number uint32, p *piece) (h header, body rdma.Mem) {
 	op := p.op
-	h = header{kind: op.kind, epoch: f.epoch, ack: f.in.tell(), number: number, ask: op.ask}
+	h = header{kind: op.kind, epoch: f.epoch, ack: f.in.takeAck(), number: number, request: op.request}
 	switch op.kind {
 	case kindMessage:
 		body = op.body
@@ -136,59 +136,61 @@ func (op *operation) size() int {
 	return 0
 }
 
-// mostAsks is how many Writes and Reads may be under way to a peer.
-const mostAsks = 64
+// maxRequests is how many Writes and Reads may be under way to a peer.
+const maxRequests = 64
 
 // asks are those whose end the peer has not told.
-type asks struct {
-	list [mostAsks]*operation
+type requests struct {
+	list [maxRequests]*operation
 	n    int
 }
 
 // asked is the operation that an answer is for, nil if it has ended.
-func (f *flow) asked(number uint32) *operation {
-	if f.asks == nil {
+func (f *flow) findRequest(number uint32) *operation {
+	if f.requests == nil {
 		return nil
 	}
-	if op := f.asks.list[number%mostAsks]; op != nil && op.ask == number {
+	if op := f.requests.list[number%maxRequests]; op != nil && op.request == number {
 		return op
 	}
 	return nil
 }
 
-// mayAsk reports whether there is room for another ask.
-func (f *flow) mayAsk() bool { return f.asks == nil || f.asks.list[f.askNumber%mostAsks] == nil }
+// hasRequestSlot reports whether there is room for another ask.
+func (f *flow) hasRequestSlot() bool {
+	return f.requests == nil || f.requests.list[f.nextRequest%maxRequests] == nil
+}
 
-func (f *flow) ask(op *operation) {
-	if f.asks == nil {
-		f.asks = f.q.dev.takeAsks()
+func (f *flow) addRequest(op *operation) {
+	if f.requests == nil {
+		f.requests = f.q.dev.takeRequests()
 	}
-	op.ask = f.askNumber
-	f.askNumber++
+	op.request = f.nextRequest
+	f.nextRequest++
 	op.refs++
-	f.asks.list[op.ask%mostAsks] = op
-	f.asks.n++
+	f.requests.list[op.request%maxRequests] = op
+	f.requests.n++
 }
 
 // answered ends an ask. The user is told of a Write when none of its pieces is under way
 // either: a rail that has not heard of the arrival of one may repeat it, from memory that
-// is the user's again and may not even be there. The receipts come with the answer, or
+// is the user's again and may not even be there. The acks come with the answer, or
 // soon after it over the other rails.
-func (f *flow) answered(op *operation, status rdma.Status) {
+func (f *flow) completeRequest(op *operation, status rdma.Status) {
 	op.ended, op.status = true, status
 	if op.kind != kindData {
 		f.q.complete(f, op, status)
 	}
-	f.asks.list[op.ask%mostAsks] = nil
-	if f.asks.n--; f.asks.n == 0 {
-		f.q.dev.freeAsks = append(f.q.dev.freeAsks, f.asks)
-		f.asks = nil
+	f.requests.list[op.request%maxRequests] = nil
+	if f.requests.n--; f.requests.n == 0 {
+		f.q.dev.freeRequests = append(f.q.dev.freeRequests, f.requests)
+		f.requests = nil
 	}
-	f.letGo(op)
+	f.unref(op)
 }
 
-// letGo gives up one hold on an operation. With the last one the user is told.
-func (f *flow) letGo(op *operation) {
+// unref gives up one hold on an operation. With the last one the user is told.
+func (f *flow) unref(op *operation) {
 	if op.ended && op.refs == 1 {
 		f.q.complete(f, op, op.status)
 	}

@@ -37,12 +37,12 @@ type piece struct {
 type pieces [window]piece
 
 type outgoing struct {
-	ring    *pieces
-	first   uint32 // the oldest unsettled piece
-	next    uint32 // the number of the next new one
-	turn    uint32 // whose turn it is at the receiver, as far as is known
-	waiting int
-	doubles int // pieces that went again and wait to be acknowledged
+	ring     *pieces
+	first    uint32 // the oldest unsettled piece
+	next     uint32 // the number of the next new one
+	peerNext uint32 // whose turn it is at the receiver, as far as is known
+	waiting  int
+	doubles  int // pieces that went again and wait to be acknowledged
 }
 
 func (o *outgoing) at(number uint32) *piece { return &o.ring[number%window] }
@@ -51,7 +51,7 @@ func (o *outgoing) at(number uint32) *piece { return &o.ring[number%window] }
 func (o *outgoing) idle() bool { return o.first == o.next }
 
 // full reports whether no new piece may go.
-func (o *outgoing) full() bool { return o.next-o.first == window || o.next-o.turn >= window }
+func (o *outgoing) full() bool { return o.next-o.first == window || o.next-o.peerNext >= window }
 
 // has reports whether a piece is under way.
 func (o *outgoing) has(number uint32) bool {
@@ -120,7 +120,7 @@ func (o *outgoing) sent(number uint32, rail int, ticket uint32) {
 
 // taken gives the number of a piece that went again and that the receiver has taken.
 func (o *outgoing) taken() (number uint32, ok bool) {
-	for i := o.first; o.doubles > 0 && int32(o.turn-i) > 0; i++ {
+	for i := o.first; o.doubles > 0 && int32(o.peerNext-i) > 0; i++ {
 		if o.at(i).again {
 			return i, true
 		}
@@ -130,7 +130,7 @@ func (o *outgoing) taken() (number uint32, ok bool) {
 
 // acknowledged takes in the low half of the number whose turn it is at the receiver.
 func (o *outgoing) acknowledged(ack uint16) {
-	if n := int16(ack - uint16(o.turn)); n > 0 && uint32(n) <= o.next-o.turn {
-		o.turn += uint32(n)
+	if n := int16(ack - uint16(o.peerNext)); n > 0 && uint32(n) <= o.next-o.peerNext {
+		o.peerNext += uint32(n)
 	}
 }

@@ -31,23 +31,23 @@ type railPair struct {
 }
 
 type pair struct {
-	dev     *Device
-	life    uint64
-	sendCQ  *queue
-	recvCQ  *queue
-	recv    *receiveQueue
-	rails   []railPair
-	flows   []*flow // by PeerID
-	busy    []*flow
-	depth   int
-	pending int  // operations of the user that have not ended
-	owing   int  // answers that peers wait for
-	latest  int  // the rail that had something last
-	turn    int  // counts Polls
-	copies  bool // messages are not shown where a rail has them
-	closed  bool
-	loose   []*arrival // kept in this Poll where a rail has them
-	one     [1]rdma.SendWR
+	dev            *Device
+	incarnation    uint64
+	sendCQ         *queue
+	recvCQ         *queue
+	recv           *receiveQueue
+	rails          []railPair
+	flows          []*flow // by PeerID
+	busy           []*flow
+	depth          int
+	pending        int  // operations of the user that have not ended
+	pendingReplies int  // answers that peers wait for
+	latest         int  // the rail that had something last
+	polls          int  // calls of progress so far
+	copies         bool // messages are not shown where a rail has them
+	closed         bool
+	borrowed       []*arrival // kept in this Poll where a rail has them
+	one            [1]rdma.SendWR
 }
 
 var _ rdma.DrainQP = (*pair)(nil)
@@ -82,7 +82,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	// Whoever polls for the ends of sends alone must not end what a rail shows him.
 	q.copies = q.sendCQ != q.recvCQ
 	var err error
-	if q.life, err = d.regions.draw(); err != nil {
+	if q.incarnation, err = d.regions.draw(); err != nil {
 		return nil, err
 	}
 	for i := range d.rails {
@@ -133,7 +133,7 @@ func (q *pair) closeRails() (err error) {
 
 // Addr is what peers resolve: the addresses of the pair on all rails.
 func (q *pair) Addr() rdma.Addr {
-	a := address{life: q.life, name: q.dev.name}
+	a := address{incarnation: q.incarnation, name: q.dev.name}
 	for i := range q.rails {
 		a.rails = append(a.rails, railAddress{q.dev.rails[i].Network, q.rails[i].qp.Addr()})
 	}
@@ -149,7 +149,7 @@ func (q *pair) Connect(context.Context, rdma.Addr) error {
 func (q *pair) Pending() int {
 	q.dev.mu.Lock()
 	defer q.dev.mu.Unlock()
-	return q.pending + q.owing
+	return q.pending + q.pendingReplies
 }
 
 // PostRecv gives buffers to a queue pair without a shared receive queue.
@@ -174,7 +174,7 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 		}
 		n++
 	}
-	q.sendCQ.stir()
+	q.sendCQ.wakeSleeper()
 	return n, err
 }
 
@@ -200,7 +200,7 @@ func (q *pair) check(wr *rdma.SendWR) error {
 // take makes an operation of a request.
 func (q *pair) take(wr *rdma.SendWR) error {
 	d, f := q.dev, q.flow(wr.Peer)
-	if q.pending == q.depth || wr.Op != rdma.OpSend && !f.mayAsk() {
+	if q.pending == q.depth || wr.Op != rdma.OpSend && !f.hasRequestSlot() {
 		return rdma.ErrAgain
 	}
 	if f.barred {
@@ -218,7 +218,7 @@ func (q *pair) take(wr *rdma.SendWR) error {
 		op.left = wr.Body.Len()
 	}
 	q.pending++
-	op.ours, op.told = true, false
+	op.ours, op.reported = true, false
 	op.id, op.what, op.body, op.key, op.address = wr.ID, wr.Op, wr.Body, wr.RKey, wr.Remote
 	op.inline, op.solicited = wr.Flags&rdma.Inline != 0 && wr.Op != rdma.OpRead, wr.Flags&rdma.Solicited != 0
 	if wr.Op == rdma.OpSend && wr.HeadLen > headRoom {
@@ -237,10 +237,10 @@ func (q *pair) take(wr *rdma.SendWR) error {
 		}
 	}
 	if wr.Op != rdma.OpSend {
-		f.ask(op)
+		f.addRequest(op)
 	}
 	f.push(op)
-	f.pump()
+	f.flush()
 	return nil
 }
 
@@ -251,7 +251,7 @@ func (q *pair) flow(id rdma.PeerID) *flow {
 	}
 	f := q.flows[id]
 	if f == nil {
-		f = &flow{q: q, peer: id, paths: make([]path, len(q.rails)), favourite: int(id) % len(q.rails)}
+		f = &flow{q: q, peer: id, paths: make([]path, len(q.rails)), preferred: int(id) % len(q.rails)}
 		for i := range f.paths {
 			f.paths[i].speed = q.dev.speeds[i]
 		}
@@ -262,33 +262,33 @@ func (q *pair) flow(id rdma.PeerID) *flow {
 }
 
 // manner is how the rails are asked.
-type manner uint8
+type pollMode uint8
 
 const (
-	askSome   manner = iota // those that may have something
-	askAll                  // and the others
-	askBeside               // all, while the program looks at what it was shown
+	pollSome   pollMode = iota // those that may have something
+	pollAll                    // and the others
+	pollBeside                 // all, while the program looks at what it was shown
 )
 
 // progress takes in what the rails have, but no more than room messages if it can be
 // avoided: a rail lends them until the next Poll, and what is not shown at once is copied.
 // A look at a rail costs a system call, so one that has had nothing for a while is asked
 // less often, unless all must be.
-func (q *pair) progress(room int, how manner) {
+func (q *pair) progress(room int, how pollMode) {
 	d := q.dev
-	q.turn++
+	q.polls++
 	came := false
 	for i := range q.rails {
 		r := &q.rails[i]
-		if r.idle > idlePolls && i != q.latest && (q.turn+i)%idlePolls != 0 && how == askSome {
+		if r.idle > idlePolls && i != q.latest && (q.polls+i)%idlePolls != 0 && how == pollSome {
 			continue
 		}
 		batch := d.scratch[:]
-		if !q.copies && how != askBeside { // what comes beside the program is copied
+		if !q.copies && how != pollBeside { // what comes beside the program is copied
 			batch = d.scratch[:max(min(len(batch), room-q.recvCQ.waiting()), 0)]
 		}
 		n := 0
-		if how == askBeside {
+		if how == pollBeside {
 			n = r.beside.PollBeside(batch)
 		} else {
 			n = r.cq.Poll(batch)
@@ -304,18 +304,18 @@ func (q *pair) progress(room int, how manner) {
 			i++
 			continue
 		}
-		f.tend(d.now)
-		if !f.resting() {
+		f.service(d.now)
+		if !f.inactive() {
 			i++
 			continue
 		}
-		f.rest()
+		f.releaseMemory()
 		f.busy = false
 		end := len(q.busy) - 1
 		q.busy[i], q.busy[end] = q.busy[end], nil
 		q.busy = q.busy[:end]
 	}
-	q.keepLoose()
+	q.copyBorrowed()
 }
 
 // Close completes what is under way as flushed, and ends the pairs below.
@@ -335,11 +335,11 @@ func (q *pair) end() error {
 			continue
 		}
 		f.fail(rdma.StatusFlushed)
-		for i := 0; f.in.stash != nil && i < window; i++ {
-			q.dev.giveBack(f.in.stash[i].buffer)
+		for i := 0; f.in.reorderBuffer != nil && i < window; i++ {
+			q.dev.giveBack(f.in.reorderBuffer[i].buffer)
 		}
 	}
 	q.detach()
-	q.flows, q.busy, q.loose = nil, nil, nil
+	q.flows, q.busy, q.borrowed = nil, nil, nil
 	return q.closeRails()
 }

@@ -24,11 +24,11 @@ var pathStateNames = [...]string{"untried", "good", "left", "gone"}
 func (s pathState) String() string { return pathStateNames[s] }
 
 const (
-	mostTickets = 64 // pieces that may be under way on a path
+	maxTickets = 64 // pieces that may be under way on a path
 	// A rail is given what keeps it busy for so long, and as long again as it takes for
 	// something to arrive. With more, a slow rail would hold up what fast ones carry.
-	backlogTime  = 2 * time.Millisecond
-	leastBacklog = 64 << 10
+	backlogTime = 2 * time.Millisecond
+	minBacklog  = 64 << 10
 
 	// shortestDoubt is the least time for which a path is given the benefit of doubt.
 	// The device below repeats what is lost within this time.
@@ -61,27 +61,27 @@ type ticket struct {
 }
 
 // tickets is the memory for them. A path with nothing under way has none.
-type tickets [mostTickets]ticket
+type tickets [maxTickets]ticket
 
 type path struct {
-	tickets  *tickets
-	first    uint32 // the oldest ticket that is open
-	next     uint32 // the next one
-	state    pathState
-	full     bool // its device takes nothing more until the next Poll
-	reached  bool // the peer can be addressed
-	backlog  int
-	speed    float64       // bytes a nanosecond
-	measured bool          // speed is not only what its device says
-	quickest time.Duration // in which something has arrived
-	since    time.Duration // when the measurement began
-	arrived  int           // bytes that have arrived since
-	doubt    time.Duration // since when another path has done better; 0: no doubt
-	triedAt  time.Duration // when a hello was sent last
-	greeting bool          // a hello is under way
-	telling  bool          // a receipt is under way
-	greeted  uint8         // the epoch in which the peer has been sent one
-	hailed   bool          // greeted counts
+	tickets       *tickets
+	first         uint32 // the oldest ticket that is open
+	next          uint32 // the next one
+	state         pathState
+	full          bool // its device takes nothing more until the next Poll
+	reached       bool // the peer can be addressed
+	backlog       int
+	speed         float64       // bytes a nanosecond
+	measured      bool          // speed is not only what its device says
+	quickest      time.Duration // in which something has arrived
+	since         time.Duration // when the measurement began
+	arrived       int           // bytes that have arrived since
+	doubt         time.Duration // since when another path has done better; 0: no doubt
+	triedAt       time.Duration // when a hello was sent last
+	helloInFlight bool          // a hello is under way
+	ackInFlight   bool          // an ack is under way
+	helloEpoch    uint8         // the epoch in which the peer has been sent one
+	helloSent     bool          // greeted counts
 }
 
 // busy reports whether something is under way on it.
@@ -89,8 +89,8 @@ func (p *path) busy() bool { return p.first != p.next }
 
 // room reports whether another ticket of n bytes may be opened.
 func (p *path) room(n int) bool {
-	most := max(int(p.speed*float64(backlogTime+2*p.quickest)), leastBacklog)
-	return p.next-p.first < mostTickets && (p.backlog == 0 || p.backlog+n <= most)
+	most := max(int(p.speed*float64(backlogTime+2*p.quickest)), minBacklog)
+	return p.next-p.first < maxTickets && (p.backlog == 0 || p.backlog+n <= most)
 }
 
 // open notes that something was given to the rail, under the number next.
@@ -99,14 +99,14 @@ func (p *path) open(now time.Duration, t ticket) {
 		p.since, p.arrived = now, 0
 	}
 	t.at, t.open = now, true
-	p.tickets[p.next%mostTickets] = t
+	p.tickets[p.next%maxTickets] = t
 	p.next++
 	p.backlog += int(t.bytes)
 }
 
 // pending reports whether a ticket is open.
 func (p *path) pending(n uint32) bool {
-	return n-p.first < p.next-p.first && p.tickets[n%mostTickets].open
+	return n-p.first < p.next-p.first && p.tickets[n%maxTickets].open
 }
 
 // close takes a ticket back. It is false for one that is not open: its path was reset.
@@ -114,11 +114,11 @@ func (p *path) close(n uint32) (t ticket, ok bool) {
 	if !p.pending(n) {
 		return ticket{}, false
 	}
-	e := &p.tickets[n%mostTickets]
+	e := &p.tickets[n%maxTickets]
 	t = *e
 	e.open = false
 	p.backlog -= int(t.bytes)
-	for p.busy() && !p.tickets[p.first%mostTickets].open {
+	for p.busy() && !p.tickets[p.first%maxTickets].open {
 		p.first++
 	}
 	return t, true
@@ -154,7 +154,7 @@ func (p *path) measure(now time.Duration, bytes int) {
 }
 
 // oldest is when the oldest of what is under way was given to the rail.
-func (p *path) oldest() time.Duration { return p.tickets[p.first%mostTickets].at }
+func (p *path) oldest() time.Duration { return p.tickets[p.first%maxTickets].at }
 
 // compare takes note that something given to another path at the time at has arrived.
 func (p *path) compare(now, at time.Duration) {

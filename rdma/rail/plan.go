@@ -1,6 +1,6 @@
 package rail
 
-// Which rail carries what: place for a message that goes in one piece, stripe for what
+// Which rail carries what: pickRail for a message that goes in one piece, stripe for what
 // is cut. Both are functions of the loads of the rails to one peer and of nothing else.
 //
 // Striping fills the rails as water fills vessels that are joined: all of them should be
@@ -16,19 +16,19 @@ type load struct {
 }
 
 const (
-	// leastStripe is the shortest piece for which another rail is worth its trouble.
+	// minStripe is the shortest piece for which another rail is worth its trouble.
 	// T2 chapter 3 has 1 KB where the network interface does the work; here a processor
 	// does, and a piece costs it a few microseconds.
-	leastStripe = 8 << 10
+	minStripe = 8 << 10
 	// stickiness is how many bytes a rail may have to do more than another and still
-	// get the next short message. Receipts travel with answers, so two peers that
+	// get the next short message. Acks travel with answers, so two peers that
 	// talk in turns should do it on one rail.
 	stickiness = 4 << 10
 )
 
-// place gives the rail for a message of n bytes: the one that will be through with it
+// pickRail returns the rail for a message of n bytes: the one that will be through with it
 // first. The favourite wins if it is not much later. It is -1 if none can take it.
-func place(n int, rails []load, favourite int) int {
+func pickRail(n int, rails []load, preferred int) int {
 	best, soonest := -1, 0.0
 	for i := range rails {
 		l := &rails[i]
@@ -36,7 +36,7 @@ func place(n int, rails []load, favourite int) int {
 			continue
 		}
 		ready := float64(l.backlog+n) / l.speed
-		if i == favourite {
+		if i == preferred {
 			ready -= stickiness / l.speed
 		}
 		if best < 0 || ready < soonest {
@@ -79,7 +79,7 @@ func stripe(left, most int, rails []load) (rail, size int) {
 				best, share, soonest = i, gets, ready
 			}
 		}
-		if members > 1 && least < leastStripe {
+		if members > 1 && least < minStripe {
 			out |= 1 << poorest
 			continue
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPlace(t *testing.T) {
+func TestPickRail(t *testing.T) {
 	open := func(speed float64, backlog int) load { return load{speed: speed, backlog: backlog, open: true} }
 	full := load{speed: 9, open: true, full: true}
 	shut := load{speed: 9}
@@ -13,7 +13,7 @@ func TestPlace(t *testing.T) {
 		name      string
 		n         int
 		rails     []load
-		favourite int
+		preferred int
 		want      int
 	}{
 		{"the-favourite-of-equals", 100, []load{open(1, 0), open(1, 0)}, 1, 1},
@@ -25,7 +25,7 @@ func TestPlace(t *testing.T) {
 		{"not-one-that-is-shut", 1, []load{shut, open(1, 1<<20)}, 0, 1},
 		{"none", 1, []load{shut, full}, 0, -1},
 	} {
-		if got := place(v.n, v.rails, v.favourite); got != v.want {
+		if got := pickRail(v.n, v.rails, v.preferred); got != v.want {
 			t.Errorf("%s: rail %d, expected %d", v.name, got, v.want)
 		}
 	}
@@ -42,7 +42,7 @@ func TestStripe(t *testing.T) {
 		{"even", 1 << 20, []load{{speed: 1, open: true}, {speed: 1, open: true}}, []int{1 << 19, 1 << 19}},
 		{"by-speed", 1 << 20, []load{{speed: 1, open: true}, {speed: 3, open: true}}, []int{1 << 18, 3 << 18}},
 		{"backlog-counts", 600_000, []load{{speed: 1, backlog: 200_000, open: true}, {speed: 1, open: true}}, []int{200_000, 400_000}},
-		{"too-little-to-share", leastStripe + 100, []load{{speed: 1, open: true}, {speed: 1, open: true}}, []int{leastStripe + 100, 0}},
+		{"too-little-to-share", minStripe + 100, []load{{speed: 1, open: true}, {speed: 1, open: true}}, []int{minStripe + 100, 0}},
 		{"one-has-too-much-to-do", 100_000, []load{{speed: 1, backlog: 1 << 20, open: true}, {speed: 1, open: true}}, []int{0, 100_000}},
 		{"one-is-shut", 100_000, []load{{speed: 5}, {speed: 1, open: true}}, []int{0, 100_000}},
 		{"three", 900_000, []load{{speed: 1, open: true}, {speed: 2, open: true}, {speed: 6, open: true}}, []int{100_000, 200_000, 600_000}},
@@ -73,7 +73,7 @@ func TestStripe(t *testing.T) {
 func TestStripeEndsTogether(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		rails := make([]load, 1+random.IntN(mostRails))
+		rails := make([]load, 1+random.IntN(maxRails))
 		for i := range rails {
 			rails[i] = load{speed: 0.1 + random.Float64(), backlog: random.IntN(300_000), open: random.IntN(5) > 0}
 		}
@@ -91,7 +91,7 @@ func TestStripeEndsTogether(t *testing.T) {
 		first, last := 1e18, 0.0
 		for i, l := range rails {
 			if l.open {
-				first = min(first, float64(l.backlog+2*leastStripe)/l.speed)
+				first = min(first, float64(l.backlog+2*minStripe)/l.speed)
 			}
 			if got[i] {
 				last = max(last, (float64(l.backlog)-pieceSize)/l.speed)

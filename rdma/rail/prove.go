@@ -31,9 +31,9 @@ const (
 	// proofGrace is how long silent interfaces are waited for when one has answered. Only
 	// hosts with an interface that leads nowhere pay for it.
 	proofGrace = 500 * time.Millisecond
-	// mostDialled bounds the interfaces that are no ordinary ones: a host of containers may
+	// maxDialled bounds the interfaces that are no ordinary ones: a host of containers may
 	// have hundreds.
-	mostDialled = 12
+	maxDialled = 12
 
 	proofMagic = "MRP1"
 	proofLen   = 4 + 1 + 2 + 2*16 + 8 // magic, kind, both interfaces, both hosts, when
@@ -80,19 +80,19 @@ type Prover struct {
 	peer     hostID // who is dialled
 	answered map[[2]int]time.Duration
 	start    time.Time
-	news     chan struct{}
+	newProof chan struct{}
 }
 
 // NewProver opens a socket on each interface that might be a rail.
 func NewProver(host string, list []Candidate) (*Prover, error) {
-	p := &Prover{card: Card{Host: host}, answered: map[[2]int]time.Duration{}, start: time.Now(), news: make(chan struct{}, 1)}
+	p := &Prover{card: Card{Host: host}, answered: map[[2]int]time.Duration{}, start: time.Now(), newProof: make(chan struct{}, 1)}
 	if _, err := rand.Read(p.id[:]); err != nil {
 		return nil, fmt.Errorf("rail: no random number to be known by: %w", err)
 	}
 	p.card.ID = hex.EncodeToString(p.id[:])
 	for i := range list {
 		c := &list[i]
-		if !c.Possible || c.Kind != Ordinary && len(p.sockets) >= mostDialled {
+		if !c.Possible || c.Kind != Ordinary && len(p.sockets) >= maxDialled {
 			continue
 		}
 		s, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.Address.Addr(), 0)))
@@ -159,7 +159,7 @@ func (p *Prover) Prove(ctx context.Context, text []byte) ([]Proof, error) {
 		}
 		select {
 		case <-tick.C:
-		case <-p.news:
+		case <-p.newProof:
 		case <-grace:
 			return p.proofs(), nil
 		case <-ctx.Done():
@@ -261,7 +261,7 @@ func (p *Prover) take(socket int, b []byte, from netip.AddrPort) {
 			p.answered[pair] = time.Since(p.start) - time.Duration(when)
 		}
 		select {
-		case p.news <- struct{}{}:
+		case p.newProof <- struct{}{}:
 		default:
 		}
 	}

@@ -72,7 +72,7 @@ func TestProofBetweenHosts(t *testing.T) {
 			t.Fatalf("%s: %v: %v\n%s", host, words, err, out)
 		}
 	}
-	prove := func(t *testing.T) (told []string) {
+	prove := func(t *testing.T) (output []string) {
 		t.Helper()
 		folder := t.TempDir()
 		var ends []func()
@@ -88,13 +88,13 @@ func TestProofBetweenHosts(t *testing.T) {
 				if err := cmd.Wait(); err != nil {
 					t.Fatalf("%s: %v\n%s", host, err, out.String())
 				}
-				told = append(told, out.String())
+				output = append(output, out.String())
 			})
 		}
 		for _, end := range ends {
 			end()
 		}
-		return told
+		return output
 	}
 	dev := l.Device(0)
 	for i, host := range l.Hosts() {

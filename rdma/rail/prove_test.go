@@ -57,7 +57,7 @@ func TestProve(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got Verdict
+			var got HostReport
 			if err := json.Unmarshal(text, &got); err != nil || !slices.Equal(got.Mine, v.rails) || got.Next != "beta" {
 				t.Errorf("proved are %+v, %v, not %q", got, err, v.rails)
 			}
@@ -118,7 +118,7 @@ func TestGrades(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got Verdict
+		var got HostReport
 		if err := json.Unmarshal(text, &got); err != nil || !slices.Equal(got.Mine, v.mine) {
 			t.Errorf("%s: rails are %q, %v; want %q", v.name, got.Mine, err, v.mine)
 		}
@@ -126,16 +126,16 @@ func TestGrades(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	report := func(v Verdict) []byte {
+	report := func(v HostReport) []byte {
 		text, err := json.Marshal(&v)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return text
 	}
-	a := report(Verdict{Host: "a", Next: "b", Names: []string{"eth0", "eth1"}, Mine: []string{"eth0", "eth1"}, Theirs: []string{"en0", "en1"}})
-	b := report(Verdict{Host: "b", Next: "c", Names: []string{"en0", "en1"}, Mine: []string{"en0"}, Theirs: []string{"eth0"}})
-	c := report(Verdict{Host: "c", Next: "a", Names: []string{"eth0"}, Mine: []string{"eth0"}, Theirs: []string{"eth0"}})
+	a := report(HostReport{Host: "a", Next: "b", Names: []string{"eth0", "eth1"}, Mine: []string{"eth0", "eth1"}, Theirs: []string{"en0", "en1"}})
+	b := report(HostReport{Host: "b", Next: "c", Names: []string{"en0", "en1"}, Mine: []string{"en0"}, Theirs: []string{"eth0"}})
+	c := report(HostReport{Host: "c", Next: "a", Names: []string{"eth0"}, Mine: []string{"eth0"}, Theirs: []string{"eth0"}})
 	list, err := Decide([][]byte{a, b, c})
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestDecide(t *testing.T) {
 			t.Errorf("host %d has %+v, want %q and several", i, list[i], want)
 		}
 	}
-	lost := report(Verdict{Host: "d", Next: "a", Names: []string{"eth0"}})
+	lost := report(HostReport{Host: "d", Next: "a", Names: []string{"eth0"}})
 	if _, err := Decide([][]byte{a, b, c, lost}); err == nil || !strings.Contains(err.Error(), "no interface of d reaches a") {
 		t.Errorf("a host that reaches nobody: %v", err)
 	}

@@ -14,22 +14,22 @@ import (
 type delivery struct {
 	completion rdma.Completion
 	buffer     []byte // memory of the device that Data lies in
-	loose      bool   // Data lies where a rail has it, until the next Poll
+	borrowed   bool   // Data lies where a rail has it, until the next Poll
 }
 
 // queue is a completion queue.
 type queue struct {
-	dev    *Device
-	pairs  []*pair
-	ready  []delivery
-	first  int      // of ready that was not given out
-	lent   [][]byte // memory shown by the last Poll
-	closed bool
-	all    bool // the next Poll asks all rails
-	filed  bool // somebody is asleep on its file
-	parked int  // who wait for it now, or are asleep on its file
-	rest   rest
-	ending sync.Once
+	dev       *Device
+	pairs     []*pair
+	ready     []delivery
+	first     int      // of ready that was not given out
+	lent      [][]byte // memory shown by the last Poll
+	closed    bool
+	all       bool // the next Poll asks all rails
+	filed     bool // somebody is asleep on its file
+	parked    int  // who wait for it now, or are asleep on its file
+	waitState waitState
+	ending    sync.Once
 }
 
 var _ rdma.ArmedCQ = (*queue)(nil)
@@ -42,7 +42,7 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 		return nil, rdma.ErrClosed
 	}
 	c := &queue{dev: d, ready: make([]delivery, 0, min(max(depth, 64), 256))}
-	if err := c.rest.open(waiters); err != nil {
+	if err := c.waitState.open(numWaiters); err != nil {
 		return nil, err
 	}
 	d.queues = append(d.queues, c)
@@ -51,19 +51,19 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 
 // attach lets the queues of a pair drive it, and sleep for it, and somebody attend to it.
 func (q *pair) attach() error {
-	if err := q.dev.attend(); err != nil {
+	if err := q.dev.startProgress(); err != nil {
 		return err
 	}
 	for i := range q.rails {
-		if q.dev.attendant.started {
-			if err := q.dev.attendant.rest.watch(q.rails[i].cq); err != nil {
+		if q.dev.progressThread.started {
+			if err := q.dev.progressThread.waitState.watch(q.rails[i].cq); err != nil {
 				return err
 			}
 		}
 	}
 	for _, c := range []*queue{q.sendCQ, q.recvCQ} {
 		for i := range q.rails {
-			if err := c.rest.watch(q.rails[i].cq); err != nil {
+			if err := c.waitState.watch(q.rails[i].cq); err != nil {
 				return err
 			}
 		}
@@ -78,8 +78,8 @@ func (q *pair) attach() error {
 // detach undoes attach, before the rails' queues are closed.
 func (q *pair) detach() {
 	for i := range q.rails {
-		if q.dev.attendant.started {
-			q.dev.attendant.rest.forget(q.rails[i].cq)
+		if q.dev.progressThread.started {
+			q.dev.progressThread.waitState.forget(q.rails[i].cq)
 		}
 	}
 	q.sendCQ.forget(q)
@@ -95,7 +95,7 @@ func (c *queue) forget(q *pair) {
 		}
 	}
 	for i := range q.rails {
-		c.rest.forget(q.rails[i].cq)
+		c.waitState.forget(q.rails[i].cq)
 	}
 }
 
@@ -126,9 +126,9 @@ func (c *queue) Poll(out []rdma.Completion) (n int) {
 	}
 	c.awake()
 	d.called()
-	how := askSome
+	how := pollSome
 	if c.all {
-		c.all, how = false, askAll
+		c.all, how = false, pollAll
 	}
 	for i := range c.lent {
 		d.giveBack(c.lent[i])
@@ -142,19 +142,19 @@ func (c *queue) Poll(out []rdma.Completion) (n int) {
 	}
 	n += c.give(out[n:])
 	if n > 0 {
-		c.rest.nap = 0 // more may follow soon
+		c.waitState.nap = 0 // more may follow soon
 	}
-	c.keepLoose()
+	c.copyBorrowed()
 	return n
 }
 
-// keepLoose copies what was not given out and lies where a rail has it.
-func (c *queue) keepLoose() {
+// copyBorrowed copies what was not given out and lies where a rail has it.
+func (c *queue) copyBorrowed() {
 	for i := c.first; i < len(c.ready); i++ {
-		if e := &c.ready[i]; e.loose {
+		if e := &c.ready[i]; e.borrowed {
 			a := arrival{message: e.completion.Data}
 			c.dev.keep(&a)
-			e.completion.Data, e.buffer, e.loose = a.message, a.buffer, false
+			e.completion.Data, e.buffer, e.borrowed = a.message, a.buffer, false
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (c *queue) end() (err error) {
 			c.dev.giveBack(c.ready[i].buffer)
 		}
 		c.ready, c.lent, c.first = nil, nil, 0
-		err = c.rest.close()
+		err = c.waitState.close()
 	})
 	return err
 }
@@ -272,7 +272,7 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 		r.warned = false
 	}
 	for _, c := range d.queues {
-		c.stir() // a message may have waited for it
+		c.wakeSleeper() // a message may have waited for it
 	}
 	if n < len(wrs) {
 		return n, rdma.ErrAgain

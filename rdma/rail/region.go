@@ -8,17 +8,17 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Registered memory. Rails place what comes themselves, so one key holds for all of them
+// Registered memory. Rails index what comes themselves, so one key holds for all of them
 // and nothing is registered with their devices.
 //
 // A key is 64 bits: 20 for the place in the table and 44 that are random, drawn anew each
 // time, so that nobody guesses a key and an old one names nothing (RFC 5042 section 6.1.1).
 
 const (
-	placeBits  = 20
-	mostPlaces = 1 << placeBits
-	// restPlaces is how many places rest before the first of them is used again.
-	restPlaces = 64
+	indexBits  = 20
+	maxRegions = 1 << indexBits
+	// reuseAfter is how many places rest before the first of them is used again.
+	reuseAfter = 64
 )
 
 type region struct {
@@ -31,7 +31,7 @@ type region struct {
 // regions is a table of them. The free places are a queue.
 type regions struct {
 	list        []region
-	first, last int32 // of the free places, as place+1; 0: none
+	first, last int32 // of the free places, as index+1; 0: none
 	free        int
 	random      [512]byte
 	drawn       int
@@ -56,30 +56,30 @@ func (t *regions) register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	if err != nil {
 		return rdma.MR{}, err
 	}
-	place := int32(len(t.list))
+	index := int32(len(t.list))
 	switch {
-	case t.free > restPlaces || t.free > 0 && len(t.list) == mostPlaces:
-		place = t.first - 1
-		t.first = t.list[place].next
+	case t.free > reuseAfter || t.free > 0 && len(t.list) == maxRegions:
+		index = t.first - 1
+		t.first = t.list[index].next
 		t.free--
-	case len(t.list) == mostPlaces:
-		return rdma.MR{}, fmt.Errorf("rail: all %d places for registered memory are in use; deregister something first: %w", mostPlaces, rdma.ErrNoResources)
+	case len(t.list) == maxRegions:
+		return rdma.MR{}, fmt.Errorf("rail: all %d places for registered memory are in use; deregister something first: %w", maxRegions, rdma.ErrNoResources)
 	default:
 		t.list = append(t.list, region{})
 	}
-	key := (bits|1<<63)&^(mostPlaces-1) | uint64(place) // the highest bit is set, so that no key is 0
+	key := (bits|1<<63)&^(maxRegions-1) | uint64(index) // the highest bit is set, so that no key is 0
 	m := rdma.MemOf(mem)
-	t.list[place] = region{mem: m, key: key, acc: acc}
-	return rdma.MR{Base: m.Addr(), Len: uint64(len(mem)), RKey: key, LKey: uint32(place)}, nil
+	t.list[index] = region{mem: m, key: key, acc: acc}
+	return rdma.MR{Base: m.Addr(), Len: uint64(len(mem)), RKey: key, LKey: uint32(index)}, nil
 }
 
 // find is the region of a key, nil if there is none.
 func (t *regions) find(key uint64) *region {
-	place := key & (mostPlaces - 1)
-	if key == 0 || place >= uint64(len(t.list)) || t.list[place].key != key {
+	index := key & (maxRegions - 1)
+	if key == 0 || index >= uint64(len(t.list)) || t.list[index].key != key {
 		return nil
 	}
-	return &t.list[place]
+	return &t.list[index]
 }
 
 // deregister ends a registration.
@@ -88,14 +88,14 @@ func (t *regions) deregister(mr rdma.MR) error {
 	if r == nil {
 		return fmt.Errorf("rail: no region is registered with the key %#x; it may have been deregistered before", mr.RKey)
 	}
-	place := int32(mr.RKey & (mostPlaces - 1))
+	index := int32(mr.RKey & (maxRegions - 1))
 	*r = region{}
 	if t.free == 0 {
-		t.first = place + 1
+		t.first = index + 1
 	} else {
-		t.list[t.last-1].next = place + 1
+		t.list[t.last-1].next = index + 1
 	}
-	t.last = place + 1
+	t.last = index + 1
 	t.free++
 	return nil
 }

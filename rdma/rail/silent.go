@@ -15,21 +15,21 @@ var _ rdma.ExplainingDevice = (*Device)(nil)
 // silent reports whether a peer from which something is awaited has been silent for too long. It
 // is not counted while this process does not look, which is then the one that was silent.
 func (f *flow) silent(now time.Duration, waiting bool) bool {
-	if !waiting || f.awaited == 0 || now-f.lookedAt > attentive {
+	if !waiting || f.awaited == 0 || now-f.lookedAt > maxLookGap {
 		f.awaited = now
 	}
 	f.lookedAt = now
 	limit := f.q.dev.timeout
-	return limit > 0 && waiting && now-max(f.awaited, f.heard) >= limit
+	return limit > 0 && waiting && now-max(f.awaited, f.lastReceived) >= limit
 }
 
 // attentive is the longest time between two looks at a flow that waits.
-const attentive = 20 * lookEvery
+const maxLookGap = 20 * lookEvery
 
 // giveUp ends what is under way to a silent peer, and reports it also to a user that only
 // receives.
 func (f *flow) giveUp(now time.Duration) {
-	f.givenUp = now - max(f.awaited, f.heard)
+	f.givenUp = now - max(f.awaited, f.lastReceived)
 	for rail := range f.paths {
 		f.keep(rail) // it goes on trying, and the user has the memory back
 	}

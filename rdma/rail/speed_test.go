@@ -9,7 +9,7 @@ import (
 )
 
 // How much faster two rails are than one, in virtual time: what the plan, the windows and
-// the receipts cost, without what processors do. The links carry 1 Gbit/s each.
+// the acks cost, without what processors do. The links carry 1 Gbit/s each.
 
 const (
 	gigabit     = 0.125 // bytes a nanosecond
@@ -27,7 +27,7 @@ func speedOf(t *testing.T, wires int, op rdma.Op, both bool, look time.Duration)
 	}
 	w := newWorld(t, 2, list...)
 	a, b := newParty(t, w, 0, 1), newParty(t, w, 1, 1)
-	meet(t, a, b)
+	receiveHello(t, a, b)
 	moving := []*party{a}
 	if both {
 		moving = append(moving, b)

@@ -14,9 +14,9 @@ import (
 type waiter int
 
 const (
-	whoPolls waiter = iota
-	whoStandsBy
-	waiters
+	pollWaiter waiter = iota
+	armedWaiter
+	numWaiters
 )
 
 const (
@@ -24,9 +24,9 @@ const (
 	// naps become longer, up to longNap.
 	shortNap = time.Millisecond
 	longNap  = 8 * time.Millisecond
-	// standByDelay is the longest sleep of who stands by: timers that begin meanwhile do
+	// armedWaitMax is the longest sleep of who stands by: timers that begin meanwhile do
 	// not wake it, or every send would.
-	standByDelay = 50 * time.Millisecond
+	armedWaitMax = 50 * time.Millisecond
 )
 
 // Wait parks until a rail has something or a flow must be looked after.
@@ -45,16 +45,16 @@ func (c *queue) Wait(timeout time.Duration) error {
 	}
 	c.park()
 	d.mu.Unlock()
-	err := c.rest.wait(whoPolls, timeout)
+	err := c.waitState.wait(pollWaiter, timeout)
 	d.mu.Lock()
 	c.unpark()
 	c.awake()
-	c.rest.hush(whoPolls)
+	c.waitState.drain(pollWaiter)
 	d.mu.Unlock()
 	return err
 }
 
-// park keeps the attendant away while somebody waits.
+// park keeps the progress thread away while somebody waits.
 func (c *queue) park() {
 	c.parked++
 	c.dev.parked++
@@ -77,8 +77,8 @@ func (c *queue) sleep(limit time.Duration) time.Duration {
 	if limit <= 0 {
 		return 0
 	}
-	c.rest.asleep = true
-	return c.rest.settle(limit)
+	c.waitState.asleep = true
+	return c.waitState.prepareSleep(limit)
 }
 
 // nap is how long to sleep where a rail cannot be slept on.
@@ -92,23 +92,23 @@ func (n *nap) next() time.Duration {
 
 // awake ends the sleep.
 func (c *queue) awake() {
-	if c.rest.asleep {
-		c.rest.asleep, c.all = false, true
-		c.rest.unsettle()
+	if c.waitState.asleep {
+		c.waitState.asleep, c.all = false, true
+		c.waitState.endSleep()
 	}
 }
 
 // stir ends the sleep of who does not know of new timers.
-func (c *queue) stir() {
-	if c.rest.asleep {
-		c.rest.ring(whoPolls)
+func (c *queue) wakeSleeper() {
+	if c.waitState.asleep {
+		c.waitState.signal(pollWaiter)
 	}
 }
 
 // Wake ends a Wait.
 func (c *queue) Wake() {
-	c.rest.ring(whoPolls)
-	c.rest.ring(whoStandsBy)
+	c.waitState.signal(pollWaiter)
+	c.waitState.signal(armedWaiter)
 }
 
 // Arm gets ready to stand by.
@@ -121,29 +121,29 @@ func (c *queue) Arm() bool {
 	}
 	d.called()
 	c.awake()
-	c.rest.armed = c.sleep(standByDelay)
-	return c.rest.armed > 0
+	c.waitState.armed = c.sleep(armedWaitMax)
+	return c.waitState.armed > 0
 }
 
 // WaitArmed is Wait after Arm, beside whoever polls.
 func (c *queue) WaitArmed(timeout time.Duration) error {
 	d := c.dev
 	d.mu.Lock()
-	timeout = min(timeout, c.rest.armed)
+	timeout = min(timeout, c.waitState.armed)
 	if c.closed || d.closed {
 		d.mu.Unlock()
 		return rdma.ErrClosed
 	}
-	if timeout <= 0 || c.waiting() > 0 { // the attendant was faster
+	if timeout <= 0 || c.waiting() > 0 { // the progress thread was faster
 		d.mu.Unlock()
 		return nil
 	}
 	c.park()
 	d.mu.Unlock()
-	err := c.rest.wait(whoStandsBy, timeout)
+	err := c.waitState.wait(armedWaiter, timeout)
 	d.mu.Lock()
 	c.unpark()
-	c.rest.hush(whoStandsBy)
+	c.waitState.drain(armedWaiter)
 	d.mu.Unlock()
 	return err
 }

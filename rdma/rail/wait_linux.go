@@ -12,37 +12,37 @@ import (
 )
 
 // Sleeping on several rails: each has a file (rdma.FileCQ), and an epoll set of them and
-// of a bell is a file again. There is a set for each who may wait, because each has its
-// own bell.
+// of a wakeup is a file again. There is a set for each who may wait, because each has its
+// own wakeup.
 
 var _ rdma.FileCQ = (*queue)(nil)
 
-// rest is how a completion queue is waited for.
-type rest struct {
-	nap     nap
-	files   []rdma.FileCQ
-	patchy  int // rails that have no file
-	sets    [waiters]int
-	bells   [waiters]int
-	closed  atomic.Bool
-	asleep  bool          // between sleep and awake
-	armed   time.Duration // how long who stands by may sleep
-	settled int           // of files that are asleep
+// waitState is how a completion queue is waited for.
+type waitState struct {
+	nap         nap
+	files       []rdma.FileCQ
+	withoutFile int // rails that have no file
+	sets        [numWaiters]int
+	wakeups     [numWaiters]int
+	closed      atomic.Bool
+	asleep      bool          // between sleep and awake
+	armed       time.Duration // how long who stands by may sleep
+	prepared    int           // of files that are asleep
 	// What the kernel is shown by each who waits: it would otherwise be allocated each time.
-	shown  [waiters][1]unix.PollFd
-	limits [waiters]unix.Timespec
+	shown  [numWaiters][1]unix.PollFd
+	limits [numWaiters]unix.Timespec
 }
 
 // open gets descriptors for the first so many who may wait.
-func (r *rest) open(who waiter) error {
-	for w := range waiters {
-		r.sets[w], r.bells[w] = -1, -1
+func (r *waitState) open(who waiter) error {
+	for w := range numWaiters {
+		r.sets[w], r.wakeups[w] = -1, -1
 	}
 	for w := range who {
 		var err error
 		if r.sets[w], err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
-			if r.bells[w], err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
-				err = r.add(r.sets[w], r.bells[w])
+			if r.wakeups[w], err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
+				err = r.add(r.sets[w], r.wakeups[w])
 			}
 		}
 		if err != nil {
@@ -52,18 +52,18 @@ func (r *rest) open(who waiter) error {
 	return nil
 }
 
-func (r *rest) add(set, fd int) error {
+func (r *waitState) add(set, fd int) error {
 	return unix.EpollCtl(set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
 // watch lets the queue sleep on a rail.
-func (r *rest) watch(below rdma.CQ) error {
+func (r *waitState) watch(below rdma.CQ) error {
 	f, ok := below.(rdma.FileCQ)
 	if !ok {
-		r.patchy++
+		r.withoutFile++
 		return nil
 	}
-	for w := range waiters {
+	for w := range numWaiters {
 		if r.sets[w] < 0 {
 			continue
 		}
@@ -76,11 +76,11 @@ func (r *rest) watch(below rdma.CQ) error {
 }
 
 // forget undoes watch, before the rail's queue is closed.
-func (r *rest) forget(below rdma.CQ) {
+func (r *waitState) forget(below rdma.CQ) {
 	f, ok := below.(rdma.FileCQ)
 	if !ok {
 		if below != nil {
-			r.patchy--
+			r.withoutFile--
 		}
 		return
 	}
@@ -90,9 +90,9 @@ func (r *rest) forget(below rdma.CQ) {
 		}
 		if r.asleep {
 			r.asleep = false
-			r.unsettle()
+			r.endSleep()
 		}
-		for w := range waiters {
+		for w := range numWaiters {
 			_ = unix.EpollCtl(r.sets[w], unix.EPOLL_CTL_DEL, f.File(), nil) // closing it does the same
 		}
 		r.files = append(r.files[:i], r.files[i+1:]...)
@@ -100,9 +100,9 @@ func (r *rest) forget(below rdma.CQ) {
 	}
 }
 
-// settle gets all rails ready for a sleep.
-func (r *rest) settle(limit time.Duration) time.Duration {
-	if r.patchy > 0 {
+// prepareSleep gets all rails ready for a sleep.
+func (r *waitState) prepareSleep(limit time.Duration) time.Duration {
+	if r.withoutFile > 0 {
 		limit = min(limit, r.nap.next())
 	}
 	for _, f := range r.files {
@@ -110,21 +110,21 @@ func (r *rest) settle(limit time.Duration) time.Duration {
 			break
 		}
 		limit = min(limit, f.Sleep(limit))
-		r.settled++
+		r.prepared++
 	}
 	return limit
 }
 
-// unsettle ends it.
-func (r *rest) unsettle() {
-	for _, f := range r.files[:min(r.settled, len(r.files))] {
+// endSleep ends it.
+func (r *waitState) endSleep() {
+	for _, f := range r.files[:min(r.prepared, len(r.files))] {
 		f.Awake()
 	}
-	r.settled = 0
+	r.prepared = 0
 }
 
-// wait sleeps until a rail has something or the bell was rung.
-func (r *rest) wait(w waiter, timeout time.Duration) error {
+// wait sleeps until a rail has something or the wakeup was rung.
+func (r *waitState) wait(w waiter, timeout time.Duration) error {
 	r.shown[w][0] = unix.PollFd{Fd: int32(r.sets[w]), Events: unix.POLLIN}
 	r.limits[w] = unix.NsecToTimespec(int64(timeout))
 	if _, err := unix.Ppoll(r.shown[w][:], &r.limits[w], nil); err != nil && err != unix.EINTR && !r.closed.Load() {
@@ -133,31 +133,31 @@ func (r *rest) wait(w waiter, timeout time.Duration) error {
 	return nil
 }
 
-// waitForBell sleeps until the bell was rung.
-func (r *rest) waitForBell(w waiter) {
-	r.shown[w][0] = unix.PollFd{Fd: int32(r.bells[w]), Events: unix.POLLIN}
+// waitWakeup sleeps until the wakeup was rung.
+func (r *waitState) waitWakeup(w waiter) {
+	r.shown[w][0] = unix.PollFd{Fd: int32(r.wakeups[w]), Events: unix.POLLIN}
 	_, _ = unix.Ppoll(r.shown[w][:], nil, nil) // a signal may end it early
 }
 
-// ring ends a wait, or the next one.
-func (r *rest) ring(w waiter) {
+// signal ends a wait, or the next one.
+func (r *waitState) signal(w waiter) {
 	if !r.closed.Load() {
 		one := [8]byte{1}
-		_, _ = unix.Write(r.bells[w], one[:]) // it fails only when it has been rung often enough
+		_, _ = unix.Write(r.wakeups[w], one[:]) // it fails only when it has been rung often enough
 	}
 }
 
-func (r *rest) hush(w waiter) {
+func (r *waitState) drain(w waiter) {
 	if !r.closed.Load() {
 		var n [8]byte
-		_, _ = unix.Read(r.bells[w], n[:]) // it fails when it was not rung
+		_, _ = unix.Read(r.wakeups[w], n[:]) // it fails when it was not rung
 	}
 }
 
-func (r *rest) close() (err error) {
+func (r *waitState) close() (err error) {
 	r.closed.Store(true)
-	for w := range waiters {
-		for _, fd := range []int{r.sets[w], r.bells[w]} {
+	for w := range numWaiters {
+		for _, fd := range []int{r.sets[w], r.wakeups[w]} {
 			if fd >= 0 {
 				err = errors.Join(err, unix.Close(fd))
 			}
@@ -167,7 +167,7 @@ func (r *rest) close() (err error) {
 }
 
 // File is a descriptor that is readable when a rail has something or Wake was called.
-func (c *queue) File() int { return c.rest.sets[whoPolls] }
+func (c *queue) File() int { return c.waitState.sets[pollWaiter] }
 
 // Sleep gets ready for a sleep on File.
 func (c *queue) Sleep(limit time.Duration) time.Duration {
@@ -195,5 +195,5 @@ func (c *queue) Awake() {
 		c.unpark()
 	}
 	c.awake()
-	c.rest.hush(whoPolls)
+	c.waitState.drain(pollWaiter)
 }

@@ -8,48 +8,48 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Where rails have no files to sleep on, a sleep is short, and a bell is a channel.
+// Where rails have no files to sleep on, a sleep is short, and a wakeup is a channel.
 
-// rest is how a completion queue is waited for.
-type rest struct {
-	nap    nap
-	bells  [waiters]chan struct{}
-	asleep bool
-	armed  time.Duration
+// waitState is how a completion queue is waited for.
+type waitState struct {
+	nap     nap
+	wakeups [numWaiters]chan struct{}
+	asleep  bool
+	armed   time.Duration
 }
 
-func (r *rest) open(who waiter) error {
+func (r *waitState) open(who waiter) error {
 	for w := range who {
-		r.bells[w] = make(chan struct{}, 1)
+		r.wakeups[w] = make(chan struct{}, 1)
 	}
 	return nil
 }
 
-func (r *rest) watch(rdma.CQ) error                      { return nil }
-func (r *rest) forget(rdma.CQ)                           {}
-func (r *rest) settle(limit time.Duration) time.Duration { return min(limit, r.nap.next()) }
-func (r *rest) unsettle()                                {}
-func (r *rest) hush(waiter)                              {}
-func (r *rest) close() error                             { return nil }
+func (r *waitState) watch(rdma.CQ) error                            { return nil }
+func (r *waitState) forget(rdma.CQ)                                 {}
+func (r *waitState) prepareSleep(limit time.Duration) time.Duration { return min(limit, r.nap.next()) }
+func (r *waitState) endSleep()                                      {}
+func (r *waitState) drain(waiter)                                   {}
+func (r *waitState) close() error                                   { return nil }
 
-// wait sleeps until the bell was rung, or for so long.
-func (r *rest) wait(w waiter, timeout time.Duration) error {
+// wait sleeps until the wakeup was rung, or for so long.
+func (r *waitState) wait(w waiter, timeout time.Duration) error {
 	t := time.NewTimer(timeout)
 	defer t.Stop()
 	select {
-	case <-r.bells[w]:
+	case <-r.wakeups[w]:
 	case <-t.C:
 	}
 	return nil
 }
 
-// waitForBell sleeps until the bell was rung.
-func (r *rest) waitForBell(w waiter) { <-r.bells[w] }
+// waitWakeup sleeps until the wakeup was rung.
+func (r *waitState) waitWakeup(w waiter) { <-r.wakeups[w] }
 
-// ring ends a wait, or the next one.
-func (r *rest) ring(w waiter) {
+// signal ends a wait, or the next one.
+func (r *waitState) signal(w waiter) {
 	select {
-	case r.bells[w] <- struct{}{}:
+	case r.wakeups[w] <- struct{}{}:
 	default:
 	}
 }

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// TestWindows sends numbered pieces over rails that lose nothing but their patience: each
+// TestWindows sends numbered pieces over rails that lose nothing but their testTimeout: each
 // is delivered late, some over several rails. A receiver takes each once and in order, and
 // never has to keep more than a window.
 func TestWindows(t *testing.T) {
 	for _, start := range []uint32{0, 1<<32 - 300, 65500} {
 		random := rand.New(rand.NewPCG(uint64(start), 1))
 		op := &operation{kind: kindMessage}
-		out := outgoing{ring: new(pieces), first: start, next: start, turn: start}
-		in := incoming{stash: new(stash), next: start, said: start}
+		out := outgoing{ring: new(pieces), first: start, next: start, peerNext: start}
+		in := incoming{reorderBuffer: new(reorderBuffer), next: start, lastAcked: start}
 		type flying struct {
 			number uint32
 			rail   int
@@ -49,13 +49,13 @@ func TestWindows(t *testing.T) {
 				if out.has(f.number) && !out.at(f.number).again {
 					out.settle(f.number)
 				}
-				for e := in.turn(); e != nil; e = in.turn() {
+				for e := in.ready(); e != nil; e = in.ready() {
 					in.taken(e)
 					taken++
 				}
 			}
-			if in.owes() || random.IntN(50) == 0 {
-				out.acknowledged(in.tell())
+			if in.ackDue() || random.IntN(50) == 0 {
+				out.acknowledged(in.takeAck())
 				for n, ok := out.taken(); ok; n, ok = out.taken() {
 					if int32(in.next-n) <= 0 {
 						t.Fatalf("piece %d counts as taken when it is the turn of %d", n, in.next)
@@ -75,14 +75,14 @@ func TestWindows(t *testing.T) {
 
 // TestAcknowledgementsOfThePast do not move anything.
 func TestAcknowledgementsOfThePast(t *testing.T) {
-	o := outgoing{ring: new(pieces), first: 70_000, next: 70_100, turn: 70_050}
+	o := outgoing{ring: new(pieces), first: 70_000, next: 70_100, peerNext: 70_050}
 	for _, v := range []struct {
 		ack  uint32
 		want uint32
 	}{{70_050, 70_050}, {70_049, 70_050}, {0, 70_050}, {70_101, 70_050}, {70_060, 70_060}, {70_055, 70_060}, {70_100, 70_100}} {
 		o.acknowledged(uint16(v.ack))
-		if o.turn != v.want {
-			t.Errorf("after an acknowledgement of %d it is the turn of %d, expected %d", v.ack, o.turn, v.want)
+		if o.peerNext != v.want {
+			t.Errorf("after an acknowledgement of %d it is the turn of %d, expected %d", v.ack, o.peerNext, v.want)
 		}
 	}
 }

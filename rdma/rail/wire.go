@@ -13,7 +13,7 @@ import (
 //	 1  epoch
 //	 2  ack: the number that the sender of this waits for, its low half
 //	 4  number
-//	 8  hello: life 8, name 4
+//	 8  hello: incarnation 8, name 4
 //	 8  data: ask 4, 0, key 8, address 8, total 8, offset 8
 //	 8  request: ask 4, 0, key 8, address 8, total 8
 //	 8  result: ask 4, 0, offset 8
@@ -31,7 +31,7 @@ const (
 	kindRequest      // a Read
 	kindResult       // a piece of what was read
 	kindAnswer       // the end of a Write, or of a Read that is refused
-	kindReceipt      // ack alone; it has no number
+	kindAck          // ack alone; it has no number
 	kindCount
 )
 
@@ -52,27 +52,27 @@ const (
 // headerLen is the length of what stands before a piece, by kind.
 var headerLen = [kindCount]int{
 	kindHello: helloLen, kindMessage: commonLen, kindData: dataLen,
-	kindRequest: requestLen, kindResult: resultLen, kindAnswer: answerLen, kindReceipt: commonLen,
+	kindRequest: requestLen, kindResult: resultLen, kindAnswer: answerLen, kindAck: commonLen,
 }
 
 // headRoom is what is left of a head for the user's.
 const headRoom = rdma.HeadMax - commonLen
 
 type header struct {
-	kind    kind
-	epoch   uint8
-	ack     uint16
-	last    bool
-	again   bool
-	status  rdma.Status // answer
-	number  uint32
-	ask     uint32 // which Write or Read of its asker
-	name    uint32 // hello: what the sender is called in the job
-	life    uint64 // hello: the sender's queue pair, different from all others
-	key     uint64
-	address uint64 // where the whole access begins
-	total   uint64 // and its length
-	offset  uint64 // of the piece in it
+	kind        kind
+	epoch       uint8
+	ack         uint16
+	last        bool
+	again       bool
+	status      rdma.Status // answer
+	number      uint32
+	request     uint32 // which Write or Read of its asker
+	name        uint32 // hello: what the sender is called in the job
+	incarnation uint64 // hello: the sender's queue pair, different from all others
+	key         uint64
+	address     uint64 // where the whole access begins
+	total       uint64 // and its length
+	offset      uint64 // of the piece in it
 }
 
 // put writes a header and gives its length.
@@ -89,10 +89,10 @@ func (h *header) put(b *[rdma.HeadMax]byte) int {
 	le.PutUint32(b[4:], h.number)
 	switch h.kind {
 	case kindHello:
-		le.PutUint64(b[8:], h.life)
+		le.PutUint64(b[8:], h.incarnation)
 		le.PutUint32(b[16:], h.name)
 	case kindData, kindRequest:
-		le.PutUint64(b[8:], uint64(h.ask))
+		le.PutUint64(b[8:], uint64(h.request))
 		le.PutUint64(b[16:], h.key)
 		le.PutUint64(b[24:], h.address)
 		le.PutUint64(b[32:], h.total)
@@ -100,10 +100,10 @@ func (h *header) put(b *[rdma.HeadMax]byte) int {
 			le.PutUint64(b[40:], h.offset)
 		}
 	case kindResult:
-		le.PutUint64(b[8:], uint64(h.ask))
+		le.PutUint64(b[8:], uint64(h.request))
 		le.PutUint64(b[16:], h.offset)
 	case kindAnswer:
-		le.PutUint32(b[8:], h.ask)
+		le.PutUint32(b[8:], h.request)
 		b[12] = byte(h.status)
 	}
 	return headerLen[h.kind]
@@ -127,16 +127,16 @@ func (h *header) parse(b []byte) (rest []byte, ok bool) {
 	}
 	switch h.kind {
 	case kindHello:
-		h.life, h.name = le.Uint64(b[8:]), le.Uint32(b[16:])
+		h.incarnation, h.name = le.Uint64(b[8:]), le.Uint32(b[16:])
 	case kindData, kindRequest:
-		h.ask, h.key, h.address, h.total = le.Uint32(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:])
+		h.request, h.key, h.address, h.total = le.Uint32(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:])
 		if h.kind == kindData {
 			h.offset = le.Uint64(b[40:])
 		}
 	case kindResult:
-		h.ask, h.offset = le.Uint32(b[8:]), le.Uint64(b[16:])
+		h.request, h.offset = le.Uint32(b[8:]), le.Uint64(b[16:])
 	case kindAnswer:
-		h.ask, h.status = le.Uint32(b[8:]), rdma.Status(b[12])
+		h.request, h.status = le.Uint32(b[8:]), rdma.Status(b[12])
 	}
 	return b[n:], true
 }

@@ -9,13 +9,13 @@ import (
 
 func headers() []header {
 	return []header{
-		{kind: kindHello, epoch: 3, ack: 7, number: 9, life: 0x0123456789abcdef, name: 77},
+		{kind: kindHello, epoch: 3, ack: 7, number: 9, incarnation: 0x0123456789abcdef, name: 77},
 		{kind: kindMessage, epoch: 255, ack: 65535, number: 1<<32 - 1, again: true},
-		{kind: kindData, number: 5, ask: 6, key: 1 << 63, address: 1 << 47, total: 1 << 40, offset: 1 << 39, last: true},
-		{kind: kindRequest, number: 5, ask: 6, key: 7, address: 8, total: 9},
-		{kind: kindResult, number: 5, ask: 6, offset: 1 << 33},
-		{kind: kindAnswer, number: 5, ask: 6, status: rdma.StatusRemoteAccess},
-		{kind: kindReceipt, epoch: 1, ack: 2},
+		{kind: kindData, number: 5, request: 6, key: 1 << 63, address: 1 << 47, total: 1 << 40, offset: 1 << 39, last: true},
+		{kind: kindRequest, number: 5, request: 6, key: 7, address: 8, total: 9},
+		{kind: kindResult, number: 5, request: 6, offset: 1 << 33},
+		{kind: kindAnswer, number: 5, request: 6, status: rdma.StatusRemoteAccess},
+		{kind: kindAck, epoch: 1, ack: 2},
 	}
 }
 
@@ -56,9 +56,9 @@ func FuzzHeader(f *testing.F) {
 }
 
 func TestAddresses(t *testing.T) {
-	a := address{life: 0xfeed, name: 12, rails: []railAddress{{"10.1.0.0/24", "10.1.0.2:4711/1/ab"}, {"", "odd;address=with%all"}}}
+	a := address{incarnation: 0xfeed, name: 12, rails: []railAddress{{"10.1.0.0/24", "10.1.0.2:4711/1/ab"}, {"", "odd;address=with%all"}}}
 	got, err := parseAddress(a.text())
-	if err != nil || got.life != a.life || got.name != a.name || len(got.rails) != 2 || got.rails[0] != a.rails[0] || got.rails[1] != a.rails[1] {
+	if err != nil || got.incarnation != a.incarnation || got.name != a.name || len(got.rails) != 2 || got.rails[0] != a.rails[0] || got.rails[1] != a.rails[1] {
 		t.Errorf("%s is read as %+v, %v", a.text(), got, err)
 	}
 	for _, text := range []rdma.Addr{"", "rail", "rail;1;2", "rail;xyz;1;=a", "rail;1;-1;=a", "rail;1;1;a", "rail;1;1;n=", "iwarp;1;1;=a"} {

@@ -7,23 +7,23 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Writes into a region whose owner may help. Nothing but time may tell such a
-// Write from an ordinary one, so these hold for devices that ignore the right too.
+// Writes into a region whose owner may help to copy. Such a Write differs from an ordinary
+// one only in timing, so these checks apply to devices that ignore the right as well.
 
 func assistedChecks() []check {
 	write := rdma.Ops(rdma.OpWrite)
 	return []check{
 		{name: "assisted-write-moves", on: reliable, ops: write, run: assistedSizes(func(r *rig, tr *transfer) {}),
-			rule: "a Write into an Assisted region brings the same bytes to the same place, and completes once, for the writer alone"},
+			rule: "a Write into an Assisted region has the same effect as any other, and completes once, at the writer only"},
 		{name: "assisted-write-alone", on: reliable, ops: write, unless: needsTarget, run: assistedSizes(func(r *rig, tr *transfer) {
 			r.until("the Write has completed while the owner does not poll", func() bool { return tr.w.done }, r.nodes[0])
-		}), rule: "without Attr.RemoteCPU, OpWrite needs no Poll of its target, whatever the target could do to help"},
+		}), rule: "without Attr.RemoteCPU, OpWrite completes without a Poll of its target, even if the target could help"},
 		{name: "assisted-write-again", on: reliable, ops: write, unless: needsTarget, run: assistedAgain,
-			rule: "a Write into an Assisted region does not wait for its owner to have seen the one before"},
+			rule: "a Write into an Assisted region does not wait until the owner has seen the previous one"},
 		{name: "assisted-write-parallel", on: reliable, ops: write, peers: 3, run: assistedParallel,
-			rule: "the owner of an Assisted region may fetch pieces while the writer copies"},
+			rule: "the owner of an Assisted region may copy pieces while the writer copies"},
 		{name: "assisted-write-deregister", on: reliable, ops: write, run: assistedDeregister,
-			rule: "after Deregister an access moves no byte and completes with StatusRemoteAccess, if the region was Assisted too"},
+			rule: "after Deregister an access transfers no byte and completes with StatusRemoteAccess, even if the region was Assisted"},
 	}
 }
 
@@ -35,7 +35,7 @@ func (n *node) prepareAssisted(to *node, off, size, rest, skew int) (*transfer, 
 	return tr, mr
 }
 
-// into makes the request of a Write of [lo, hi).
+// into prepares a Write of [lo, hi).
 func (tr *transfer) into(n, to *node, mr rdma.MR, skew int) {
 	var lkey uint32
 	tr.here, lkey = n.local(tr.hi-tr.lo, 7-skew, n.rig.random.next())
@@ -69,8 +69,8 @@ func assistedSizes(between func(*rig, *transfer)) func(*rig) {
 	}
 }
 
-// assistedAgain writes several times into one region while its owner sleeps, and
-// again when it has looked.
+// assistedAgain writes several times into one region while its owner does not poll, and
+// again after it has polled.
 func assistedAgain(r *rig) {
 	tr, mr := r.nodes[0].prepareAssisted(r.nodes[1], 11, 200000, 9, 3)
 	for i := range 6 {
@@ -122,7 +122,7 @@ func assistedDeregister(r *rig) {
 		r.settle()
 		r.nodes[1].deregister(mr)
 		r.post(r.nodes[0], tr.w)
-		r.until("the Write that comes too late has completed", func() bool { return tr.w.done })
+		r.until("the late Write has completed", func() bool { return tr.w.done })
 		if tr.w.status != rdma.StatusRemoteAccess {
 			r.t.Errorf("a Write of %d bytes after Deregister completes with %v", size, tr.w.status)
 		}

@@ -7,24 +7,24 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The end of things.
+// Closing.
 
 func closeChecks() []check {
 	return []check{
 		{name: "close-twice", on: all, run: func(r *rig) { closeTwice(r, false) },
-			rule: "everything can be closed again without harm"},
+			rule: "closing an object twice is harmless"},
 		{name: "close-device-first", on: all, run: func(r *rig) { closeTwice(r, true) },
-			rule: "closing a device closes what was made with it, and closing that again does no harm"},
+			rule: "closing a device closes the objects made with it, and closing those again is harmless"},
 		{name: "close-ends-use", on: all, run: closeEndsUse,
-			rule: "what was closed answers with ErrClosed, at once"},
+			rule: "calls on a closed object return ErrClosed at once"},
 		{name: "close-completes-all", on: reliable, run: closeCompletesAll,
-			rule: "work that was taken completes once even if its queue pair is closed first, then with StatusFlushed"},
+			rule: "an accepted request completes once even if its queue pair is closed first, then with StatusFlushed"},
 		{name: "close-ends-access", on: reliable, ops: rdma.Ops(rdma.OpRead, rdma.OpWrite), run: closeEndsAccess,
-			rule: "closing a device ends its registrations, and nobody waits for it in vain"},
+			rule: "closing a device ends its registrations, and accesses to it do not hang"},
 	}
 }
 
-// closers are everything a node can close, queue pairs first.
+// closers returns the Close methods of all objects of a node, queue pairs first.
 func (n *node) closers() (names []string, fns []func() error) {
 	add := func(name string, fn func() error) { names, fns = append(names, name), append(fns, fn) }
 	for _, p := range n.ports {
@@ -60,7 +60,7 @@ func closeTwice(r *rig, deviceFirst bool) {
 	}
 }
 
-// exchangeSome leaves traffic behind: some of it polled, some not.
+// exchangeSome creates traffic, some of it polled, some not.
 func (r *rig) exchangeSome() {
 	r.t.Helper()
 	if r.kind != rdma.UD {
@@ -79,25 +79,25 @@ func closeEndsUse(r *rig) {
 		r.t.Fatalf("close a queue pair: %v", err)
 	}
 	if k, err := n.offer([]*work{n.sendInline(1, 8, 0)}); k != 0 || !errors.Is(err, rdma.ErrClosed) {
-		r.t.Errorf("PostSend on a closed queue pair takes %d and says %v", k, err)
+		r.t.Errorf("PostSend on a closed queue pair accepts %d and returns %v", k, err)
 	}
 	if err := n.dev.Close(); err != nil {
 		r.t.Fatalf("close a device: %v", err)
 	}
 	if _, err := n.dev.Register(make([]byte, 100), rdma.RemoteRead); !errors.Is(err, rdma.ErrClosed) {
-		r.t.Errorf("Register with a closed device says %v", err)
+		r.t.Errorf("Register with a closed device returns %v", err)
 	}
 	if _, err := n.dev.NewCQ(16); !errors.Is(err, rdma.ErrClosed) {
-		r.t.Errorf("NewCQ of a closed device says %v", err)
+		r.t.Errorf("NewCQ of a closed device returns %v", err)
 	}
 	cq := n.portTo(1).recvCQ
 	if k := cq.Poll(make([]rdma.Completion, 8)); k != 0 {
-		r.t.Errorf("Poll of a closed device gives %d completions", k)
+		r.t.Errorf("Poll of a closed device returns %d completions", k)
 	}
-	cq.Wake() // must do no harm
+	cq.Wake() // must be harmless
 	start := time.Now()
-	_ = cq.Wait(r.patience) // whether it reports an error is its business, when it returns is not
-	if took := time.Since(start); took > r.patience/2 {
+	_ = cq.Wait(r.hangTimeout) // it may return an error, but must return at once
+	if took := time.Since(start); took > r.hangTimeout/2 {
 		r.t.Errorf("Wait on a closed device lasts %v", took)
 	}
 }
@@ -113,12 +113,12 @@ func closeCompletesAll(r *rig) {
 		ws = append(ws, w)
 	}
 	if err := a.portTo(1).qp.Close(); err != nil {
-		r.t.Fatalf("close a queue pair with work under way: %v", err)
+		r.t.Fatalf("close a queue pair with outstanding work: %v", err)
 	}
-	r.until("every send that was taken has completed", func() bool { return a.open == 0 }, a)
+	r.until("every send that was accepted has completed", func() bool { return a.open == 0 }, a)
 	for i, w := range ws {
 		if w.status != rdma.StatusOK && w.status != rdma.StatusFlushed {
-			r.t.Fatalf("send %d of %d, under way when its queue pair was closed, completes with %v", i, len(ws), w.status)
+			r.t.Fatalf("send %d of %d, outstanding when its queue pair was closed, completes with %v", i, len(ws), w.status)
 		}
 	}
 	r.settle()
@@ -136,19 +136,19 @@ func closeEndsAccess(r *rig) {
 		w := a.access(op, 1, here.mem, lkey, mr.Base, mr.RKey)
 		if _, err := a.offer([]*work{w}); err != nil {
 			if errors.Is(err, rdma.ErrAgain) {
-				r.t.Errorf("a %v at a device that was closed is answered with ErrAgain", op)
+				r.t.Errorf("a %v to a closed device returns ErrAgain", op)
 			}
-			continue // refused at once: good
+			continue // refused at once, which is fine
 		}
 		r.until("the access to a closed device has completed", func() bool { return w.done }, a)
 		if w.status == rdma.StatusOK {
-			r.t.Errorf("a %v at a device that was closed succeeds", op)
+			r.t.Errorf("a %v to a closed device succeeds", op)
 		}
 		if err := errors.Join(mem.unchanged(), here.unchanged()); err != nil {
-			r.t.Errorf("a %v at a device that was closed: %v", op, err)
+			r.t.Errorf("a %v to a closed device: %v", op, err)
 		}
 	}
-	// Messages to it may vanish, but must not bring the sender down.
+	// Messages to it may be lost, but must not harm the sender.
 	for _, w := range []*work{a.sendInline(1, 8, 0), a.send(1, 8, 100)} {
 		if _, err := a.offer([]*work{w}); err == nil && !w.inline {
 			r.until("the send to a closed device has completed", func() bool { return w.done }, a)

@@ -7,19 +7,19 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Lending: a message stays readable where it is until the next Poll.
+// Lending: a message stays readable in the device's buffer until the next Poll.
 
 func lendChecks() []check {
 	rule := "a lent message is valid until the next Poll of that queue"
 	return []check{
 		{name: "lend-until-next-poll", rule: rule, on: reliable, peers: 3, run: lendUntilNextPoll},
 		{name: "lend-across-other-queue", rule: rule, on: reliable, queues: queueConfig{split: true}, run: lendAcrossOtherQueue},
-		{name: "lend-without-end", on: reliable, run: lendWithoutEnd,
+		{name: "lend-never-runs-out", on: reliable, run: lendNeverRunsOut,
 			rule: "the next Poll ends the lending, so that buffers never run out"},
 	}
 }
 
-// loan is a lent message and what it must go on looking like.
+// loan is a lent message with its expected contents.
 type loan struct {
 	data []byte // the device's memory
 	text []byte
@@ -27,8 +27,8 @@ type loan struct {
 
 func (l loan) check() error { return differ(l.data, l.text) }
 
-// lendUntilNextPoll lets peers send as much as they can while one Poll's worth
-// of messages is still lent.
+// lendUntilNextPoll lets peers send as much as they can while the messages of one Poll are
+// still lent.
 func lendUntilNextPoll(r *rig) {
 	var flows []*flow
 	for _, n := range r.nodes {
@@ -37,7 +37,7 @@ func lendUntilNextPoll(r *rig) {
 	var loans []loan
 	b, mine := r.nodes[0], flows[0]
 	b.sink = func(from int, c *rdma.Completion) error {
-		l, seed := r.letter(from, 0, mine.next[from]) // what it must be, not what is seen
+		l, seed := r.messageShape(from, 0, mine.next[from]) // the expected contents, not the observed ones
 		mine.next[from]++
 		mine.wanted--
 		text := make([]byte, l.head+l.body)
@@ -45,7 +45,7 @@ func lendUntilNextPoll(r *rig) {
 		loans = append(loans, loan{c.Data.Bytes(), text})
 		return nil
 	}
-	crowd := func() {
+	fill := func() {
 		for _, f := range flows[1:] {
 			for range 12 {
 				if err := f.advance(); err != nil {
@@ -55,23 +55,22 @@ func lendUntilNextPoll(r *rig) {
 			}
 		}
 	}
-	r.until("all messages have come", func() bool {
-		crowd()
+	r.until("all messages have arrived", func() bool {
+		fill()
 		loans = loans[:0]
 		r.step(b)
-		crowd()
+		fill()
 		for i, l := range loans {
 			if err := l.check(); err != nil {
-				r.t.Fatalf("message %d of %d that one Poll lent is not what was sent, before the next Poll: %v", i, len(loans), err)
+				r.t.Fatalf("message %d of %d that one Poll lent changed before the next Poll: %v", i, len(loans), err)
 			}
 		}
 		return mine.wanted == 0
 	}, r.nodes[1:]...)
-	r.until("all senders are through", func() bool { return r.nodes[1].open+r.nodes[2].open == 0 })
+	r.until("all senders have finished", func() bool { return r.nodes[1].open+r.nodes[2].open == 0 })
 }
 
-// lendAcrossOtherQueue polls the send queue while messages of the receive queue
-// are lent.
+// lendAcrossOtherQueue polls the send queue while messages of the receive queue are lent.
 func lendAcrossOtherQueue(r *rig) {
 	a, b := r.nodes[0], r.nodes[1]
 	var held loan
@@ -83,7 +82,7 @@ func lendAcrossOtherQueue(r *rig) {
 	r.post(a, w)
 	pb := b.portTo(0)
 	var out [8]rdma.Completion
-	r.until("the message has come", func() bool {
+	r.until("the message has arrived", func() bool {
 		if held.data == nil {
 			b.pollQueue(pb, pb.recvCQ, out[:])
 		}
@@ -99,11 +98,11 @@ func lendAcrossOtherQueue(r *rig) {
 			r.t.Fatalf("a lent message changed although only the send queue was polled: %v", err)
 		}
 	}
-	r.until("the sender is through", func() bool { return a.open == 0 })
+	r.until("the sender has finished", func() bool { return a.open == 0 })
 }
 
-// lendWithoutEnd receives many times what a device could have buffers for.
-func lendWithoutEnd(r *rig) {
+// lendNeverRunsOut receives far more messages than a device could have buffers for.
+func lendNeverRunsOut(r *rig) {
 	a, b := r.nodes[0], r.nodes[1]
 	count, bytes := 0, 0
 	b.sink = func(_ int, c *rdma.Completion) error {
@@ -129,16 +128,16 @@ func lendWithoutEnd(r *rig) {
 		} else if !errors.Is(err, rdma.ErrAgain) {
 			r.t.Fatal(err)
 		}
-		r.until("the send has completed, so that its memory can be sent again", func() bool { return a.open == 0 })
+		r.until("the send has completed, so that its memory can be reused", func() bool { return a.open == 0 })
 		delete(a.works, w.id)
 		if deadline++; deadline > 1e6 {
-			r.t.Fatalf("after %d of %d messages nothing more is taken: lent buffers do not come back", sent, messages)
+			r.t.Fatalf("after %d of %d messages nothing more is accepted: lent buffers are not reused", sent, messages)
 		}
 		if k == 0 {
 			r.step()
 		}
 	}
-	r.until("all messages have come", func() bool { return count == messages })
+	r.until("all messages have arrived", func() bool { return count == messages })
 	if bytes != messages*body {
 		r.t.Errorf("%d messages had %d bytes together instead of %d", count, bytes, messages*body)
 	}

@@ -7,27 +7,27 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// OpRead and OpWrite where they are allowed.
+// Permitted OpRead and OpWrite.
 
 func memoryChecks() []check {
 	read, write := rdma.Ops(rdma.OpRead), rdma.Ops(rdma.OpWrite)
 	return []check{
 		{name: "read-moves", on: reliable, ops: read, run: func(r *rig) { moves(r, rdma.OpRead) },
-			rule: "OpRead brings the peer's bytes at Remote into Body, those and no others"},
+			rule: "OpRead copies the peer's bytes at Remote into Body, and no others"},
 		{name: "write-moves", on: reliable, ops: write, run: func(r *rig) { moves(r, rdma.OpWrite) },
-			rule: "OpWrite brings Body to the peer's memory at Remote, there and nowhere else"},
+			rule: "OpWrite copies Body to the peer's memory at Remote, and nowhere else"},
 		{name: "transfer-limit", on: reliable, ops: read | write, unless: hugeTransfers, run: transferLimit,
-			rule: "a Read or Write of Attr.MaxTransfer bytes moves them; one byte more is refused, and nothing moves"},
+			rule: "a Read or Write of Attr.MaxTransfer bytes succeeds; with one byte more it fails and transfers nothing"},
 		{name: "read-alone", on: reliable, ops: read, unless: needsTarget, run: func(r *rig) { movesAlone(r, rdma.OpRead) },
-			rule: "without Attr.RemoteCPU, OpRead needs no Poll of its target"},
+			rule: "without Attr.RemoteCPU, OpRead completes without a Poll of its target"},
 		{name: "write-alone", on: reliable, ops: write, unless: needsTarget, run: func(r *rig) { movesAlone(r, rdma.OpWrite) },
-			rule: "without Attr.RemoteCPU, OpWrite needs no Poll of its target"},
+			rule: "without Attr.RemoteCPU, OpWrite completes without a Poll of its target"},
 		{name: "read-write-many", on: reliable, ops: read | write, peers: 3, run: manyOutstanding,
-			rule: "many Reads and Writes may be under way, and each completes once"},
+			rule: "many Reads and Writes may be outstanding, and each completes once"},
 		{name: "read-write-parallel", on: reliable, ops: read | write, peers: 3, run: manyParallel,
-			rule: "many Reads and Writes may be under way, and each completes once"},
+			rule: "many Reads and Writes may be outstanding, and each completes once"},
 		{name: "read-after-message", on: reliable, ops: read, run: readAfterMessage,
-			rule: "a Read that is posted after a message has come sees what its sender wrote before sending it"},
+			rule: "a Read that is posted after a message has arrived sees what its sender wrote before sending it"},
 	}
 }
 
@@ -38,7 +38,7 @@ func needsTarget(a *rdma.Attr) string {
 	return ""
 }
 
-// local makes guarded memory for a Body, with its key.
+// local returns guarded memory for a Body, with its key.
 func (n *node) local(size, skew int, seed uint64) (*guarded, uint32) {
 	n.rig.t.Helper()
 	g := newGuarded(size, skew, seed)
@@ -48,16 +48,16 @@ func (n *node) local(size, skew int, seed uint64) (*guarded, uint32) {
 	return g, 0
 }
 
-// transfer is a Read or Write of one piece, with everything around it fenced.
+// transfer is a Read or Write of one range, with guard areas around all memory.
 type transfer struct {
 	w           *work
 	there, here *guarded // the target's memory and Body
-	lo, hi      int      // the piece of there
+	lo, hi      int      // the range of there
 	want        []byte
 }
 
-// prepare makes a Read or Write of [off, off+size) of a region that goes on for
-// rest bytes behind it.
+// prepare prepares a Read or Write of [off, off+size) of a region that continues for rest
+// bytes after it.
 func (n *node) prepare(op rdma.Op, to *node, off, size, rest, skew int) *transfer {
 	n.rig.t.Helper()
 	tr := &transfer{there: newGuarded(off+size+rest, skew, n.rig.random.next()), lo: off, hi: off + size}
@@ -73,7 +73,7 @@ func (n *node) prepare(op rdma.Op, to *node, off, size, rest, skew int) *transfe
 	return tr
 }
 
-// check looks at all memory after the transfer.
+// check compares all memory after the transfer.
 func (tr *transfer) check() error {
 	if tr.w.op == rdma.OpRead {
 		if err := tr.there.unchanged(); err != nil {
@@ -104,7 +104,7 @@ func moves(r *rig, op rdma.Op) {
 	for _, size := range []int{0, 1, 3, 8, 63, 64, 65, 1000, 4095, 4096, 4097, 65537, 1<<20 + 13, 3<<20 + 1} {
 		for i, off := range []int{0, 1, 7, 4093} {
 			if size > 1<<20 && i != 1 {
-				continue // nothing more to be learnt
+				continue // the other skews add nothing
 			}
 			tr := a.prepare(op, b, off, size, 50, i*3%8)
 			r.post(a, tr.w)
@@ -133,10 +133,10 @@ func transferLimit(r *rig) {
 		long := a.prepare(op, b, 5, most+1, 50, 3)
 		_, err := a.offer([]*work{long.w})
 		if errors.Is(err, rdma.ErrAgain) {
-			r.t.Fatalf("a %v of %d bytes will never be taken, but PostSend says ErrAgain", op, most+1)
+			r.t.Fatalf("a %v of %d bytes can never be accepted, but PostSend returns ErrAgain", op, most+1)
 		}
 		if err == nil {
-			r.until("the transfer that was taken, but is too long, completes", func() bool { return long.w.done })
+			r.until("the transfer that was accepted, but is too long, completes", func() bool { return long.w.done })
 			if long.w.status == rdma.StatusOK {
 				r.t.Errorf("a %v of %d bytes succeeds: Attr.MaxTransfer is %d", op, most+1, most)
 			}
@@ -144,7 +144,7 @@ func transferLimit(r *rig) {
 		r.settle()
 		for _, g := range []*guarded{long.there, long.here} {
 			if err := g.unchanged(); err != nil {
-				r.t.Errorf("a %v of %d bytes is longer than Attr.MaxTransfer, %d, and yet: %v", op, most+1, most, err)
+				r.t.Errorf("a %v of %d bytes is longer than Attr.MaxTransfer, %d, but: %v", op, most+1, most, err)
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func movesAlone(r *rig, op rdma.Op) {
 	}
 }
 
-// someTransfers prepares Reads and Writes of all sizes to all others.
+// someTransfers prepares Reads and Writes of all sizes to all other nodes.
 func someTransfers(r *rig, n *node, count int) []*transfer {
 	var list []*transfer
 	for i := range count {
@@ -213,7 +213,8 @@ func manyParallel(r *rig) {
 	}
 }
 
-// readAfterMessage lets the owner change its memory and tell it, many times.
+// readAfterMessage makes the owner change its memory and then notify the reader, many
+// times.
 func readAfterMessage(r *rig) {
 	reader, owner := r.nodes[0], r.nodes[1]
 	mem := make([]byte, 3000)
@@ -224,12 +225,12 @@ func readAfterMessage(r *rig) {
 		fill(mem, uint64(round))
 		fill(want, uint64(round))
 		r.post(owner, owner.sendInline(0, 8, 0))
-		r.until("the message has come", func() bool { return len(reader.arrived) == round+1 })
+		r.until("the message has arrived", func() bool { return len(reader.arrived) == round+1 })
 		w := reader.access(rdma.OpRead, 1, here.mem, lkey, mr.Base, mr.RKey)
 		r.post(reader, w)
 		r.until("the read has completed", func() bool { return w.done })
 		if err := differ(here.mem, want); err != nil {
-			r.t.Fatalf("round %d: the read brings something old: %v", round, err)
+			r.t.Fatalf("round %d: the read returns stale data: %v", round, err)
 		}
 	}
 }

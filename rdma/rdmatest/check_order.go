@@ -9,7 +9,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Order and exactly-once delivery under load, and what is left of them on UD.
+// Ordering and exactly-once delivery under load, and the weaker guarantees of UD.
 
 func orderChecks() []check {
 	rule := "between two peers of a reliable transport, messages arrive once and in the order in which they were posted"
@@ -17,57 +17,56 @@ func orderChecks() []check {
 		{name: "order-one-to-one", rule: rule, on: reliable,
 			run: func(r *rig) { r.flood(400, func(from, to int) bool { return from == 0 }) }},
 		{name: "order-both-ways", rule: rule, on: reliable,
-			run: func(r *rig) { r.flood(400, everybody) }},
+			run: func(r *rig) { r.flood(400, allPairs) }},
 		{name: "order-all-to-one", rule: rule, on: reliable, peers: 5,
 			run: func(r *rig) { r.flood(200, func(from, to int) bool { return to == 0 }) }},
 		{name: "order-one-to-all", rule: rule, on: reliable, peers: 5,
 			run: func(r *rig) { r.flood(200, func(from, to int) bool { return from == 0 }) }},
 		{name: "order-all-to-all", rule: rule, on: reliable, peers: 5,
-			run: func(r *rig) { r.flood(100, everybody) }},
+			run: func(r *rig) { r.flood(100, allPairs) }},
 		{name: "order-all-to-one-parallel", rule: rule, on: reliable, peers: 4,
 			run: func(r *rig) { r.floodParallel(300, func(from, to int) bool { return to == 0 }) }},
 		{name: "order-all-to-all-parallel", rule: rule, on: reliable, peers: 4,
-			run: func(r *rig) { r.floodParallel(200, everybody) }},
-		{name: "datagrams-whole", rule: "a UD message may be lost, doubled or late, but what arrives is what was sent", on: rdma.UD, peers: 3,
+			run: func(r *rig) { r.floodParallel(200, allPairs) }},
+		{name: "datagrams-whole", rule: "a UD message may be lost, duplicated or late, but what arrives is what was sent", on: rdma.UD, peers: 3,
 			run: datagramsWhole},
 	}
 }
 
-func everybody(from, to int) bool { return from != to }
+func allPairs(from, to int) bool { return from != to }
 
-// letter is what the k-th message of one peer to another looks like; both sides
-// compute it.
-type letter struct{ head, body int }
+// messageShape describes the k-th message of one peer to another; both sides compute it.
+type messageShape struct{ head, body int }
 
-func (r *rig) letter(from, to, k int) (letter, uint64) {
+func (r *rig) messageShape(from, to, k int) (messageShape, uint64) {
 	seed := uint64(from)<<48 | uint64(to)<<32 | uint64(k)
 	g := generator(seed)
 	attr := r.nodes[0].attr
 	sizes := [...]int{0, 1, 7, 8, 24, 40, 48, 49, 56, 57, 64, 65, 200, 1000,
 		attr.MaxInline, attr.MaxInline + 1, attr.SegmentHint, attr.SegmentHint + 1, 5000}
-	l := letter{head: g.below(rdma.HeadMax + 1), body: sizes[g.below(len(sizes))]}
+	l := messageShape{head: g.below(rdma.HeadMax + 1), body: sizes[g.below(len(sizes))]}
 	l.body = min(l.body, attr.MaxSend-l.head, 20<<10)
 	return l, seed
 }
 
-func (l letter) write(head, body []byte, seed uint64) {
+func (l messageShape) write(head, body []byte, seed uint64) {
 	fill(head, seed)
 	fill(body, ^seed)
 }
 
-// flow is one node's part in a flood.
+// flow is one node's part of a flood.
 type flow struct {
 	r       *rig
 	n       *node
 	todo    []*work
-	next    []int // by sender: the number of the next message
-	wanted  int   // messages still to come
+	next    []int // by sender: number of the next message
+	wanted  int   // messages still expected
 	random  generator
 	scratch []byte
 }
 
-// newFlow prepares what a node has to send and to expect. The messages for the
-// several peers are mixed as cards are.
+// newFlow prepares the messages that a node has to send and to expect. The messages for
+// different peers are shuffled.
 func (r *rig) newFlow(n *node, each int, talks func(from, to int) bool) *flow {
 	f := &flow{r: r, n: n, next: make([]int, len(r.nodes)), random: generator(n.index)}
 	count := make([]int, len(r.nodes))
@@ -87,7 +86,7 @@ func (r *rig) newFlow(n *node, each int, talks func(from, to int) bool) *flow {
 		cards[i], cards[j] = cards[j], cards[i]
 	}
 	for _, to := range cards {
-		l, seed := r.letter(n.index, to, count[to])
+		l, seed := r.messageShape(n.index, to, count[to])
 		count[to]++
 		w := n.send(to, l.head, l.body)
 		l.write(w.head, w.body, seed)
@@ -98,10 +97,10 @@ func (r *rig) newFlow(n *node, each int, talks func(from, to int) bool) *flow {
 	return f
 }
 
-// receive compares a message with the one that must come next from its sender.
+// receive compares a message with the next one expected from its sender.
 func (f *flow) receive(from int, c *rdma.Completion) error {
 	k := f.next[from]
-	l, seed := f.r.letter(from, f.n.index, k)
+	l, seed := f.r.messageShape(from, f.n.index, k)
 	size := l.head + l.body
 	if cap(f.scratch) < size {
 		f.scratch = make([]byte, size)
@@ -114,12 +113,12 @@ func (f *flow) receive(from int, c *rdma.Completion) error {
 	f.next[from]++
 	f.wanted--
 	if f.wanted < 0 {
-		return errors.New("more messages came than were sent")
+		return errors.New("more messages arrived than were sent")
 	}
 	return nil
 }
 
-// advance posts some of what is left, as much as goes in one call.
+// advance posts some of the remaining messages in one call.
 func (f *flow) advance() error {
 	if len(f.todo) == 0 {
 		return nil
@@ -139,15 +138,15 @@ func (f *flow) advance() error {
 
 func (f *flow) done() bool { return len(f.todo) == 0 && f.wanted == 0 && f.n.open == 0 }
 
-// flood sends each messages along every pair that talks, all from one
-// goroutine, with Polls of varying size in between.
+// flood sends each messages between every pair that talks, all from one goroutine, with
+// Polls of varying size in between.
 func (r *rig) flood(each int, talks func(from, to int) bool) {
 	r.t.Helper()
 	flows := r.flows(each, talks)
-	r.until("all messages were sent and have come", func() bool {
+	r.until("all messages were sent and have arrived", func() bool {
 		done := true
 		for _, f := range flows {
-			for range f.random.below(8) { // often more than the others take
+			for range f.random.below(8) { // often more than the receivers can accept
 				if err := f.advance(); err != nil {
 					r.t.Fatalf("node %d posts: %v", f.n.index, err)
 				}
@@ -157,7 +156,7 @@ func (r *rig) flood(each int, talks func(from, to int) bool) {
 		}
 		return done
 	})
-	r.settle() // a message that comes twice comes now
+	r.settle() // a duplicate would arrive now
 }
 
 // floodParallel is flood with a goroutine for each node.
@@ -184,8 +183,8 @@ func (r *rig) flows(each int, talks func(from, to int) bool) []*flow {
 	return flows
 }
 
-// datagramsWhole sends UD messages that carry their number, until each node has
-// got some from each other.
+// datagramsWhole sends numbered UD messages until each node has received some from each
+// other.
 func datagramsWhole(r *rig) {
 	got := make([][]int, len(r.nodes))
 	sent := make([][]int, len(r.nodes))
@@ -207,7 +206,7 @@ func datagramsWhole(r *rig) {
 		}
 	}
 	const enough = 20
-	r.until("20 messages came from each peer, if every lost one is followed by others", func() bool {
+	r.until("20 messages arrived from each peer, with lost ones replaced", func() bool {
 		done := true
 		for i, n := range r.nodes {
 			for j := range r.nodes {

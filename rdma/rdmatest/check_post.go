@@ -6,20 +6,20 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What PostSend and Poll do at their limits.
+// PostSend and Poll at their limits.
 
 func postChecks() []check {
 	return []check{
 		{name: "post-takes-a-prefix", on: reliable, peers: 3, run: postTakesPrefix,
-			rule: "PostSend never blocks, takes a prefix of what it is given, in order, and says ErrAgain for the rest, which may be offered again after a Poll"},
+			rule: "PostSend never blocks, accepts a prefix of the list, in order, and returns ErrAgain for the rest, which may be posted again after a Poll"},
 		{name: "post-unknown-op", on: reliable, run: postUnknownOp,
-			rule: "an operation that the device does not have is refused with ErrUnsupported, and what stands before it in the list is taken"},
+			rule: "PostSend returns ErrUnsupported for an operation that the device lacks, and accepts the requests before it in the list"},
 		{name: "post-too-long", on: reliable, run: postTooLong,
-			rule: "a message longer than Attr.MaxSend, or an inline body longer than Attr.MaxInline, is refused and nothing of it arrives"},
+			rule: "a message longer than Attr.MaxSend, or an inline body longer than Attr.MaxInline, is rejected and nothing of it arrives"},
 		{name: "post-nothing", on: all, run: postNothing,
-			rule: "an empty list of work is no error"},
+			rule: "posting an empty list is not an error"},
 		{name: "poll-one-by-one", on: reliable, run: pollOneByOne,
-			rule: "Poll gives as much as fits and keeps the rest"},
+			rule: "Poll returns as much as fits and keeps the rest"},
 		{name: "poll-without-room", on: reliable, run: pollWithoutRoom,
 			rule: "a Poll with no room makes progress and loses nothing"},
 		{name: "poll-two-queues", on: reliable, queues: queueConfig{split: true}, run: pollTwoQueues,
@@ -27,11 +27,11 @@ func postChecks() []check {
 	}
 }
 
-// postTakesPrefix fills the way to peers that do not poll, with lists for both
-// mixed, until the device will take no more; then everything it took must come.
+// postTakesPrefix posts to peers that do not poll, with lists that mix both peers, until
+// the device accepts no more. Everything that it accepted must then arrive.
 func postTakesPrefix(r *rig) {
 	a := r.nodes[0]
-	const most = 3000 // a device without bounds is right too
+	const most = 3000 // a device without limits is valid too
 	taken := make([][]*work, 3)
 	refused, offered := 0, 0
 	for offered < most && refused < 20 {
@@ -47,7 +47,7 @@ func postTakesPrefix(r *rig) {
 		k, err := a.offer(list)
 		if err != nil {
 			if !errors.Is(err, rdma.ErrAgain) {
-				r.t.Fatalf("a full queue is answered with ErrAgain, not with: %v", err)
+				r.t.Fatalf("a full queue must return ErrAgain, not: %v", err)
 			}
 			refused++
 		}
@@ -56,15 +56,15 @@ func postTakesPrefix(r *rig) {
 		}
 		offered += len(list)
 	}
-	r.t.Logf("took %d to node 1 and %d to node 2, and said ErrAgain %d times", len(taken[1]), len(taken[2]), refused)
-	r.until("everything that was taken has come", func() bool {
+	r.t.Logf("accepted %d for node 1 and %d for node 2, and returned ErrAgain %d times", len(taken[1]), len(taken[2]), refused)
+	r.until("everything that was accepted has arrived", func() bool {
 		return len(r.nodes[1].arrived) >= len(taken[1]) && len(r.nodes[2].arrived) >= len(taken[2])
 	})
 	r.settle()
 	for to := 1; to <= 2; to++ {
 		got := r.nodes[to].arrived
 		if len(got) != len(taken[to]) {
-			r.t.Fatalf("PostSend took %d messages for node %d, and %d came", len(taken[to]), to, len(got))
+			r.t.Fatalf("PostSend accepted %d messages for node %d, and %d arrived", len(taken[to]), to, len(got))
 		}
 		for i, w := range taken[to] {
 			if err := differ(got[i].data, w.text); err != nil {
@@ -72,7 +72,7 @@ func postTakesPrefix(r *rig) {
 			}
 		}
 	}
-	r.post(a, a.sendInline(1, 1, 0)) // and the queue is open again
+	r.post(a, a.sendInline(1, 1, 0)) // the queue accepts requests again
 }
 
 func postUnknownOp(r *rig) {
@@ -88,13 +88,13 @@ func postUnknownOp(r *rig) {
 		list := []*work{a.sendInline(1, 5, 0), bad, a.sendInline(1, 6, 0)}
 		k, err := a.offer(list)
 		if k != 1 || !errors.Is(err, rdma.ErrUnsupported) {
-			r.t.Fatalf("a list of a send, a %v and a send: PostSend takes %d and says %v; it should take 1 and say ErrUnsupported", op, k, err)
+			r.t.Fatalf("a list of a send, a %v and a send: PostSend accepts %d and returns %v; it should accept 1 and return ErrUnsupported", op, k, err)
 		}
-		r.until("the send before the refused operation has come", func() bool { return len(b.arrived) > i })
+		r.until("the send before the refused operation has arrived", func() bool { return len(b.arrived) > i })
 	}
 	r.settle()
 	if len(b.arrived) != len(unknown) {
-		r.t.Errorf("%d messages came of %d that were taken", len(b.arrived), len(unknown))
+		r.t.Errorf("%d messages arrived of %d that were accepted", len(b.arrived), len(unknown))
 	}
 }
 
@@ -106,12 +106,12 @@ func postTooLong(r *rig) {
 	for _, w := range []*work{long, longInline} {
 		_, err := a.offer([]*work{w})
 		if errors.Is(err, rdma.ErrAgain) {
-			r.t.Fatalf("a send of %d bytes (inline %v) will never fit, but PostSend says ErrAgain", 1+len(w.body), w.inline)
+			r.t.Fatalf("a send of %d bytes (inline %v) will never fit, but PostSend returns ErrAgain", 1+len(w.body), w.inline)
 		}
 		if err != nil {
 			continue
 		}
-		r.until("the send that was taken, but is too long, completes", func() bool { return w.done })
+		r.until("the send that was accepted, but is too long, completes", func() bool { return w.done })
 		if w.status == rdma.StatusOK {
 			r.t.Errorf("a send of %d bytes (inline %v) succeeds: MaxSend is %d, MaxInline is %d", 1+len(w.body), w.inline, a.attr.MaxSend, a.attr.MaxInline)
 		}
@@ -138,13 +138,13 @@ func pollOneByOne(r *rig) {
 	for i := range 40 {
 		ws = append(ws, a.send(1, 8, i))
 	}
-	for i, w := range ws { // as many as go without the receiver
+	for i, w := range ws { // as many as possible without the receiver
 		if _, err := a.offer([]*work{w}); err != nil {
 			ws = ws[:i]
 			break
 		}
 	}
-	r.until("all messages and completions have come, one each Poll", func() bool { return len(b.arrived) == len(ws) && a.open == 0 })
+	r.until("all messages and completions have arrived, one per Poll", func() bool { return len(b.arrived) == len(ws) && a.open == 0 })
 	for i, w := range ws {
 		if err := differ(b.arrived[i].data, w.text); err != nil {
 			r.t.Fatalf("message %d of %d: %v", i, len(ws), err)
@@ -161,12 +161,12 @@ func pollWithoutRoom(r *rig) {
 			for _, out := range [][]rdma.Completion{nil, {}} {
 				p := n.portTo(1 - n.index)
 				if k := p.recvCQ.Poll(out); k != 0 {
-					r.t.Fatalf("Poll without room says it gave %d", k)
+					r.t.Fatalf("Poll without room returned %d", k)
 				}
 			}
 		}
 	}
-	r.until("the message and the completion are still there", func() bool { return len(b.arrived) == 1 && w.done })
+	r.until("the message and the completion were not lost", func() bool { return len(b.arrived) == 1 && w.done })
 	if err := differ(b.arrived[0].data, w.text); err != nil {
 		r.t.Error(err)
 	}

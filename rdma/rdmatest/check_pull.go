@@ -7,12 +7,12 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The cooperative copy, in all orders in which its two halves can come.
+// The cooperative copy, with its two halves posted in all orders.
 
 func pullChecks() []check {
 	const (
-		rule  = "OpPull and OpPush complete when the last byte has arrived, with its count in Len, in whichever order they come"
-		alone = "one side of a cooperative copy does it all when the other does not poll"
+		rule  = "OpPull and OpPush complete when the last byte has arrived, with its count in Len, in whichever order they are posted"
+		alone = "one side of a cooperative copy copies everything if the other does not poll"
 	)
 	ops := rdma.Ops(rdma.OpPull, rdma.OpPush)
 	needsBoth := func(a *rdma.Attr) string {
@@ -28,13 +28,13 @@ func pullChecks() []check {
 		{name: "pull-puller-alone", rule: alone, on: reliable, ops: ops, unless: needsBoth, run: pullSizes(pullPullerAlone)},
 		{name: "pull-owner-alone", rule: alone, on: reliable, ops: ops, unless: needsBoth, run: pullSizes(pullOwnerAlone)},
 		{name: "pull-many", on: reliable, ops: ops, peers: 3, run: pullMany,
-			rule: "many cooperative copies may be under way, and each half of each completes once"},
+			rule: "many cooperative copies may be outstanding, and each half of each completes once"},
 		{name: "pull-parallel", on: reliable, ops: ops, peers: 3, run: pullParallel,
 			rule: "both sides of a cooperative copy may copy at the same time"},
 		{name: "pull-abandoned", on: reliable, ops: ops, run: pullAbandoned,
-			rule: "every request that was taken completes once: Deregister ends an OpPush that nobody pulls, and not with success"},
+			rule: "every accepted request completes once: Deregister ends an OpPush that was not pulled, without success"},
 		{name: "pull-pending-pushes", on: reliable, ops: ops | rdma.Ops(rdma.OpRead, rdma.OpWrite), run: pullPendingPushes,
-			rule: "a device takes Attr.MaxPush OpPush, and while nobody pulls them, whatever is posted behind them is taken and completes"},
+			rule: "a device accepts Attr.MaxPush OpPush, and requests posted after them are accepted and complete while no one pulls"},
 	}
 }
 
@@ -60,7 +60,7 @@ func (r *rig) newJoint(owner, puller *node, regionSize, lo, hi, skew int) *joint
 	return j
 }
 
-// arrivedAll checks that all bytes are at the puller and no other was touched.
+// arrivedAll checks that all bytes have arrived at the puller and no others were modified.
 func (j *joint) arrivedAll() error {
 	if err := j.region.unchanged(); err != nil {
 		return fmt.Errorf("the region of a copy: %w", err)
@@ -85,13 +85,13 @@ func (j *joint) end(r *rig) {
 	j.owner.deregister(j.mr)
 }
 
-// pullSizes runs an order of events for all sizes and for pulls of a part.
+// pullSizes runs an order of events for all sizes and for partial pulls.
 func pullSizes(order func(*rig, *joint)) func(*rig) {
 	return func(r *rig) {
 		for i, c := range []struct{ region, lo, hi int }{
 			{1, 0, 1}, {100, 0, 100}, {4096, 0, 4096}, {4097, 0, 4097}, {100000, 0, 100000}, {2<<20 + 5, 0, 2<<20 + 5},
-			{100, 0, 0}, {70000, 0, 0}, // nothing is pulled
-			{100, 0, 60}, {100, 31, 97}, {300000, 0, 100001}, {300000, 12345, 299999}, {1 << 20, 1 << 19, 1<<19 + 1}, // less than all
+			{100, 0, 0}, {70000, 0, 0}, // empty pulls
+			{100, 0, 60}, {100, 31, 97}, {300000, 0, 100001}, {300000, 12345, 299999}, {1 << 20, 1 << 19, 1<<19 + 1}, // partial pulls
 		} {
 			j := r.newJoint(r.nodes[i%2], r.nodes[1-i%2], c.region, c.lo, c.hi, i%8)
 			order(r, j)
@@ -106,12 +106,12 @@ func pullOwnerFirst(r *rig, j *joint) {
 	r.post(j.owner, j.push)
 	r.settle()
 	if j.push.done {
-		r.t.Fatalf("OpPush completes with %v before anybody pulls", j.push.status)
+		r.t.Fatalf("OpPush completes with %v before the pull", j.push.status)
 	}
 	r.post(j.puller, j.pull)
 }
 
-// pullPullerFirst lets the puller begin; how far it gets alone is its business.
+// pullPullerFirst lets the puller begin; how far it gets alone is unspecified.
 func pullPullerFirst(r *rig, j *joint) {
 	r.post(j.puller, j.pull)
 	r.step(j.puller)
@@ -146,7 +146,7 @@ func pullOwnerAlone(r *rig, j *joint) {
 	if err := j.arrivedAll(); err != nil {
 		r.t.Fatalf("OpPush has completed, but: %v", err)
 	}
-	spoil(j.region.mem) // the region is the owner's again
+	spoil(j.region.mem) // the region belongs to the owner again
 	j.region.mark()
 }
 
@@ -163,7 +163,7 @@ func someJoints(r *rig, count int) []*joint {
 	return list
 }
 
-// pullMany posts all halves in a random order while everybody polls.
+// pullMany posts all halves in a random order while all nodes poll.
 func pullMany(r *rig) {
 	list := someJoints(r, 40)
 	type half struct {
@@ -190,8 +190,8 @@ func pullMany(r *rig) {
 	}
 }
 
-// pullParallel does the same from a goroutine for each node, with larger copies
-// that give both sides time to meet.
+// pullParallel does the same from one goroutine per node, with larger copies so that both
+// sides copy concurrently.
 func pullParallel(r *rig) {
 	list := someJoints(r, 30)
 	for i := range 3 {
@@ -216,8 +216,8 @@ func pullParallel(r *rig) {
 	}
 }
 
-// pullPendingPushes lets as many pushes wait as the device takes, and goes on with
-// everything else, more of it than a queue is deep. Then the pulls come, last first.
+// pullPendingPushes posts as many pushes as the device accepts, then more other requests
+// than the queue is deep. The pulls follow, last first.
 func pullPendingPushes(r *rig) {
 	a, b := r.nodes[0], r.nodes[1]
 	if a.attr.MaxPush < 1 {
@@ -227,7 +227,7 @@ func pullPendingPushes(r *rig) {
 	for i := range a.attr.MaxPush {
 		j := r.newJoint(a, b, 100+i, 0, 100+i, i%8)
 		if k, err := a.offer([]*work{j.push}); k != 1 || err != nil {
-			r.t.Fatalf("Attr.MaxPush is %d, but of OpPush number %d PostSend takes %d and says: %v", a.attr.MaxPush, i+1, k, err)
+			r.t.Fatalf("Attr.MaxPush is %d, but for OpPush number %d PostSend accepts %d and returns %v", a.attr.MaxPush, i+1, k, err)
 		}
 		list = append(list, j)
 	}
@@ -241,11 +241,11 @@ func pullPendingPushes(r *rig) {
 			a.access(rdma.OpWrite, 1, from.mem, fromKey, mr.Base, mr.RKey),
 			a.access(rdma.OpRead, 1, to.mem, toKey, mr.Base, mr.RKey))
 	}
-	r.until("what is posted behind an OpPush that nobody pulls has completed", func() bool { return a.open == len(list) })
+	r.until("the requests posted after pending OpPush have completed", func() bool { return a.open == len(list) })
 	for i := range list {
 		j := list[len(list)-1-i]
 		if j.push.done {
-			r.t.Fatalf("OpPush completes with %v before anybody pulls", j.push.status)
+			r.t.Fatalf("OpPush completes with %v before the pull", j.push.status)
 		}
 		r.post(b, j.pull)
 		r.until("both halves have completed", func() bool { return j.pull.done && j.push.done })
@@ -261,10 +261,10 @@ func pullAbandoned(r *rig) {
 	j.owner.deregister(j.mr)
 	r.until("the push of a region that was deregistered has completed", func() bool { return j.push.done })
 	if j.push.status == rdma.StatusOK {
-		r.t.Error("an OpPush that nobody pulled completes with success")
+		r.t.Error("an OpPush that was not pulled completes with success")
 	}
 	r.post(j.puller, j.pull)
-	r.until("the pull that comes too late has completed", func() bool { return j.pull.done })
+	r.until("the late pull has completed", func() bool { return j.pull.done })
 	if j.pull.status != rdma.StatusRemoteAccess {
 		r.t.Errorf("a pull after Deregister completes with %v", j.pull.status)
 	}

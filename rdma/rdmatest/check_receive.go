@@ -12,17 +12,17 @@ func receiveChecks() []check {
 	posted := queueConfig{posted: true, recvDepth: 16}
 	return []check{
 		{name: "recv-into-posted-buffers", on: reliable, queues: posted, run: recvPosted,
-			rule: "a message goes into a posted buffer, whose ID its completion has, and touches nothing outside it"},
+			rule: "a message is stored in a posted buffer, whose ID its completion carries, and modifies nothing outside it"},
 		{name: "recv-into-own-queue", on: reliable, queues: queueConfig{ownQueue: true}, run: recvPosted,
-			rule: "a queue pair without SRQ takes its buffers from its own PostRecv"},
+			rule: "a queue pair without SRQ uses the buffers of its own PostRecv"},
 		{name: "recv-too-long", on: reliable, queues: posted, run: recvTooLong,
-			rule: "a message that does not fit the posted buffer completes with StatusTooLong and touches nothing outside the buffer"},
+			rule: "a message that does not fit the posted buffer completes with StatusTooLong and modifies nothing outside the buffer"},
 		{name: "recv-waits-for-a-buffer", on: reliable, queues: posted, run: recvWaits,
-			rule: "a message that finds no buffer waits until one is posted, and order holds"},
+			rule: "a message without a buffer waits until one is posted, and order is preserved"},
 		{name: "recv-low-water", on: reliable, queues: queueConfig{posted: true, recvDepth: 16, lowWater: 4}, run: recvLowWater,
 			rule: "OpLowWater appears when fewer posted buffers than LowWater are left, and not before"},
 		{name: "recv-post-takes-a-prefix", on: reliable, queues: posted, run: recvPostPrefix,
-			rule: "PostRecv takes a prefix of what it is given and says ErrAgain for the rest"},
+			rule: "PostRecv accepts a prefix of the list and returns ErrAgain for the rest"},
 		{name: "recv-lending-takes-no-buffers", on: all, run: recvLendingRefuses,
 			rule: "PostRecv fails on a lending queue"},
 	}
@@ -44,10 +44,10 @@ func (n *node) buffers(p *port, size, count int, firstID uint64) map[uint64]*gua
 	}
 	k, err := p.postRecv(list)
 	if k != count || err != nil {
-		n.rig.t.Fatalf("post %d buffers of %d bytes: %d were taken, %v", count, size, k, err)
+		n.rig.t.Fatalf("post %d buffers of %d bytes: %d were accepted, %v", count, size, k, err)
 	}
 	for i := range list {
-		list[i] = rdma.RecvWR{ID: ^uint64(0)} // the requests are the caller's again
+		list[i] = rdma.RecvWR{ID: ^uint64(0)} // the requests belong to the caller again
 	}
 	return made
 }
@@ -112,10 +112,10 @@ func recvTooLong(r *rig) {
 		}
 	}
 	if r.kind == rdma.RC {
-		return // a connection may break over it
+		return // this may break the connection
 	}
 	r.post(a, short)
-	r.until("the next message has come", func() bool { return len(b.arrived) == 2 && a.open == 0 })
+	r.until("the next message has arrived", func() bool { return len(b.arrived) == 2 && a.open == 0 })
 	if err := differ(b.arrived[1].data, short.text); err != nil {
 		r.t.Errorf("the message after the one that was too long: %v", err)
 	}
@@ -134,7 +134,7 @@ func recvWaits(r *rig) {
 	}
 	for i, w := range ws {
 		if _, err := a.offer([]*work{w}); errors.Is(err, rdma.ErrAgain) {
-			ws = ws[:i] // a device may leave the waiting to the sender
+			ws = ws[:i] // a device may make the sender wait
 			break
 		} else if err != nil {
 			r.t.Fatalf("post to a peer that has no buffer: %v", err)
@@ -142,11 +142,11 @@ func recvWaits(r *rig) {
 	}
 	r.settle()
 	if len(b.arrived) > 0 {
-		r.t.Fatal("a message came although no buffer was posted")
+		r.t.Fatal("a message arrived although no buffer was posted")
 	}
 	for i := range ws {
 		b.buffers(b.portTo(0), 500, 1, uint64(1+i))
-		r.until("a message has come for the buffer", func() bool { return len(b.arrived) == i+1 })
+		r.until("a message has arrived for the buffer", func() bool { return len(b.arrived) == i+1 })
 		if err := differ(b.arrived[i].data, ws[i].text); err != nil {
 			r.t.Fatalf("message %d after waiting: %v", i, err)
 		}
@@ -157,7 +157,7 @@ func recvWaits(r *rig) {
 func recvLowWater(r *rig) {
 	a, b := r.nodes[0], r.nodes[1]
 	for round := range 3 {
-		b.buffers(b.portTo(0), 100, 8-3*min(round, 1), uint64(100*round)) // 8 are there
+		b.buffers(b.portTo(0), 100, 8-3*min(round, 1), uint64(100*round)) // 8 are posted
 		b.arrived, b.lowWater = nil, 0
 		send := func(count int) {
 			for range count {
@@ -168,10 +168,10 @@ func recvLowWater(r *rig) {
 		r.until("4 of 8 buffers are used", func() bool { return len(b.arrived) == 4 })
 		r.settle()
 		if b.lowWater != 0 {
-			r.t.Fatalf("round %d: OpLowWater came with 4 buffers left, LowWater is 4", round)
+			r.t.Fatalf("round %d: OpLowWater was reported with 4 buffers left, LowWater is 4", round)
 		}
 		send(1)
-		r.until("OpLowWater comes when 3 buffers are left", func() bool { return b.lowWater > 0 })
+		r.until("OpLowWater is reported when 3 buffers are left", func() bool { return b.lowWater > 0 })
 	}
 }
 
@@ -186,21 +186,21 @@ func recvPostPrefix(r *rig) {
 	k, err := p.postRecv(list)
 	switch {
 	case k == len(list) && err == nil:
-		r.t.Skip("the device took 3000 buffers at once; it may")
+		r.t.Skip("the device accepted 3000 buffers at once, which is allowed")
 	case k < 0 || k >= len(list) || !errors.Is(err, rdma.ErrAgain):
-		r.t.Fatalf("PostRecv of 3000 buffers into a queue of 16 takes %d and says %v", k, err)
+		r.t.Fatalf("PostRecv of 3000 buffers into a queue of 16 accepts %d and returns %v", k, err)
 	case k < 16:
-		r.t.Errorf("PostRecv took %d buffers into a queue of 16", k)
+		r.t.Errorf("PostRecv accepted %d buffers into a queue of 16", k)
 	}
 	a := r.nodes[0]
 	for range k {
 		r.post(a, a.sendInline(1, 8, 0))
 	}
-	r.until("each buffer that was taken gets a message", func() bool { return len(b.arrived) == k })
+	r.until("each buffer that was accepted receives a message", func() bool { return len(b.arrived) == k })
 	seen := map[uint64]bool{}
 	for _, got := range b.arrived {
 		if got.id >= uint64(k) || seen[got.id] {
-			r.t.Errorf("the buffer %d was used twice or never taken: PostRecv took the first %d", got.id, k)
+			r.t.Errorf("the buffer %d was used twice or not accepted: PostRecv accepted the first %d", got.id, k)
 		}
 		seen[got.id] = true
 	}
@@ -212,9 +212,9 @@ func recvLendingRefuses(r *rig) {
 	p := n.portTo(1)
 	list := []rdma.RecvWR{{ID: 1, Body: rdma.MemOf(mem), LKey: lkey}}
 	if k, err := p.srq.PostRecv(list); k != 0 || err == nil {
-		r.t.Errorf("PostRecv on a lending queue takes %d and says %v", k, err)
+		r.t.Errorf("PostRecv on a lending queue accepts %d and returns %v", k, err)
 	}
 	if k, err := p.qp.PostRecv(list); k != 0 || err == nil {
-		r.t.Errorf("PostRecv on a queue pair that has an SRQ takes %d and says %v", k, err)
+		r.t.Errorf("PostRecv on a queue pair that has an SRQ accepts %d and returns %v", k, err)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Accesses that must move no byte.
+// Accesses that must transfer no byte.
 
 func refusalChecks() []check {
-	const rule = "an access outside a registered region, with a wrong key, with a right that was not given, or after Deregister, moves no byte and completes with StatusRemoteAccess"
+	const rule = "an access outside a registered region, with a wrong key, without the required access right, or after Deregister transfers no byte and completes with StatusRemoteAccess"
 	var list []check
 	for _, op := range []rdma.Op{rdma.OpRead, rdma.OpWrite, rdma.OpPull} {
 		add := func(name string, forge func(t *trespass)) {
@@ -83,11 +83,11 @@ func rightFor(op rdma.Op) rdma.Access {
 
 const trespassSize = 40
 
-// fewGuesses is how many refused accesses of one peer every device bears. One that gets
-// many more may give the peer up (rdma.OpDisconnected).
+// fewGuesses is the number of refused accesses of one peer that every device tolerates. A
+// device may drop a peer that attempts many more (rdma.OpDisconnected).
 const fewGuesses = 12
 
-// trespass is a region that must not be touched, and somebody who tries.
+// trespass is a region that must not be modified, and a node that attempts to.
 type trespass struct {
 	r              *rig
 	op             rdma.Op
@@ -96,21 +96,21 @@ type trespass struct {
 	region         *guarded
 	here           *guarded
 	lkey           uint32
-	mr             rdma.MR // the region, with the right
-	other, foreign rdma.MR // registered too, elsewhere
+	mr             rdma.MR // the region, with the access right
+	other, foreign rdma.MR // other registered regions
 }
 
-// as lets another node try.
+// as selects the node that attempts the accesses.
 func (t *trespass) as(n *node) {
 	t.stranger = n
 	t.here, t.lkey = n.local(trespassSize, 5, 2)
 }
 
-// at tries an access and checks that it is refused and without effect.
+// at attempts an access and checks that it is refused and has no effect.
 func (t *trespass) at(remote, rkey uint64, how string) {
 	t.r.t.Helper()
 	if rkey == t.mr.RKey && remote == t.mr.Base {
-		return // not forged at all: a flipped bit fell on nothing
+		return // not forged at all: the flipped bit has no effect
 	}
 	w := t.stranger.access(t.op, t.owner.index, t.here.mem, t.lkey, remote, rkey)
 	t.r.post(t.stranger, w)
@@ -135,12 +135,12 @@ func refuse(r *rig, op rdma.Op, forge func(*trespass)) {
 	t.foreign = r.nodes[2].register(slices.Clone(t.region.mem), rightFor(op))
 	forge(t)
 	if r.kind == rdma.RC || op == rdma.OpPull {
-		return // a connection may break over it; pulls that succeed are elsewhere
+		return // this may break the connection; other checks cover successful pulls
 	}
 	good := t.stranger.access(op, 1, t.here.mem, t.lkey, t.mr.Base+uint64(len(t.region.mem))-trespassSize, t.mr.RKey)
 	r.post(t.stranger, good)
-	r.until("an access that is allowed completes after those that were not", func() bool { return good.done })
+	r.until("a permitted access completes after forbidden ones", func() bool { return good.done })
 	if good.status != rdma.StatusOK {
-		r.t.Errorf("after refused accesses, one that is allowed completes with %v", good.status)
+		r.t.Errorf("after refused accesses, a permitted one completes with %v", good.status)
 	}
 }

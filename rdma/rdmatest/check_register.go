@@ -7,21 +7,21 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Registration: keys, their reuse and their end.
+// Registration: keys, their reuse and deregistration.
 
 func registerChecks() []check {
 	read := rdma.Ops(rdma.OpRead)
 	return []check{
 		{name: "register-describes-memory", on: reliable, run: registerDescribes,
 			rule: "an MR has the length of the memory and a key"},
-		{name: "register-gives-new-keys", on: reliable, run: registerNewKeys,
-			rule: "a key that was given up is not given out again soon, even for the same memory"},
+		{name: "register-returns-new-keys", on: reliable, run: registerNewKeys,
+			rule: "a deregistered key is not reused soon, even for the same memory"},
 		{name: "register-many", on: reliable, ops: read, run: registerMany,
-			rule: "many regions may be registered at once; when there is no more room, Register says ErrNoResources"},
+			rule: "many regions may be registered at once; when there is no more room, Register returns ErrNoResources"},
 		{name: "register-overlapping", on: reliable, ops: read, run: registerOverlapping,
-			rule: "the same memory may be registered several times, and ending one registration leaves the others"},
+			rule: "the same memory may be registered several times, and ending one registration does not affect the others"},
 		{name: "deregister-twice", on: reliable, run: deregisterTwice,
-			rule: "a registration can be ended once"},
+			rule: "a registration can be ended only once"},
 	}
 }
 
@@ -39,7 +39,7 @@ func registerDescribes(r *rig) {
 func registerNewKeys(r *rig) {
 	n := r.nodes[0]
 	mem := make([]byte, 100)
-	const span = 200 // so long must a stale key be found out
+	const span = 200 // a stale key must be detected for at least this long
 	last := map[uint64]int{}
 	for i := range 3000 {
 		mr := n.register(mem, rdma.RemoteRead)
@@ -58,7 +58,7 @@ func registerMany(r *rig) {
 	for i := range 1500 {
 		mr, err := owner.dev.Register(mem.mem[i:i+40], rdma.RemoteRead)
 		if errors.Is(err, rdma.ErrNoResources) && i >= 64 {
-			r.t.Logf("Register says ErrNoResources after %d regions", i)
+			r.t.Logf("Register returns ErrNoResources after %d regions", i)
 			break
 		}
 		if err != nil {
@@ -108,7 +108,7 @@ func deregisterTwice(r *rig) {
 	}
 	again := n.register(mem, rdma.RemoteRead)
 	if err := n.dev.Deregister(mr); err == nil {
-		r.t.Error("Deregister with an old MR succeeds after its place was given to a new one")
+		r.t.Error("Deregister with an old MR succeeds after its slot was reused")
 	}
 	n.deregister(again)
 }

@@ -7,24 +7,24 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Single messages: their sizes, who owns the memory when, and what completes.
+// Single messages: sizes, memory ownership and completions.
 
 func sendChecks() []check {
 	return []check{
 		{name: "send-sizes", on: reliable, run: sendSizes,
-			rule: "the receiver sees Head and Body as one piece, whatever their sizes"},
+			rule: "the receiver sees Head and Body as one contiguous message, whatever their sizes"},
 		{name: "send-largest", on: reliable, run: sendLargest,
-			rule: "Head plus Body may have Attr.MaxSend bytes"},
+			rule: "Head plus Body may be Attr.MaxSend bytes long"},
 		{name: "send-names-its-sender", on: rdma.RD | rdma.UD, peers: 4, run: sendNamesSender,
-			rule: "a completion names the other side by the handle that Resolve gives out for it"},
-		{name: "send-from-a-stranger", on: rdma.RD, peers: 3, queues: queueConfig{strangers: true}, run: sendFromStranger,
-			rule: "a message may come from a peer that was not resolved yet, and Resolve then gives the handle it came with"},
+			rule: "a completion identifies the remote side by the handle that Resolve returns for it"},
+		{name: "send-from-unresolved-peer", on: rdma.RD, peers: 3, queues: queueConfig{unresolved: true}, run: sendFromUnresolved,
+			rule: "a message may arrive from a peer that was not resolved yet, and Resolve then returns the handle it arrived with"},
 		{name: "resolve-again", on: rdma.RD | rdma.UD, peers: 4, run: resolveAgain,
-			rule: "the same address always gives the same handle, and each address another one"},
-		{name: "resolve-nonsense", on: rdma.RD | rdma.UD, run: resolveNonsense,
-			rule: "an address that no queue pair has is refused with an error"},
+			rule: "the same address always returns the same handle, and each address a different one"},
+		{name: "resolve-invalid", on: rdma.RD | rdma.UD, run: resolveInvalid,
+			rule: "Resolve of an invalid address returns an error"},
 		{name: "inline-makes-no-completion", on: all, run: inlineIsSilent,
-			rule: "a success of an inline send makes no completion"},
+			rule: "a successful inline send generates no completion"},
 		{name: "inline-body-is-copied", on: reliable, run: inlineBodyIsCopied,
 			rule: "Body of an inline send belongs to the caller again when PostSend returns"},
 		{name: "send-completes-once", on: all, run: sendCompletesOnce,
@@ -34,10 +34,10 @@ func sendChecks() []check {
 	}
 }
 
-// bodySizes are the sizes around which devices change their ways.
+// bodySizes returns the sizes around which devices change their behavior.
 func bodySizes(attr *rdma.Attr) []int {
 	var sizes []int
-	for n := range 140 { // cells, cache lines and headers end somewhere here
+	for n := range 140 { // the limits of cells, cache lines and headers lie in this range
 		sizes = append(sizes, n)
 	}
 	for _, edge := range []int{attr.MaxInline, 256, 1 << 10, 4 << 10, attr.SegmentHint, 16 << 10, attr.MaxSend - rdma.HeadMax, attr.MaxSend} {
@@ -64,7 +64,7 @@ func sendSizes(r *rig) {
 			}
 			b.arrived = b.arrived[:0]
 			r.post(a, ways...)
-			r.until("the messages have come", func() bool { return len(b.arrived) == len(ways) && a.open == 0 })
+			r.until("the messages have arrived", func() bool { return len(b.arrived) == len(ways) && a.open == 0 })
 			for i, w := range ways {
 				if err := differ(b.arrived[i].data, w.text); err != nil {
 					r.t.Fatalf("head of %d and body of %d bytes, inline %v: %v", head, body, w.inline, err)
@@ -83,15 +83,15 @@ func sendLargest(r *rig) {
 		w := a.send(1, head, a.attr.MaxSend-head)
 		b.arrived = nil
 		r.post(a, w)
-		r.until("the largest message has come", func() bool { return len(b.arrived) == 1 && w.done })
+		r.until("the largest message has arrived", func() bool { return len(b.arrived) == 1 && w.done })
 		if err := differ(b.arrived[0].data, w.text); err != nil {
 			r.t.Fatalf("message of MaxSend = %d bytes, %d of them head: %v", a.attr.MaxSend, head, err)
 		}
 	}
 }
 
-// sendNamesSender relies on node.take, which refuses unknown handles, and
-// compares the text to see that the handle is the right one.
+// sendNamesSender relies on node.take, which rejects unknown handles, and compares the
+// contents to verify that the handle is the right one.
 func sendNamesSender(r *rig) {
 	for _, n := range r.nodes {
 		for _, to := range r.nodes {
@@ -101,7 +101,7 @@ func sendNamesSender(r *rig) {
 			w := n.send(to.index, 8, 0)
 			w.inline = true
 			to.arrived = nil
-			r.until("the message has come; if it was lost, another", func() bool {
+			r.until("the message has arrived; if it was lost, another", func() bool {
 				if len(to.arrived) == 0 {
 					r.post(n, w)
 				}
@@ -109,13 +109,13 @@ func sendNamesSender(r *rig) {
 			})
 			r.settle()
 			if got := to.arrived[0]; got.from != n.index {
-				r.t.Errorf("node %d got a message of node %d with the handle of node %d", to.index, n.index, got.from)
+				r.t.Errorf("node %d received a message of node %d with the handle of node %d", to.index, n.index, got.from)
 			}
 		}
 	}
 }
 
-func sendFromStranger(r *rig) {
+func sendFromUnresolved(r *rig) {
 	a, b, c := r.nodes[0], r.nodes[1], r.nodes[2]
 	var handles []rdma.PeerID
 	b.sink = func(_ int, m *rdma.Completion) error {
@@ -123,21 +123,21 @@ func sendFromStranger(r *rig) {
 		return nil
 	}
 	for i, n := range []*node{c, a} {
-		n.meet(1)
+		n.resolve(1)
 		r.post(n, n.sendInline(1, 16, 0))
-		r.until("the stranger's message has come", func() bool { return len(handles) > i })
+		r.until("the unresolved peer's message has arrived", func() bool { return len(handles) > i })
 	}
 	for i, n := range []*node{c, a} {
-		b.meet(n.index)
+		b.resolve(n.index)
 		if b.peers[n.index] != handles[i] {
-			r.t.Errorf("a message of node %d came with the handle %d, but Resolve gives %d", n.index, handles[i], b.peers[n.index])
+			r.t.Errorf("a message of node %d arrived with the handle %d, but Resolve returns %d", n.index, handles[i], b.peers[n.index])
 		}
 	}
 	w := b.send(2, 0, 10)
 	r.post(b, w)
-	r.until("the answer to the stranger has come", func() bool { return len(c.arrived) == 1 && w.done })
+	r.until("the answer to the unresolved peer has arrived", func() bool { return len(c.arrived) == 1 && w.done })
 	if err := differ(c.arrived[0].data, w.text); err != nil {
-		r.t.Errorf("the answer to the stranger: %v", err)
+		r.t.Errorf("the answer to the unresolved peer: %v", err)
 	}
 }
 
@@ -161,15 +161,15 @@ func resolveAgain(r *rig) {
 	}
 }
 
-func resolveNonsense(r *rig) {
+func resolveInvalid(r *rig) {
 	for _, addr := range []rdma.Addr{"", "nonsense", "::", "-1/-1/-1"} {
 		if id, err := r.nodes[0].dev.Resolve(addr); err == nil {
-			r.t.Errorf("Resolve(%q) gives the handle %d", addr, id)
+			r.t.Errorf("Resolve(%q) returns the handle %d", addr, id)
 		}
 	}
 }
 
-// inlineIsSilent: node.take refuses such a completion; here is time for it.
+// inlineIsSilent leaves time for a completion, which node.take would reject.
 func inlineIsSilent(r *rig) {
 	a := r.nodes[0]
 	for i := range 100 {
@@ -187,13 +187,13 @@ func inlineBodyIsCopied(r *rig) {
 		}
 		w := a.sendInline(1, 3, size)
 		ws = append(ws, w)
-		// The receiver does not poll between, so whatever the device keeps for
-		// later is read after node.offer has spoilt the body.
+		// The receiver does not poll in between, so the device reads whatever it defers
+		// after node.offer has overwritten the body.
 		if _, err := a.offer([]*work{w}); err != nil {
 			r.t.Fatalf("post an inline send of %d bytes to an idle peer: %v", size, err)
 		}
 	}
-	r.until("the inline messages have come", func() bool { return len(b.arrived) == len(ws) })
+	r.until("the inline messages have arrived", func() bool { return len(b.arrived) == len(ws) })
 	for i, w := range ws {
 		if err := differ(b.arrived[i].data, w.text); err != nil {
 			r.t.Errorf("inline body of %d bytes, overwritten after PostSend: %v", len(w.body), err)
@@ -216,7 +216,7 @@ func sendCompletesOnce(r *rig) {
 			r.t.Errorf("send with the ID %#x completes with %v", w.id, w.status)
 		}
 	}
-	r.settle() // a second completion would be refused by node.take
+	r.settle() // node.take would reject a second completion
 }
 
 func bodyIsFreeAtCompletion(r *rig) {
@@ -225,12 +225,12 @@ func bodyIsFreeAtCompletion(r *rig) {
 		w := a.send(1, 0, size)
 		b.arrived = nil
 		r.post(a, w)
-		// If the send completes before the receiver looks, node.take has spoilt
-		// the body by the time the receiver gets the message.
+		// If the send completes before the receiver polls, node.take has overwritten the
+		// body by the time the receiver gets the message.
 		for range 100 {
 			r.step(a)
 		}
-		r.until("the message has come", func() bool { return len(b.arrived) == 1 && w.done })
+		r.until("the message has arrived", func() bool { return len(b.arrived) == 1 && w.done })
 		if err := differ(b.arrived[0].data, w.text); err != nil {
 			r.t.Errorf("body of %d bytes, overwritten after its completion: %v", size, err)
 		}

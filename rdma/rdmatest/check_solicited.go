@@ -7,54 +7,54 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Waiting for what is solicited, beside a rank that computes. Devices without a
-// rdma.SolicitedCQ are left alone.
+// Waiting for solicited events beside a rank that computes. Devices without
+// rdma.SolicitedCQ are skipped.
 
 func solicitedChecks() []check {
 	return []check{
 		{name: "solicited-wakes", on: reliable, run: solicited(solicitedWakes),
-			rule: "WaitSolicited parks until a message sent as Solicited has come, or Wake was called"},
-		{name: "solicited-sees-what-is-there", on: reliable, run: solicited(solicitedSees),
-			rule: "ArmSolicited is false if a message is there"},
+			rule: "WaitSolicited blocks until a message sent as Solicited has arrived, or Wake was called"},
+		{name: "solicited-arm-if-ready", on: reliable, run: solicited(solicitedSees),
+			rule: "ArmSolicited returns false if a message has arrived"},
 		{name: "solicited-only", on: reliable, run: solicited(solicitedOnly),
-			rule: "other messages do not wake who waits for solicited ones, nor do these after Disarm"},
+			rule: "other messages do not wake WaitSolicited, and solicited ones do not after Disarm"},
 		{name: "solicited-beside-wait", on: reliable, run: solicited(solicitedBesideWait),
-			rule: "Wait may be called while another goroutine is in WaitSolicited, and is woken as ever"},
+			rule: "Wait may be called while another goroutine is in WaitSolicited, and is woken as usual"},
 		{name: "solicited-loses-no-message", on: reliable, run: solicited(solicitedLosesNone),
-			rule: "no solicited message comes after ArmSolicited without ending the next WaitSolicited"},
+			rule: "a solicited message that arrives after ArmSolicited ends the next WaitSolicited"},
 	}
 }
 
-// solicited skips a check on devices that do not have it.
+// solicited skips a check on devices without SolicitedCQ.
 func solicited(run func(r *rig, cq rdma.SolicitedCQ)) func(*rig) {
 	return func(r *rig) {
 		cq, ok := r.nodes[1].portTo(0).recvCQ.(rdma.SolicitedCQ)
 		if !ok {
-			r.t.Skip("its CQ is no SolicitedCQ")
+			r.t.Skip("its CQ is not a SolicitedCQ")
 		}
 		r.nodes[1].idle()
 		run(r, cq)
 	}
 }
 
-// sendUrgent is an inline message that is Solicited.
+// sendUrgent returns an inline message with the Solicited flag.
 func (n *node) sendUrgent(to int) *work {
 	w := n.sendInline(to, 8, 0)
 	w.solicited = true
 	return w
 }
 
-// arm arms once nothing is left to poll.
+// arm calls ArmSolicited once nothing is left to poll.
 func (n *node) arm(cq rdma.SolicitedCQ) error {
-	for end := time.Now().Add(n.rig.patience); !cq.ArmSolicited(); n.poll() {
+	for end := time.Now().Add(n.rig.hangTimeout); !cq.ArmSolicited(); n.poll() {
 		if time.Now().After(end) {
-			return fmt.Errorf("node %d: ArmSolicited is false although there is nothing to poll; %s", n.index, n.state())
+			return fmt.Errorf("node %d: ArmSolicited returns false although there is nothing to poll; %s", n.index, n.state())
 		}
 	}
 	return nil
 }
 
-// waitArmed waits and says how long that took.
+// waitArmed waits and returns how long that took.
 func (n *node) waitArmed(cq rdma.SolicitedCQ, timeout time.Duration) (time.Duration, error) {
 	start := time.Now()
 	if err := cq.WaitSolicited(timeout); err != nil {
@@ -64,8 +64,8 @@ func (n *node) waitArmed(cq rdma.SolicitedCQ, timeout time.Duration) (time.Durat
 }
 
 func (n *node) mustBeWoken(cq rdma.SolicitedCQ) error {
-	took, err := n.waitArmed(cq, n.rig.patience)
-	if err == nil && took > n.rig.patience/2 {
+	took, err := n.waitArmed(cq, n.rig.hangTimeout)
+	if err == nil && took > n.rig.hangTimeout/2 {
 		err = fmt.Errorf("node %d: WaitSolicited lasted %v: a lost wake-up", n.index, took)
 	}
 	return err
@@ -75,7 +75,7 @@ func solicitedWakes(r *rig, cq rdma.SolicitedCQ) {
 	a, b := r.nodes[0], r.nodes[1]
 	for round := range 4 {
 		r.together(part{a, func() error {
-			time.Sleep(3 * time.Millisecond) // so that the other side sleeps
+			time.Sleep(3 * time.Millisecond) // so that the other side waits
 			if round%2 == 1 {
 				cq.Wake()
 				return nil
@@ -94,15 +94,15 @@ func solicitedWakes(r *rig, cq rdma.SolicitedCQ) {
 func solicitedSees(r *rig, cq rdma.SolicitedCQ) {
 	a, b := r.nodes[0], r.nodes[1]
 	r.together(part{a, func() error { return a.submit(a.sendInline(1, 8, 0)) }})
-	for end := time.Now().Add(r.patience / 2); cq.ArmSolicited(); {
-		if time.Now().After(end) { // a network may take its time, but not that long
-			r.t.Fatal("a message has come, and ArmSolicited is true")
+	for end := time.Now().Add(r.hangTimeout / 2); cq.ArmSolicited(); {
+		if time.Now().After(end) { // a network may be slow, but not that slow
+			r.t.Fatal("a message has arrived, but ArmSolicited returns true")
 		}
 	}
 	r.together(part{b, func() error { return b.await(0, func() bool { return len(b.arrived) == 1 }) }})
 }
 
-// solicitedOnly allows a wait to return early once: the rule does.
+// solicitedOnly tolerates one early return, which the rule permits.
 func solicitedOnly(r *rig, cq rdma.SolicitedCQ) {
 	a, b := r.nodes[0], r.nodes[1]
 	const timeout, tries = 30 * time.Millisecond, 4
@@ -132,18 +132,18 @@ func solicitedOnly(r *rig, cq rdma.SolicitedCQ) {
 			r.together(part{b, func() error { return b.await(0, func() bool { return len(b.arrived) > before }) }})
 		}
 		if woken > 1 {
-			r.t.Errorf("%d of %d waits ended before their time (disarmed: %v)", woken, tries, disarm)
+			r.t.Errorf("%d of %d waits ended early (disarmed: %v)", woken, tries, disarm)
 		}
 	}
 }
 
-// solicitedBesideWait lets somebody sleep beside while the node itself waits for
-// messages.
+// solicitedBesideWait runs a WaitSolicited in a second goroutine while the node itself
+// waits for messages.
 func solicitedBesideWait(r *rig, cq rdma.SolicitedCQ) {
 	a, b := r.nodes[0], r.nodes[1]
 	gone := make(chan error, 1)
 	go func() {
-		_, err := b.waitArmed(cq, r.patience)
+		_, err := b.waitArmed(cq, r.hangTimeout)
 		gone <- err
 	}()
 	for round := range 20 {
@@ -158,7 +158,7 @@ func solicitedBesideWait(r *rig, cq rdma.SolicitedCQ) {
 	}
 }
 
-// solicitedLosesNone bounces messages between two that sleep for each of them.
+// solicitedLosesNone bounces messages between two nodes that wait for each of them.
 func solicitedLosesNone(r *rig, _ rdma.SolicitedCQ) {
 	const rounds = 1000
 	play := func(n *node, first bool) part {

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What a device may cost once it is warm: no allocation.
+// Steady state: no allocations once a device is warm.
 
 func steadyChecks() []check {
 	const rule = "a device does not allocate in steady state"
@@ -44,10 +44,10 @@ type bare struct {
 }
 
 func (r *rig) bare() *bare {
-	return &bare{rig: r, out: make([]rdma.Completion, 16), wrs: make([]rdma.SendWR, 1), deadline: time.Now().Add(r.patience)}
+	return &bare{rig: r, out: make([]rdma.Completion, 16), wrs: make([]rdma.SendWR, 1), deadline: time.Now().Add(r.hangTimeout)}
 }
 
-// post offers b.wrs[0] until it is taken.
+// postTo posts b.wrs[0] until it is accepted.
 func (b *bare) postTo(n *node, to int) {
 	b.wrs[0].Peer = n.peers[to]
 	qp := n.portTo(to).qp
@@ -78,11 +78,11 @@ func (b *bare) pollAll() {
 		}
 	}
 	if b.bad != rdma.StatusOK || time.Now().After(b.deadline) {
-		b.t.Fatalf("%d messages and %d completions have come, the last bad status is %v, patience is %v", b.messages, b.done, b.bad, b.patience)
+		b.t.Fatalf("%d messages and %d completions have arrived, the last bad status is %v, after %v", b.messages, b.done, b.bad, b.hangTimeout)
 	}
 }
 
-// allocates measures fn after a time of warming up.
+// allocates measures fn after a warm-up.
 func (b *bare) allocates(what string, fn func()) {
 	b.t.Helper()
 	for range 300 {

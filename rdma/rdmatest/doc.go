@@ -1,21 +1,20 @@
-// Package rdmatest keeps devices honest.
+// Package rdmatest tests devices for conformance with package rdma.
 //
-// [Run] is the conformance suite: every rule that package rdma states is a
-// named check, and every device passes all checks that its Attr does not rule
-// out. A device calls it from a test of its own:
+// [Run] is the conformance suite. Every rule that package rdma states is a named check,
+// and every device must pass all checks that apply to its Attr. A device calls Run from
+// one of its own tests:
 //
 //	func TestConformance(t *testing.T) {
 //		rdmatest.Run(t, rdmatest.Fixture{Name: "shm", Open: openPeers, Unconnected: "memory is shared, nothing connects"})
 //	}
 //
-// A check that a device cannot pass is listed in Fixture.Exclude with the
-// reason. There is no other way round it.
+// A check that a device cannot pass must be listed in Fixture.Exclude with the reason.
 //
-// [NewReference] makes devices on the heap that are slow, simple and written to
-// be right at a glance. They pass the suite, show what it expects, and serve
-// the tests of other packages.
+// [NewReference] creates in-memory devices that are slow and simple, written to be
+// obviously correct. They pass the suite, show what it expects, and serve the tests of
+// other packages.
 //
-// [Wrap] puts faults between a device and its user: messages that are lost,
-// doubled, reordered or late, and peers that disappear. The same seed gives the
+// [Wrap] injects faults between a device and its user: messages that are lost,
+// duplicated, reordered or delayed, and peers that disappear. The same seed produces the
 // same faults.
 package rdmatest

@@ -9,53 +9,51 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Faults are put between a device and its user by Wrap. The road of a message:
-// faultyQP.PostSend draws its fate and holds it (faults_send.go), pump hands it
-// to the device when it is due, faultyCQ.Poll turns the device's completions
-// back into the user's (faults_poll.go). What peers that have disappeared still
-// send or complete is stopped there too.
+// Wrap injects faults between a device and its user. faultyQP.PostSend decides the faults
+// of a message and holds it (faults_send.go), deliverDue passes it to the device when it
+// is due, and faultyCQ.Poll translates the device's completions into the user's
+// (faults_poll.go). faultyCQ also discards messages and completions of peers that have
+// disappeared.
 
-// Faults says what goes wrong. The zero value changes nothing.
+// Faults configures the faults. The zero value changes nothing.
 type Faults struct {
-	// Seed decides about everything that is left to chance. Each queue pair
-	// draws once for each message, so the fate of its k-th message depends on
-	// the seed and on nothing else.
+	// Seed seeds all random decisions. Each queue pair draws once for each message, so the
+	// treatment of its k-th message depends only on the seed.
 	Seed uint64
-	// Drop is the share of messages that get lost, from 0 to 1. It holds for UD
-	// queue pairs only, because the other transports promise that it is 0.
+	// Drop is the share of messages that are lost, from 0 to 1. It applies only to UD
+	// queue pairs, because the other transports are reliable.
 	Drop float64
-	// Duplicate is the share of messages that come twice. UD only.
+	// Duplicate is the share of messages that are delivered twice. UD only.
 	Duplicate float64
-	// Reorder is the share of messages that let up to three others pass. UD
-	// only.
+	// Reorder is the share of messages that are overtaken by up to three others. UD only.
 	Reorder float64
-	// Delay holds every message back for 0 to Delay turns, on all transports.
-	// A turn is a Poll of the sending device or a message that it takes. Time
-	// does not count, so that a slow machine sees what a fast one does, and so
-	// a sender that does not poll keeps its messages. Messages to the same peer
-	// stay in order unless the queue pair is UD.
+	// Delay holds every message back for 0 to Delay steps, on all transports. A step is a
+	// Poll of the sending device or a message that it accepts. Time does not count, so
+	// that the result does not depend on the speed of the machine. A sender that does not
+	// poll therefore keeps its messages. Messages to the same peer stay in order unless
+	// the queue pair is UD.
 	Delay int
 }
 
-// Tally counts what was done to messages.
+// Tally counts the messages and their faults.
 type Tally struct{ Messages, Dropped, Duplicated, Reordered, Delayed int }
 
-// Faulty is a device with faults. Calls must be serialised as for any device,
+// Faulty is a device with faults. Calls must be serialized as for any device,
 // except Kill and KillAfter.
 type Faulty struct {
 	rdma.Device
 	attr   rdma.Attr
 	faults Faults
 	qps    []*faultyQP
-	turn   int
+	step   int
 	lastID uint64
-	works  map[uint64]*faultyWork // handed to the device under this ID
-	left   map[rdma.PeerID]int    // messages that a doomed peer has left; 0: it is gone
-	dying  []rdma.PeerID          // gone, but their work is not ended yet
+	works  map[uint64]*faultyWork // posted to the device under this ID
+	left   map[rdma.PeerID]int    // messages remaining before a doomed peer is gone; 0: it is gone
+	dying  []rdma.PeerID          // gone, but their work is not completed yet
 	tally  Tally
 	closed bool
 
-	mu    sync.Mutex // over what Kill touches
+	mu    sync.Mutex // guards what Kill modifies
 	cqs   []*faultyCQ
 	kills []kill
 }
@@ -65,39 +63,38 @@ type kill struct {
 	after int
 }
 
-// Wrap puts faults between dev and its user. Write-Records are left out: work goes to the
-// device under other IDs, and theirs would be seen by the peer.
+// Wrap returns dev with faults injected. Write-Records are not supported: requests are
+// posted to the device under other IDs, which the peer of a Write-Record would see.
 func Wrap(dev rdma.Device, faults Faults) *Faulty {
 	attr := *dev.Attr()
 	attr.Ops &^= rdma.Ops(rdma.OpWriteRecord)
 	return &Faulty{Device: dev, attr: attr, faults: faults, works: map[uint64]*faultyWork{}, left: map[rdma.PeerID]int{}}
 }
 
-// Attr is that of the device, without Write-Records.
+// Attr returns the attributes of the device, without Write-Records.
 func (f *Faulty) Attr() *rdma.Attr { return &f.attr }
 
-// Tally reports what was done so far.
+// Tally returns the counts so far.
 func (f *Faulty) Tally() Tally { return f.tally }
 
-// Kill makes the peer with this address disappear, as seen by this device: all
-// work for it completes with StatusPeerGone, and nothing arrives from it any
-// more. To end a rank for a whole job, kill it on every other device; that they
-// learn of it at different moments is what happens in life. Kill is for RD and
-// UD. Any goroutine may call it.
+// Kill makes the peer with this address disappear, as seen by this device: all requests to
+// it complete with StatusPeerGone, and nothing more arrives from it. To end a rank for a
+// whole job, kill it on every other device; as in practice, these learn of it at different
+// times. Kill is for RD and UD. Any goroutine may call it.
 func (f *Faulty) Kill(addr rdma.Addr) { f.KillAfter(addr, 0) }
 
-// KillAfter is Kill after so many more messages to or from the peer.
+// KillAfter is Kill after the given number of further messages to or from the peer.
 func (f *Faulty) KillAfter(addr rdma.Addr, messages int) {
 	f.mu.Lock()
 	f.kills = append(f.kills, kill{addr, messages})
 	cqs := f.cqs
 	f.mu.Unlock()
 	for _, c := range cqs {
-		c.inner.Wake() // whoever sleeps must see it
+		c.inner.Wake() // waiters must notice it
 	}
 }
 
-// learn takes note of kills that were asked for since the last call.
+// learn applies the kills requested since the last call.
 func (f *Faulty) learn() {
 	f.mu.Lock()
 	kills := f.kills
@@ -106,14 +103,14 @@ func (f *Faulty) learn() {
 	for _, k := range kills {
 		peer, err := f.Device.Resolve(k.addr)
 		if err != nil {
-			panic(fmt.Sprintf("rdmatest: Kill of %q, which the device does not know: %v", k.addr, err))
+			panic(fmt.Sprintf("rdmatest: Kill of %q, which the device cannot resolve: %v", k.addr, err))
 		}
 		f.left[peer] = k.after
 		if k.after == 0 {
 			f.dying = append(f.dying, peer)
 		}
 	}
-	f.bury()
+	f.failPeers()
 }
 
 func (f *Faulty) gone(peer rdma.PeerID) bool {
@@ -131,10 +128,10 @@ func (f *Faulty) passed(peer rdma.PeerID) {
 	}
 }
 
-// bury ends the work for peers that are gone. Work in which the device writes
-// into the user's memory waits for the device, which will not stop by itself;
-// only what needs the peer's CPU would never end.
-func (f *Faulty) bury() {
+// failPeers completes the requests to peers that are gone. A request for which the device
+// writes into the user's memory waits for the device, which does not stop by itself; only
+// requests that need the peer's CPU would never end.
+func (f *Faulty) failPeers() {
 	if len(f.dying) == 0 {
 		return
 	}
@@ -188,8 +185,7 @@ func (f *Faulty) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	return q, nil
 }
 
-// Close sends what is held, as far as the device takes it, and closes the
-// device.
+// Close sends the held messages, as far as the device accepts them, and closes the device.
 func (f *Faulty) Close() error {
 	for _, q := range f.qps {
 		q.flush()

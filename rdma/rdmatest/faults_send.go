@@ -20,25 +20,25 @@ type faultyQP struct {
 	closed  bool
 }
 
-// maxHeld bounds the messages that a queue pair holds; more are ErrAgain.
+// maxHeld bounds the messages that a queue pair holds; PostSend returns ErrAgain for more.
 const maxHeld = 256
 
-// faultyWork is a request of the user's, known to the device by another ID.
+// faultyWork is a user's request, posted to the device under another ID.
 type faultyWork struct {
 	q        *faultyQP
 	id       uint64 // the user's
 	op       rdma.Op
 	peer     rdma.PeerID
-	silent   bool // sent inline: success makes no completion
-	copies   int  // how often the device has it still to complete
-	reported bool // the user has had his completion
+	silent   bool // sent inline: success generates no completion
+	copies   int  // completions still expected from the device
+	reported bool // the user has received the completion
 }
 
 func (w *faultyWork) completion(status rdma.Status, n uint64) rdma.Completion {
 	return rdma.Completion{ID: w.id, Op: w.op, Peer: w.peer, Status: status, Len: n}
 }
 
-// fail tells the user that the work came to nothing, unless he knows its end.
+// fail completes the request with a failure, unless it was reported before.
 func (w *faultyWork) fail(status rdma.Status) {
 	if !w.reported {
 		w.reported = true
@@ -49,13 +49,13 @@ func (w *faultyWork) fail(status rdma.Status) {
 type heldMessage struct {
 	wr   rdma.SendWR
 	work *faultyWork
-	due  int // the turn
-	left int // copies still to be handed over
+	due  int // the step
+	left int // copies still to be posted
 }
 
 func (q *faultyQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	q.f.learn()
-	defer q.f.pump()
+	defer q.f.deliverDue()
 	for i := range wrs {
 		if err := q.take(&wrs[i]); err != nil {
 			return i, err
@@ -64,7 +64,7 @@ func (q *faultyQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	return len(wrs), nil
 }
 
-// named reports whether the queue pair's work names its peer: RC has but one.
+// named reports whether requests name their peer: an RC queue pair has only one.
 func (q *faultyQP) named() bool { return q.kind != rdma.RC }
 
 func (q *faultyQP) take(wr *rdma.SendWR) error {
@@ -83,7 +83,7 @@ func (q *faultyQP) take(wr *rdma.SendWR) error {
 	}
 	tooLong := int(wr.HeadLen)+wr.Body.Len() > attr.MaxSend || inline && wr.Body.Len() > attr.MaxInline
 	if wr.Op != rdma.OpSend || tooLong {
-		return q.hand(*wr, w) // not ours to change, or for the device to refuse
+		return q.hand(*wr, w) // passed through unchanged, or rejected by the device
 	}
 	if len(q.held) >= maxHeld {
 		return rdma.ErrAgain
@@ -92,15 +92,15 @@ func (q *faultyQP) take(wr *rdma.SendWR) error {
 	return nil
 }
 
-// hold draws a message's fate.
+// hold decides the faults of a message.
 func (q *faultyQP) hold(wr *rdma.SendWR, w *faultyWork) {
 	f := q.f
-	f.turn++
+	f.step++
 	f.tally.Messages++
 	drop, twice, late := q.draw(f.faults.Drop), q.draw(f.faults.Duplicate), q.draw(f.faults.Reorder)
 	behind := 1 + q.random.below(3)
 	delay := q.random.below(f.faults.Delay + 1)
-	h := &heldMessage{wr: *wr, work: w, due: f.turn + delay, left: 1}
+	h := &heldMessage{wr: *wr, work: w, due: f.step + delay, left: 1}
 	if delay > 0 {
 		f.tally.Delayed++
 	}
@@ -127,17 +127,17 @@ func (q *faultyQP) hold(wr *rdma.SendWR, w *faultyWork) {
 	if w.silent {
 		h.wr.Body = rdma.MemOf(slices.Clone(wr.Body.Bytes()))
 		if !f.Device.Attr().LocalKeys {
-			h.wr.Flags &^= rdma.Inline // so that it completes, and the work can be forgotten
+			h.wr.Flags &^= rdma.Inline // so that it completes, and the request can be forgotten
 		}
 	}
 	q.held = append(q.held, h)
 }
 
-// draw is true with the given probability, and draws in any case: the number of
+// draw returns true with the given probability. It always draws, because the number of
 // draws for a message must not depend on the faults.
 func (q *faultyQP) draw(p float64) bool { return float64(q.random.next()>>11)/(1<<53) < p }
 
-// hand gives a request to the device under an ID of its own.
+// hand posts a request to the device under a new ID.
 func (q *faultyQP) hand(wr rdma.SendWR, w *faultyWork) error {
 	q.f.lastID++
 	wr.ID = q.f.lastID
@@ -148,20 +148,20 @@ func (q *faultyQP) hand(wr rdma.SendWR, w *faultyWork) error {
 	return nil
 }
 
-// pump hands over the messages that are due.
-func (f *Faulty) pump() {
+// deliverDue posts the messages that are due.
+func (f *Faulty) deliverDue() {
 	for _, q := range f.qps {
-		q.pump(f.turn)
+		q.deliverDue(f.step)
 	}
-	f.bury()
+	f.failPeers()
 }
 
-func (q *faultyQP) pump(turn int) {
+func (q *faultyQP) deliverDue(step int) {
 	full := false
 	q.held = slices.DeleteFunc(q.held, func(h *heldMessage) bool {
-		for !full && h.due <= turn && h.left > 0 && !(q.named() && q.f.gone(h.wr.Peer)) {
+		for !full && h.due <= step && h.left > 0 && !(q.named() && q.f.gone(h.wr.Peer)) {
 			if err := q.hand(h.wr, h.work); errors.Is(err, rdma.ErrAgain) {
-				full = true // what comes behind must not pass
+				full = true // later messages must not overtake it
 			} else if err != nil {
 				h.left = 0
 				h.work.fail(rdma.StatusFault)
@@ -173,18 +173,18 @@ func (q *faultyQP) pump(turn int) {
 	})
 }
 
-// report makes a completion that the device does not make.
+// report adds a completion that the device does not generate.
 func (q *faultyQP) report(c rdma.Completion) {
 	q.sendCQ.ready = append(q.sendCQ.ready, c)
 	q.sendCQ.inner.Wake()
 }
 
-// flush hands over what is held, and completes the rest as flushed.
+// flush posts the held messages and completes the rest as flushed.
 func (q *faultyQP) flush() {
 	if q.closed {
 		return
 	}
-	q.pump(int(^uint(0) >> 1))
+	q.deliverDue(int(^uint(0) >> 1))
 	for _, h := range q.held {
 		h.work.copies -= h.left
 		if h.work.copies == 0 && !h.work.silent {

@@ -23,8 +23,7 @@ func wrapReference(faults Faults, transports rdma.Transport) Fixture {
 	}, Exclude: excused()}
 }
 
-// TestFaultyDeviceConforms shows that faults stay within what the transport
-// allows.
+// TestFaultyDeviceConforms shows that faults stay within what the transport permits.
 func TestFaultyDeviceConforms(t *testing.T) {
 	if !raceDetector {
 		f := wrapReference(Faults{}, rdma.RD)
@@ -53,12 +52,12 @@ func stream(t *testing.T, kind rdma.Transport, faults Faults, count int) (order 
 		r.post(a, w)
 		r.step()
 	}
-	r.until("every send has completed, whatever became of the message", func() bool { return a.open == 0 })
+	r.until("every send has completed, whether the message arrived or not", func() bool { return a.open == 0 })
 	r.settle()
 	return order, a.dev.(*Faulty).Tally()
 }
 
-func TestFaultsDoWhatTheySay(t *testing.T) {
+func TestFaultKinds(t *testing.T) {
 	const count = 1000
 	for _, c := range []struct {
 		name   string
@@ -68,38 +67,38 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 	}{
 		{"nothing", rdma.UD, Faults{}, func(order []int, tally Tally) error {
 			if len(order) != count || !slices.IsSorted(order) || tally != (Tally{Messages: count}) {
-				return fmt.Errorf("%d of %d messages came, in order %v, tally %+v", len(order), count, slices.IsSorted(order), tally)
+				return fmt.Errorf("%d of %d messages arrived, in order %v, tally %+v", len(order), count, slices.IsSorted(order), tally)
 			}
 			return nil
 		}},
 		{"drop", rdma.UD, Faults{Drop: 0.2}, func(order []int, tally Tally) error {
 			if len(order) != count-tally.Dropped || tally.Dropped < 120 || tally.Dropped > 280 || !slices.IsSorted(order) {
-				return fmt.Errorf("%d of %d messages came, tally %+v; about 200 should be lost", len(order), count, tally)
+				return fmt.Errorf("%d of %d messages arrived, tally %+v; about 200 should be lost", len(order), count, tally)
 			}
 			return nil
 		}},
 		{"duplicate", rdma.UD, Faults{Duplicate: 0.2}, func(order []int, tally Tally) error {
 			if len(order) != count+tally.Duplicated || tally.Duplicated < 120 || tally.Duplicated > 280 {
-				return fmt.Errorf("%d messages came, tally %+v; about 200 of %d should be doubled", len(order), tally, count)
+				return fmt.Errorf("%d messages arrived, tally %+v; about 200 of %d should be duplicated", len(order), tally, count)
 			}
 			return nil
 		}},
 		{"reorder", rdma.UD, Faults{Reorder: 0.2}, func(order []int, tally Tally) error {
 			sorted := slices.Sorted(slices.Values(order))
 			if len(slices.Compact(sorted)) != count || slices.IsSorted(order) || tally.Reordered < 120 {
-				return fmt.Errorf("%d messages came, in order: %v, tally %+v", len(order), slices.IsSorted(order), tally)
+				return fmt.Errorf("%d messages arrived, in order: %v, tally %+v", len(order), slices.IsSorted(order), tally)
 			}
 			return nil
 		}},
 		{"delay", rdma.RD, Faults{Delay: 9}, func(order []int, tally Tally) error {
 			if len(order) != count || !slices.IsSorted(order) || tally.Delayed < 500 {
-				return fmt.Errorf("%d of %d messages came, in order: %v, tally %+v", len(order), count, slices.IsSorted(order), tally)
+				return fmt.Errorf("%d of %d messages arrived, in order: %v, tally %+v", len(order), count, slices.IsSorted(order), tally)
 			}
 			return nil
 		}},
 		{"what RD forbids", rdma.RD, Faults{Drop: 0.5, Duplicate: 0.5, Reorder: 0.5}, func(order []int, tally Tally) error {
 			if len(order) != count || !slices.IsSorted(order) {
-				return fmt.Errorf("%d of %d messages came, in order: %v", len(order), count, slices.IsSorted(order))
+				return fmt.Errorf("%d of %d messages arrived, in order: %v", len(order), count, slices.IsSorted(order))
 			}
 			return nil
 		}},
@@ -117,11 +116,11 @@ func TestFaultsRepeat(t *testing.T) {
 	first, _ := stream(t, rdma.UD, faults, 300)
 	second, _ := stream(t, rdma.UD, faults, 300)
 	if !slices.Equal(first, second) {
-		t.Error("the same seed gave other faults")
+		t.Error("the same seed produced different faults")
 	}
 	faults.Seed++
 	if third, _ := stream(t, rdma.UD, faults, 300); slices.Equal(first, third) {
-		t.Error("another seed gave the same faults")
+		t.Error("another seed produced the same faults")
 	}
 }
 
@@ -132,10 +131,10 @@ func TestKillEndsAllWork(t *testing.T) {
 	region := newGuarded(1000, 0, 1)
 	mr := a.register(region.mem, rdma.Cooperative)
 	push := a.access(rdma.OpPush, 1, region.mem, 0, 0, mr.RKey)
-	r.post(a, push) // nobody will pull
+	r.post(a, push) // no pull will match it
 	there := victim.register(make([]byte, 100), rdma.RemoteRead)
 	here, _ := a.local(100, 0, 2)
-	r.post(victim, victim.send(0, 8, 10)) // under way when the peer goes
+	r.post(victim, victim.send(0, 8, 10)) // in flight when the peer disappears
 	r.settle(victim)
 
 	a.dev.(*Faulty).Kill(victim.ports[0].qp.Addr())
@@ -158,10 +157,10 @@ func TestKillEndsAllWork(t *testing.T) {
 	r.post(victim, victim.sendInline(0, 8, 0))
 	r.settle()
 	if len(a.arrived) != 0 {
-		t.Errorf("%d messages came from a peer that is gone", len(a.arrived))
+		t.Errorf("%d messages arrived from a peer that is gone", len(a.arrived))
 	}
 	if len(witness.arrived) != 1 {
-		t.Errorf("%d messages came to a peer that is not gone, instead of 1", len(witness.arrived))
+		t.Errorf("%d messages arrived at a peer that is not gone, instead of 1", len(witness.arrived))
 	}
 	if err := here.unchanged(); err != nil {
 		t.Errorf("a Read from a peer that is gone: %v", err)
@@ -189,9 +188,9 @@ func TestKillAfterCountsMessages(t *testing.T) {
 	}
 }
 
-func TestKillWakesWhoWaits(t *testing.T) {
+func TestKillEndsWait(t *testing.T) {
 	f := wrapReference(Faults{}, rdma.RD)
-	f.patience = 5 * time.Second
+	f.hangTimeout = 5 * time.Second
 	r := newRig(t, &f, rdma.RD, 2, queueConfig{})
 	a, victim := r.nodes[0], r.nodes[1]
 	region := make([]byte, 100)
@@ -207,6 +206,6 @@ func TestKillWakesWhoWaits(t *testing.T) {
 		return nil
 	}})
 	if push.status != rdma.StatusPeerGone {
-		t.Errorf("the work somebody waited for completes with %v", push.status)
+		t.Errorf("the awaited request completes with %v", push.status)
 	}
 }

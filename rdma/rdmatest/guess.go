@@ -8,9 +8,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// RunGuesses checks that a device with RD queue pairs gives up a peer that guesses keys of
-// memory, after at most limit refused accesses, and reports it by rdma.OpDisconnected; and that
-// accesses which are merely late do not count. open opens so many devices.
+// RunGuesses checks that a device with RD queue pairs drops a peer that guesses memory
+// keys, after at most limit refused accesses, and reports it by rdma.OpDisconnected; and
+// that accesses to regions that were deregistered recently do not count. open opens n
+// devices.
 func RunGuesses(t *testing.T, limit int, open func(t testing.TB, n int) []rdma.Device) {
 	g := &guessing{t: t}
 	for _, d := range open(t, 3) {
@@ -19,7 +20,7 @@ func RunGuesses(t *testing.T, limit int, open func(t testing.TB, n int) []rdma.D
 	victim, guesser, bystander := g.nodes[0], g.nodes[1], g.nodes[2]
 	mem := bytes.Repeat([]byte{0x5A}, 4096)
 	mr := g.register(victim, mem)
-	for range 3 * limit { // late, as after an operation that has failed
+	for range 3 * limit { // accesses after Deregister, as after a failed operation
 		ended := g.register(victim, make([]byte, 64))
 		if err := victim.dev.Deregister(ended); err != nil {
 			t.Fatal(err)
@@ -29,15 +30,15 @@ func RunGuesses(t *testing.T, limit int, open func(t testing.TB, n int) []rdma.D
 		}
 	}
 	if victim.gaveUp != nil {
-		t.Fatalf("writes that were late count as guesses: %+v", victim.gaveUp)
+		t.Fatalf("writes after Deregister count as guesses: %+v", victim.gaveUp)
 	}
 	if status := g.access(guesser, victim, rdma.OpWrite, mr.Base, mr.RKey); status != rdma.StatusOK || mem[0] != 7 {
-		t.Fatalf("an honest write ends with %v and leaves %d", status, mem[0])
+		t.Fatalf("a valid write completes with %v and leaves %d", status, mem[0])
 	}
 	refused := 0
 	for i := uint64(1); victim.gaveUp == nil; i++ {
 		if refused > limit {
-			t.Fatalf("%d guesses were refused, and the peer is not given up", refused)
+			t.Fatalf("%d guesses were refused, and the peer was not dropped", refused)
 		}
 		op := rdma.OpWrite
 		if i%2 == 0 {
@@ -48,7 +49,7 @@ func RunGuesses(t *testing.T, limit int, open func(t testing.TB, n int) []rdma.D
 		}
 	}
 	if c := victim.gaveUp; c.Status != rdma.StatusRemoteAccess || c.Peer != victim.peers[guesser.index] {
-		t.Errorf("the peer is given up with %+v, want remote access refused and peer %d", *c, victim.peers[guesser.index])
+		t.Errorf("the peer was dropped with %+v, want remote access refused and peer %d", *c, victim.peers[guesser.index])
 	}
 	mem[0] = 0x5A
 	g.post(guesser, victim, rdma.OpWrite, mr.Base, mr.RKey)
@@ -56,18 +57,18 @@ func RunGuesses(t *testing.T, limit int, open func(t testing.TB, n int) []rdma.D
 		g.poll()
 	}
 	if mem[0] != 0x5A {
-		t.Error("a peer that was given up still writes")
+		t.Error("a dropped peer can still write")
 	}
 	if status := g.access(bystander, victim, rdma.OpWrite, mr.Base, mr.RKey); status != rdma.StatusOK || mem[0] != 7 {
-		t.Errorf("a write of another peer ends with %v", status)
+		t.Errorf("a write of another peer completes with %v", status)
 	}
 	g.post(victim, guesser, rdma.OpSend, 0, 0)
 	if status := g.wait(victim); status == rdma.StatusOK {
-		t.Error("a message to a peer that was given up ends well")
+		t.Error("a message to a dropped peer succeeds")
 	}
 }
 
-// guessing are the devices.
+// guessing holds the devices.
 type guessing struct {
 	t     *testing.T
 	nodes []*guessNode
@@ -136,7 +137,7 @@ func (g *guessing) access(from, to *guessNode, op rdma.Op, remote, key uint64) r
 	return g.wait(from)
 }
 
-// wait waits for the end of what a node has posted, or until somebody was given up: then
+// wait waits for the completion of a node's request, or until a peer was dropped: then
 // there may be no answer.
 func (g *guessing) wait(n *guessNode) rdma.Status {
 	gaveUp := g.nodes[0].gaveUp
@@ -145,7 +146,7 @@ func (g *guessing) wait(n *guessNode) rdma.Status {
 			return rdma.StatusFlushed
 		}
 		if time.Now().After(deadline) {
-			g.t.Fatal("a request does not end")
+			g.t.Fatal("a request does not complete")
 		}
 	}
 	return n.ended.Status
@@ -157,7 +158,7 @@ func (g *guessing) poll() {
 		for _, c := range out[:n.cq.Poll(out[:])] {
 			switch {
 			case c.Op == rdma.OpDisconnected && n.gaveUp != nil:
-				g.t.Errorf("a peer is given up twice: %+v", c)
+				g.t.Errorf("a peer was dropped twice: %+v", c)
 			case c.Op == rdma.OpDisconnected:
 				n.gaveUp = &c
 			case c.ID == 1:

@@ -6,16 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NeedLocking skips a test of a device that locks memory where the system lets this
-// process lock less than the suite needs.
+// NeedLocking skips a test of a device that locks memory if this process may lock less
+// memory than the suite needs.
 func NeedLocking(t testing.TB) {
 	t.Helper()
 	const most = 64 << 20
 	mem, err := unix.Mmap(-1, 0, most, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		t.Skipf("map %d bytes to see whether they can be locked: %v", most, err)
+		t.Skipf("map %d bytes to test locking: %v", most, err)
 	}
-	defer func() { _ = unix.Munmap(mem) }() // which unlocks it too
+	defer func() { _ = unix.Munmap(mem) }() // also unlocks it
 	if err := unix.Mlock(mem); err != nil {
 		t.Skipf("lock %d bytes: %v; raise the limit with ulimit -l", most, err)
 	}

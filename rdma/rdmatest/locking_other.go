@@ -7,5 +7,5 @@ import "testing"
 // NeedLocking skips a test of a device that locks memory, which needs Linux.
 func NeedLocking(t testing.TB) {
 	t.Helper()
-	t.Skip("memory is locked on Linux alone")
+	t.Skip("locking memory requires Linux")
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// One device and what the suite knows about its work: send, read and the like
-// prepare work, offer posts it, poll takes completions and compares them with
-// what was posted. A completion that breaks a rule is kept in wrong; rig.step
-// and rig.parallel end the check with it.
+// A node is one device with the suite's record of its work: send, access and the like
+// prepare work, offer posts it, and poll compares completions with the posted work. The
+// first completion that breaks a rule is stored in wrong; rig.step and rig.parallel then
+// fail the check.
 
 type node struct {
 	rig   *rig
@@ -21,24 +21,24 @@ type node struct {
 	peers []rdma.PeerID       // handle of each node
 	names map[rdma.PeerID]int // and back
 
-	works    map[uint64]*work // by ID, all that were ever posted
+	works    map[uint64]*work // by ID, everything ever posted
 	lastID   uint64
-	open     int           // taken by the device, and a completion must follow
+	open     int           // accepted by the device, completion pending
 	posts    []rdma.SendWR // reused
 	arrived  []arrival     // messages, copied, in order of arrival
 	lowWater int           // OpLowWater completions
 	ended    []rdma.Status // OpDisconnected completions
-	records  []placed      // what OpRecord told
-	// sink, if set, gets each message where it lies instead of arrived.
+	records  []placed      // OpRecord completions
+	// sink, if set, receives each message in place instead of arrived.
 	sink  func(from int, c *rdma.Completion) error
-	batch int // completions asked of one Poll; 0: 32
+	batch int // capacity passed to Poll; 0: 32
 	wrong error
 
-	arena    []byte // if Attr.LocalKeys: registered memory not given out yet
+	arena    []byte // if Attr.LocalKeys: registered memory, not yet used
 	arenaKey uint32
 }
 
-// work is one work request and its fate.
+// work is one work request and its outcome.
 type work struct {
 	id           uint64
 	op           rdma.Op
@@ -48,18 +48,18 @@ type work struct {
 	lkey         uint32
 	inline       bool
 	solicited    bool
-	keep         bool // Body is not spoilt when it belongs to the node again
+	keep         bool // do not overwrite Body when it belongs to the node again
 
 	posted bool
 	done   bool
 	status rdma.Status
 	length uint64
-	// refused is the Status of an OpRefused that came for it afterwards.
+	// refused is the Status of a later OpRefused for this request.
 	refused rdma.Status
 	text    []byte // OpSend: head and body as they were when posted
 }
 
-// arrival is a message that has come.
+// arrival is a received message.
 type arrival struct {
 	from   int
 	id     uint64
@@ -68,8 +68,8 @@ type arrival struct {
 	status rdma.Status
 }
 
-// spoilt is written over memory that belongs to the caller again, so that a
-// device that still reads it is found out.
+// spoilt is written over memory that belongs to the caller again, to detect a device that
+// still reads it.
 const spoilt = 0xDD
 
 func (n *node) portTo(to int) *port {
@@ -79,8 +79,8 @@ func (n *node) portTo(to int) *port {
 	return n.ports[0]
 }
 
-// meet resolves the address of another node.
-func (n *node) meet(j int) {
+// resolve resolves the address of another node.
+func (n *node) resolve(j int) {
 	n.rig.t.Helper()
 	addr := n.rig.nodes[j].ports[0].qp.Addr()
 	id, err := n.dev.Resolve(addr)
@@ -91,7 +91,7 @@ func (n *node) meet(j int) {
 	n.names[id] = j
 }
 
-// memory is n bytes in which a device may read and write, with the key for it.
+// memory returns size bytes that the device may access, with their local key.
 func (n *node) memory(size int) (mem []byte, lkey uint32) {
 	n.rig.t.Helper()
 	// The odd address finds devices that rely on alignment.
@@ -127,8 +127,8 @@ func (n *node) work(op rdma.Op, to int) *work {
 	return &work{id: n.lastID, op: op, to: to}
 }
 
-// send prepares a message of head and body bytes with contents of its own. What
-// the device cannot send is cut off: most checks do not care.
+// send prepares a message of head and body bytes with unique contents. The body is cut to
+// what the device can send: most checks do not depend on it.
 func (n *node) send(to, head, body int) *work {
 	n.rig.t.Helper()
 	return n.sendExactly(to, head, min(body, n.attr.MaxSend-head))
@@ -152,15 +152,15 @@ func (n *node) sendInline(to, head, body int) *work {
 	return w
 }
 
-// access prepares a Read, Write or Pull of a peer's memory into or from mem.
+// access prepares a Read, Write or Pull between a peer's memory and mem.
 func (n *node) access(op rdma.Op, to int, mem []byte, lkey uint32, remote, rkey uint64) *work {
 	w := n.work(op, to)
 	w.body, w.lkey, w.remote, w.rkey, w.keep = mem, lkey, remote, rkey, true
 	return w
 }
 
-// offer posts work, all of it to the same port, and checks what PostSend says.
-// The requests are spoilt afterwards, as are the bodies that were sent inline.
+// offer posts work, all of it to the same port, and checks the result of PostSend. It then
+// overwrites the requests and the bodies that were sent inline.
 func (n *node) offer(ws []*work) (int, error) {
 	n.posts = n.posts[:0]
 	for _, w := range ws {
@@ -182,11 +182,11 @@ func (n *node) offer(ws []*work) (int, error) {
 	k, err := n.portTo(ws[0].to).qp.PostSend(n.posts)
 	switch {
 	case k < 0 || k > len(ws):
-		return 0, fmt.Errorf("PostSend of %d requests says it took %d", len(ws), k)
+		return 0, fmt.Errorf("PostSend of %d requests reports that it accepted %d", len(ws), k)
 	case k == len(ws) && err != nil:
-		return k, fmt.Errorf("PostSend took all %d requests and yet says %w", len(ws), err)
+		return k, fmt.Errorf("PostSend accepted all %d requests but returned %w", len(ws), err)
 	case k < len(ws) && err == nil:
-		return k, fmt.Errorf("PostSend took %d of %d requests and gives no error", k, len(ws))
+		return k, fmt.Errorf("PostSend accepted %d of %d requests and returned no error", k, len(ws))
 	}
 	for i, w := range ws {
 		n.posts[i] = rdma.SendWR{ID: ^w.id, Op: rdma.OpRecv, Body: rdma.Mem{}}
@@ -222,11 +222,11 @@ func (n *node) poll() {
 	}
 }
 
-// pollQueue polls one queue and returns how much came.
+// pollQueue polls one queue and returns the number of completions.
 func (n *node) pollQueue(p *port, cq rdma.CQ, out []rdma.Completion) int {
 	k := cq.Poll(out)
 	if k < 0 || k > len(out) {
-		n.fault("Poll with room for %d completions says it gave %d", len(out), k)
+		n.fault("Poll with room for %d completions returned %d", len(out), k)
 		return 0
 	}
 	for i := range out[:k] {
@@ -243,7 +243,7 @@ func (n *node) fault(format string, args ...any) {
 	}
 }
 
-// take checks one completion and books it.
+// take checks one completion and records it.
 func (n *node) take(p *port, c *rdma.Completion) error {
 	if c.Op == rdma.OpLowWater {
 		n.lowWater++
@@ -262,17 +262,17 @@ func (n *node) take(p *port, c *rdma.Completion) error {
 	w := n.works[c.ID]
 	switch {
 	case w == nil:
-		return errors.New("no work was posted with this ID")
+		return errors.New("no request was posted with this ID")
 	case !w.posted:
-		return errors.New("PostSend did not take the work that this completes")
+		return errors.New("PostSend did not accept the request that this completes")
 	case w.done:
-		return errors.New("the work was completed before")
+		return errors.New("the request was completed before")
 	case w.inline && c.Status == rdma.StatusOK:
-		return errors.New("a successful inline send makes no completion")
+		return errors.New("a successful inline send generates no completion")
 	case c.Op != w.op:
-		return fmt.Errorf("the work was a %v", w.op)
+		return fmt.Errorf("the request was a %v", w.op)
 	case n.rig.kind != rdma.RC && c.Peer != n.peers[w.to]:
-		return fmt.Errorf("the work was for node %d, whose handle is %d", w.to, n.peers[w.to])
+		return fmt.Errorf("the request was for node %d, whose handle is %d", w.to, n.peers[w.to])
 	}
 	w.done, w.status, w.length = true, c.Status, c.Len
 	if !w.inline {
@@ -284,13 +284,13 @@ func (n *node) take(p *port, c *rdma.Completion) error {
 	return nil
 }
 
-// takeEnd checks the report that a connection has ended.
+// takeEnd checks an OpDisconnected completion.
 func (n *node) takeEnd(p *port, c *rdma.Completion) error {
 	switch _, known := n.names[c.Peer]; {
 	case c.Status == rdma.StatusOK:
 		return errors.New("a connection does not end with success")
 	case n.rig.kind != rdma.RC && !known:
-		return errors.New("no Resolve gave out the handle of its peer")
+		return errors.New("Resolve never returned the handle of its peer")
 	}
 	n.ended = append(n.ended, c.Status)
 	return nil
@@ -303,12 +303,12 @@ func (n *node) takeMessage(p *port, c *rdma.Completion) error {
 	}
 	lends := !n.rig.cfg.posted && !n.rig.cfg.ownQueue
 	switch {
-	case !known && !n.rig.cfg.strangers:
-		return errors.New("no Resolve gave out the handle of its sender")
+	case !known && !n.rig.cfg.unresolved:
+		return errors.New("Resolve never returned the handle of its sender")
 	case c.Status == rdma.StatusOK && c.Len != uint64(c.Data.Len()):
-		return fmt.Errorf("its Data has %d bytes, which is not its Len", c.Data.Len())
+		return fmt.Errorf("its Data has %d bytes, unlike its Len", c.Data.Len())
 	case lends && c.ID != 0:
-		return errors.New("the completion of a lent message has the ID 0")
+		return errors.New("the completion of a lent message must have ID 0")
 	}
 	if n.sink != nil {
 		return n.sink(from, c)
@@ -318,5 +318,5 @@ func (n *node) takeMessage(p *port, c *rdma.Completion) error {
 }
 
 func (n *node) state() string {
-	return fmt.Sprintf("%d messages have come, %d of %d pieces of work are unfinished", len(n.arrived), n.open, len(n.works))
+	return fmt.Sprintf("%d messages have arrived, %d of %d requests are not complete", len(n.arrived), n.open, len(n.works))
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// generator is a small random number generator (splitmix64): the same numbers
+// generator is a small random number generator (splitmix64). It produces the same numbers
 // on every machine and in every release of Go.
 type generator uint64
 
@@ -23,11 +23,11 @@ func scramble(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// below is a number in [0, n).
+// below returns a number in [0, n).
 func (g *generator) below(n int) int { return int(g.next() % uint64(n)) }
 
-// fill writes bytes that depend on the seed alone. No two places of a pattern
-// look alike, so a piece that is missing, doubled or moved is seen.
+// fill writes bytes that depend only on the seed. All parts of a pattern differ, so a
+// piece that is missing, duplicated or misplaced is detected.
 func fill(b []byte, seed uint64) {
 	for ; len(b) >= 8; b = b[8:] {
 		seed += golden
@@ -41,8 +41,8 @@ func fill(b []byte, seed uint64) {
 
 func spoil(b []byte) { paint(b, spoilt) }
 
-// paint fills b with one value, doubling what is there: the race detector looks
-// at every store, so a loop over bytes would take most of a test's time.
+// paint fills b with one value by doubling copies: the race detector instruments every
+// store, so a loop over bytes would take most of a test's time.
 func paint(b []byte, value byte) {
 	if len(b) == 0 {
 		return
@@ -53,7 +53,8 @@ func paint(b []byte, value byte) {
 	}
 }
 
-// differ says where got is not what it should be, or nil.
+// differ returns nil if got equals want, and otherwise an error that locates the
+// difference.
 func differ(got, want []byte) error {
 	if bytes.Equal(got, want) {
 		return nil
@@ -73,16 +74,16 @@ func differ(got, want []byte) error {
 	return fmt.Errorf("%d of %d bytes are wrong, the first is byte %d: %#02x instead of %#02x", count, len(got), first, got[first], want[first])
 }
 
-// guarded is memory with a fence before and behind it.
+// guarded is memory with a guard area before and after it.
 type guarded struct {
 	all, mem []byte
-	before   []byte // what all looked like at the last mark
+	before   []byte // contents of all at the last mark
 }
 
 const fence = 96
 
-// newGuarded makes size bytes at an address that is skew past a multiple of 8,
-// filled by seed, between fences.
+// newGuarded returns size bytes at an address that is skew past a multiple of 8, filled
+// from seed, between guard areas.
 func newGuarded(size, skew int, seed uint64) *guarded {
 	g := &guarded{all: make([]byte, fence+skew+size+fence)}
 	g.mem = g.all[fence+skew : fence+skew+size : fence+skew+size]
@@ -91,21 +92,21 @@ func newGuarded(size, skew int, seed uint64) *guarded {
 	return g
 }
 
-// mark takes the present contents as right.
+// mark accepts the current contents as correct.
 func (g *guarded) mark() { g.before = append(g.before[:0], g.all...) }
 
-// changedOnly checks that nothing but [lo, hi) has changed since mark, and that
-// those bytes are now want.
+// changedOnly checks that only [lo, hi) has changed since mark, and that those bytes now
+// equal want.
 func (g *guarded) changedOnly(lo, hi int, want []byte) error {
 	at := len(g.all) - fence - len(g.mem)
 	if err := differ(g.mem[lo:hi], want); err != nil {
 		return err
 	}
 	if err := differ(g.all[:at+lo], g.before[:at+lo]); err != nil {
-		return fmt.Errorf("memory before the piece was touched: %w", err)
+		return fmt.Errorf("memory before the range was modified: %w", err)
 	}
 	if err := differ(g.all[at+hi:], g.before[at+hi:]); err != nil {
-		return fmt.Errorf("memory behind the piece was touched: %w", err)
+		return fmt.Errorf("memory after the range was modified: %w", err)
 	}
 	return nil
 }

@@ -2,5 +2,5 @@
 
 package rdmatest
 
-// raceDetector tells that the race detector is on, which allocates by itself.
+// raceDetector reports that the race detector is enabled; it allocates by itself.
 const raceDetector = true

@@ -8,16 +8,15 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The reference device, in the order in which a program meets it: making the
-// devices, registering memory, making queues, resolving addresses, closing.
-// reference_post.go takes work, reference_poll.go gives completions,
-// reference_solicited.go waits beside, and reference_copy.go holds the cooperative
-// copies.
+// The reference device, in the order in which a program uses it: opening the devices,
+// registering memory, creating queues, resolving addresses, closing. reference_post.go
+// accepts work, reference_poll.go reports completions, reference_solicited.go implements
+// SolicitedCQ, and reference_copy.go holds the cooperative copies.
 //
-// Everything lies on the heap behind one lock. Nothing is fast, and nothing is
-// clever: where a rule of package rdma leaves a choice, the one that is easier
-// to see through was taken, and where a user could rely on more than the rules
-// promise, the device disappoints him (see refCQ.endLending).
+// All state is on the heap behind one lock. Nothing is fast or clever: where a rule of
+// package rdma leaves a choice, the reference takes the simpler one, and where a user
+// could rely on more than the rules promise, it deliberately breaks that expectation (see
+// refCQ.endLending).
 
 // Compile-time proof that the reference is a device.
 var (
@@ -27,15 +26,15 @@ var (
 	_ rdma.SRQ    = (*refSRQ)(nil)
 )
 
-// refDepth bounds what a queue pair may have outstanding, and what may wait for
-// one receiver from one sender. It is small so that tests meet ErrAgain often.
+// refDepth bounds the outstanding requests of a queue pair, and the messages that may wait
+// for one receiver from one sender. It is small so that tests often see ErrAgain.
 const refDepth = 64
 
 // refPushes bounds how many OpPush of a queue pair may wait for a pull.
 const refPushes = 48
 
-// ReferenceAttr is what NewReference gives its devices: all transports, all
-// operations, and limits small enough to be crossed in a test.
+// ReferenceAttr returns the attributes of NewReference's devices: all transports, all
+// operations, and limits small enough to be exceeded in a test.
 func ReferenceAttr() rdma.Attr {
 	return rdma.Attr{
 		Name:        "reference",
@@ -54,13 +53,12 @@ func ReferenceAttr() rdma.Attr {
 	}
 }
 
-// NewReference makes n devices that reach each other.
+// NewReference returns n devices that can reach each other.
 func NewReference(n int) []rdma.Device { return NewReferenceOf(n, ReferenceAttr()) }
 
-// NewReferenceOf makes n devices with other abilities than ReferenceAttr's. The
-// device does what attr says: it refuses operations that are not in Ops, asks
-// for local keys if LocalKeys is set, and moves memory only while the target
-// polls if RemoteCPU is.
+// NewReferenceOf returns n devices with the given attributes. The devices obey attr: they
+// reject operations that are not in Ops, require local keys if LocalKeys is set, and
+// transfer memory only while the target polls if RemoteCPU is set.
 func NewReferenceOf(n int, attr rdma.Attr) []rdma.Device {
 	fab := &refFabric{}
 	devs := make([]rdma.Device, n)
@@ -72,24 +70,24 @@ func NewReferenceOf(n int, attr rdma.Attr) []rdma.Device {
 	return devs
 }
 
-// refFabric is what the devices share.
+// refFabric is the state that the devices share.
 type refFabric struct {
-	mu      sync.Mutex // over everything below, in all devices
+	mu      sync.Mutex // guards everything below, in all devices
 	devices []*refDevice
 }
 
 type refDevice struct {
-	fab     *refFabric
-	index   int
-	attr    rdma.Attr
-	closed  bool
-	regions map[uint64]*refRegion // by RKey
-	lastKey uint64                // keys are never used twice
-	qps     []*refQP              // in order of creation, closed ones too
-	cqs     []*refCQ
-	peers   []*refQP   // by PeerID: in order of first sight, so no rank can be read from it
-	copies  []*refCopy // cooperative copies this device takes part in
-	chores  []func()   // if RemoteCPU: accesses by peers, waiting for a Poll
+	fab             *refFabric
+	index           int
+	attr            rdma.Attr
+	closed          bool
+	regions         map[uint64]*refRegion // by RKey
+	lastKey         uint64                // keys are never used twice
+	qps             []*refQP              // in order of creation, closed ones too
+	cqs             []*refCQ
+	peers           []*refQP   // by PeerID: in order of first use, so that a handle does not reveal a rank
+	copies          []*refCopy // cooperative copies that involve this device
+	pendingAccesses []func()   // if RemoteCPU: accesses by peers that wait for a Poll
 }
 
 type refRegion struct {
@@ -129,7 +127,7 @@ func (d *refDevice) Deregister(mr rdma.MR) error {
 	return nil
 }
 
-// endRegion takes the registration away under unfinished copies too.
+// endRegion ends the registration, including its unfinished copies.
 func (d *refDevice) endRegion(region *refRegion) {
 	delete(d.regions, region.mr.RKey)
 	for _, cp := range append([]*refCopy(nil), region.copies...) {
@@ -194,7 +192,7 @@ func (d *refDevice) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	return d.handle(q), nil
 }
 
-// find reads an address that refQP.Addr wrote.
+// find parses an address that refQP.Addr returned.
 func (f *refFabric) find(a rdma.Addr) (*refQP, error) {
 	var dev, number int
 	if _, err := fmt.Sscanf(string(a), "reference/%d/%d", &dev, &number); err == nil &&
@@ -206,7 +204,7 @@ func (f *refFabric) find(a rdma.Addr) (*refQP, error) {
 	return nil, fmt.Errorf("no reference queue pair has the address %q: take addresses from QP.Addr of a device made by the same call", a)
 }
 
-// handle is the PeerID of a queue pair, new if it was not met before.
+// handle returns the PeerID of a queue pair, a new one at first use.
 func (d *refDevice) handle(q *refQP) rdma.PeerID {
 	for i, known := range d.peers {
 		if known == q {
@@ -243,9 +241,9 @@ type refQP struct {
 	srq            *refSRQ // nil: own holds the posted buffers
 	own            *refSRQ
 	depth          int
-	outstanding    int    // taken, and the completion not yet polled, but for OpPush
-	pushes         int    // OpPush, the same
-	partner        *refQP // RC: whom Connect named
+	outstanding    int    // accepted, and completion not yet polled, without OpPush
+	pushes         int    // OpPush, likewise
+	partner        *refQP // RC: the peer passed to Connect
 	inbox          []refMessage
 	closed         bool
 }
@@ -281,7 +279,7 @@ func (q *refQP) Close() error {
 	return nil
 }
 
-// close ends the copies that this side or its peers have under way.
+// close ends the outstanding copies of this side and its peers.
 func (q *refQP) close() {
 	if q.closed {
 		return
@@ -295,7 +293,7 @@ func (q *refQP) close() {
 	}
 }
 
-// receives is the queue whose buffers take this queue pair's messages.
+// receives returns the queue that provides buffers for this queue pair's messages.
 func (q *refQP) receives() *refSRQ {
 	if q.srq != nil {
 		return q.srq

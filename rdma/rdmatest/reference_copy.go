@@ -6,10 +6,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// refCopy is a cooperative copy: one OpPull and the OpPush that belongs to it,
-// in whichever order they come. The k-th pull of a peer from a region belongs
-// to the k-th push of that region to that peer. Each side moves one piece a
-// Poll; the puller needs no push to begin.
+// refCopy is a cooperative copy: one OpPull and the matching OpPush, in whichever order
+// they are posted. The k-th pull of a peer from a region matches the k-th push of that
+// region to that peer. Each side copies one piece per Poll; the puller needs no push to
+// begin.
 type refCopy struct {
 	region        *refRegion
 	puller, owner *refQP
@@ -20,8 +20,8 @@ type refCopy struct {
 	pushDone      bool
 }
 
-// refPiece is what one Poll moves. It is small, so that both sides get a share
-// even of a short copy.
+// refPiece is the number of bytes that one Poll copies. It is small, so that both sides
+// get a share even of a short copy.
 const refPiece = 4 << 10
 
 func (q *refQP) pull(wr *rdma.SendWR, to *refQP) {
@@ -56,7 +56,7 @@ func (q *refQP) push(wr *rdma.SendWR, to *refQP) {
 	cp.report()
 }
 
-// copyWith finds the oldest copy of the pair that lacks this half, or begins one.
+// copyWith returns the oldest copy of the pair that lacks this half, or a new one.
 func (r *refRegion) copyWith(puller, owner *refQP, lacks func(*refCopy) bool) *refCopy {
 	for _, cp := range r.copies {
 		if cp.puller == puller && cp.owner == owner && lacks(cp) {
@@ -72,12 +72,12 @@ func (r *refRegion) copyWith(puller, owner *refQP, lacks func(*refCopy) bool) *r
 	return cp
 }
 
-// movable reports whether a Poll of d would move a piece.
+// movable reports whether a Poll of d would copy a piece.
 func (cp *refCopy) movable(d *refDevice) bool {
 	return cp.pull != nil && !cp.pullDone && (d == cp.puller.dev || cp.push != nil)
 }
 
-// advance moves a piece.
+// advance copies a piece.
 func (cp *refCopy) advance(d *refDevice) {
 	if !cp.movable(d) {
 		return
@@ -102,7 +102,7 @@ func (cp *refCopy) report() {
 	}
 }
 
-// end completes what is unfinished with a bad status.
+// end completes the unfinished halves with an error status.
 func (cp *refCopy) end(status rdma.Status) {
 	if cp.pull != nil && !cp.pullDone {
 		cp.pullDone = true

@@ -6,29 +6,29 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// How completions come out: Poll does what is due, moves messages out of the
-// inboxes and hands over what is ready; Wait sleeps on a token that whoever
-// makes something ready leaves behind.
+// Completions: Poll does the work that is due, receives messages from the inboxes and
+// returns completions; Wait blocks on a token, which is set whenever something becomes
+// ready.
 
 type refCQ struct {
 	dev    *refDevice
 	ready  []refEntry
-	lent   [][]byte      // shown by the last Poll
-	token  chan struct{} // room for one: a signal is never lost and never piles up
+	lent   [][]byte      // returned by the last Poll
+	token  chan struct{} // capacity one: a signal is never lost and never accumulates
 	closed bool
 
-	// For who waits beside, see reference_solicited.go.
+	// For WaitSolicited, see reference_solicited.go.
 	armed  bool
 	beside chan struct{}
 }
 
 type refEntry struct {
 	c    rdma.Completion
-	from *refQP // whose request it was; nil for a receive
+	from *refQP // the origin of the request; nil for a receive
 	lent []byte // the message, if it is lent
 }
 
-// poisoned is what a lent message is overwritten with when its time is over.
+// poisoned overwrites a lent message when its lending ends.
 const poisoned = 0xDB
 
 func (c *refCQ) Poll(out []rdma.Completion) int {
@@ -60,7 +60,7 @@ func (c *refCQ) Poll(out []rdma.Completion) int {
 	return n
 }
 
-// endLending spoils what was lent, so that a user who looks too late sees it.
+// endLending overwrites lent messages, so that a late access is noticed.
 func (c *refCQ) endLending() {
 	for _, data := range c.lent {
 		paint(data, poisoned)
@@ -68,12 +68,12 @@ func (c *refCQ) endLending() {
 	c.lent = nil
 }
 
-// progress does what polling is for: peers' accesses if they need this CPU, and
-// a piece of every cooperative copy.
+// progress carries out peers' accesses if they need this CPU, and copies one piece of
+// every cooperative copy.
 func (d *refDevice) progress() {
-	chores := d.chores
-	d.chores = nil
-	for _, chore := range chores {
+	pendingAccesses := d.pendingAccesses
+	d.pendingAccesses = nil
+	for _, chore := range pendingAccesses {
 		chore()
 	}
 	for _, cp := range append([]*refCopy(nil), d.copies...) {
@@ -81,7 +81,7 @@ func (d *refDevice) progress() {
 	}
 }
 
-// receivable reports whether a message is there and a buffer for it.
+// receivable reports whether both a message and a buffer for it are available.
 func (q *refQP) receivable() bool {
 	if len(q.inbox) == 0 {
 		return false
@@ -90,7 +90,7 @@ func (q *refQP) receivable() bool {
 	return s.cfg.Lend || len(s.buffers) > 0
 }
 
-// receive makes the completion of the oldest message of q.
+// receive completes the oldest message of q.
 func (c *refCQ) receive(q *refQP) {
 	m := q.inbox[0]
 	q.inbox = q.inbox[1:]
@@ -140,9 +140,9 @@ func (c *refCQ) state() (closed, busy bool) {
 	return c.stateHeld()
 }
 
-// stateHeld is state for who has the lock.
+// stateHeld is state for callers that hold the lock.
 func (c *refCQ) stateHeld() (closed, busy bool) {
-	busy = len(c.ready) > 0 || len(c.dev.chores) > 0
+	busy = len(c.ready) > 0 || len(c.dev.pendingAccesses) > 0
 	for _, q := range c.dev.qps {
 		busy = busy || q.recvCQ == c && q.receivable()
 	}

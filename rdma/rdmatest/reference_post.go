@@ -6,8 +6,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// What becomes of a work request: PostSend takes it, transmit, access or the
-// cooperative copy carries it out, finish reports it.
+// Work requests: PostSend accepts them, transmit, access or the cooperative copy carries
+// them out, and finish reports them.
 
 func (q *refQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	q.dev.fab.mu.Lock()
@@ -20,8 +20,7 @@ func (q *refQP) PostSend(wrs []rdma.SendWR) (int, error) {
 	return len(wrs), nil
 }
 
-// take carries out one work request or refuses it with an error; in the latter
-// case nothing has happened.
+// take carries out one work request, or returns an error and has no effect.
 func (q *refQP) take(wr *rdma.SendWR) error {
 	if q.closed {
 		return fmt.Errorf("post %v on %s: %w", wr.Op, q.Addr(), rdma.ErrClosed)
@@ -48,9 +47,9 @@ func (q *refQP) take(wr *rdma.SendWR) error {
 		return q.transmit(wr, to)
 	case rdma.OpRead, rdma.OpWrite:
 		q.outstanding++
-		work := *wr // the caller's request is his again when PostSend returns
+		work := *wr // the caller may reuse the request when PostSend returns
 		if q.dev.attr.RemoteCPU && !to.closed {
-			to.dev.chores = append(to.dev.chores, func() { q.access(&work, to) })
+			to.dev.pendingAccesses = append(to.dev.pendingAccesses, func() { q.access(&work, to) })
 			to.dev.signal()
 		} else {
 			q.access(&work, to)
@@ -117,13 +116,13 @@ func (q *refQP) transmit(wr *rdma.SendWR, to *refQP) error {
 	case waiting >= refDepth && q.kind != rdma.UD:
 		return rdma.ErrAgain
 	case waiting >= refDepth:
-		// A datagram that finds no room is lost, and nobody is told.
+		// A datagram without room is lost silently.
 	default:
 		data := append(append(make([]byte, 0, size), wr.Head[:wr.HeadLen]...), wr.Body.Bytes()...)
 		to.inbox = append(to.inbox, refMessage{q, data})
 		to.recvCQ.signal()
 		if wr.Flags&rdma.Solicited != 0 {
-			to.recvCQ.summon()
+			to.recvCQ.wakeSolicited()
 		}
 	}
 	if !inline {
@@ -156,8 +155,8 @@ func (q *refQP) access(wr *rdma.SendWR, to *refQP) {
 	q.finish(wr, to, rdma.StatusOK, wr.Body.Len())
 }
 
-// reach finds the n bytes at an address if the key allows it. Everything is
-// compared by differences, which cannot overflow.
+// reach returns the n bytes at an address if the key permits the access. It compares
+// differences, which cannot overflow.
 func (d *refDevice) reach(key, addr uint64, n int, right rdma.Access) (*refRegion, []byte, bool) {
 	region := d.regions[key]
 	if region == nil || region.access&right == 0 || addr < region.mr.Base {
@@ -170,7 +169,7 @@ func (d *refDevice) reach(key, addr uint64, n int, right rdma.Access) (*refRegio
 	return region, region.mem[off : off+uint64(n)], true
 }
 
-// finish makes the completion of a request that take has counted.
+// finish completes a request that take has counted.
 func (q *refQP) finish(wr *rdma.SendWR, to *refQP, status rdma.Status, n int) {
 	q.sendCQ.ready = append(q.sendCQ.ready, refEntry{
 		from: q,
@@ -181,7 +180,7 @@ func (q *refQP) finish(wr *rdma.SendWR, to *refQP, status rdma.Status, n int) {
 
 func (q *refQP) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	if q.srq != nil {
-		return 0, fmt.Errorf("post receive on %s: it takes its buffers from a shared receive queue, post there: %w", q.Addr(), rdma.ErrUnsupported)
+		return 0, fmt.Errorf("post receive on %s: it uses a shared receive queue, post there: %w", q.Addr(), rdma.ErrUnsupported)
 	}
 	return q.own.PostRecv(wrs)
 }
@@ -191,7 +190,7 @@ type refSRQ struct {
 	dev     *refDevice
 	cfg     rdma.SRQConfig
 	buffers []rdma.RecvWR
-	armed   bool // fewer than LowWater has not been reported yet
+	armed   bool // the next drop below LowWater is to be reported
 	closed  bool
 }
 

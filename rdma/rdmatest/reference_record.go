@@ -2,15 +2,15 @@ package rdmatest
 
 import "github.com/muster-mpi/muster/rdma"
 
-// record carries out a Write-Record. The reference loses none: it is placed whole, or
-// refused, of which its origin hears after it has completed.
+// record carries out a Write-Record. The reference loses none: it is placed whole or
+// refused, and its origin learns of a refusal after the completion.
 func (q *refQP) record(wr *rdma.SendWR, to *refQP) {
 	if wr.Flags&rdma.Inline == 0 {
 		q.outstanding++
 		q.finish(wr, to, rdma.StatusOK, wr.Body.Len())
 	}
 	if to.closed {
-		return // a datagram for nobody is lost
+		return // a datagram to a closed queue pair is lost
 	}
 	var theirs []byte
 	if wr.Body.Len() > 0 {

@@ -6,15 +6,15 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The reference's rdma.SolicitedCQ: armed is a flag under the lock, and a token of
-// its own wakes who waits.
+// The reference's rdma.SolicitedCQ: armed is a flag under the lock, and a separate token
+// wakes the waiter.
 
 var _ rdma.SolicitedCQ = (*refCQ)(nil)
 
 func (c *refCQ) ArmSolicited() bool {
 	c.dev.fab.mu.Lock()
 	defer c.dev.fab.mu.Unlock()
-	closed, busy := c.stateHeld() // a message that came between the look and the arming would wake nobody
+	closed, busy := c.stateHeld() // under the lock, so that no message arrives unnoticed between the check and the arming
 	c.armed = !closed && !busy
 	return c.armed
 }
@@ -25,7 +25,7 @@ func (c *refCQ) Disarm() {
 	c.dev.fab.mu.Unlock()
 }
 
-// Beside changes nothing: the reference leaves nobody anything.
+// Beside has no effect: the reference leaves no transfers to peers.
 func (c *refCQ) Beside(bool) {}
 
 func (c *refCQ) WaitSolicited(timeout time.Duration) error {
@@ -41,8 +41,8 @@ func (c *refCQ) WaitSolicited(timeout time.Duration) error {
 	return nil
 }
 
-// summon wakes who was armed for.
-func (c *refCQ) summon() {
+// wakeSolicited wakes the waiter if the queue is armed.
+func (c *refCQ) wakeSolicited() {
 	if c.armed {
 		c.armed = false
 		c.callBeside()

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// slow is why the reference is excused from the checks of steady state.
+// slow is the reason for excluding the steady-state checks on the reference.
 const slow = "the reference copies every message to fresh memory, to be simple"
 
 func excused() map[string]string {
@@ -30,12 +30,12 @@ func openReference(attr rdma.Attr) func(testing.TB, int) []rdma.Device {
 	}
 }
 
-// TestReference runs the suite on the reference in its several shapes, which
-// also runs every branch of the suite.
+// TestReference runs the suite on several variants of the reference, which also executes
+// every branch of the suite.
 func TestReference(t *testing.T) {
 	for _, shape := range []struct {
-		name string
-		bend func(*rdma.Attr)
+		name     string
+		mutation func(*rdma.Attr)
 	}{
 		{"plain", func(*rdma.Attr) {}},
 		{"local-keys", func(a *rdma.Attr) { a.LocalKeys = true; a.Transports = rdma.RD }},
@@ -44,10 +44,10 @@ func TestReference(t *testing.T) {
 		{"small", func(a *rdma.Attr) { a.MaxSend, a.MaxInline, a.SegmentHint = rdma.HeadMax, 0, 0; a.Transports = rdma.RD }},
 	} {
 		if shape.name != "plain" && (testing.Short() || raceDetector) {
-			continue // the other shapes differ in nothing that goroutines share
+			continue // the other variants do not differ in what goroutines share
 		}
 		attr := ReferenceAttr()
-		shape.bend(&attr)
+		shape.mutation(&attr)
 		Run(t, Fixture{Name: shape.name, Unconnected: "its peers are objects of one heap", Open: openReference(attr), Exclude: excused()})
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ResetTCP resets the TCP connections of this process for which pick is true, and returns
-// their number. Both ends see ECONNRESET. What the near end had received and not read is lost
-// with it, so pick an end to which nothing is under way unless that is wanted.
+// ResetTCP resets the TCP connections of this process for which pick returns true, and
+// returns their number. Both ends see ECONNRESET. Data that the near end had received but
+// not read is lost, so pick an end to which nothing is in flight unless that is intended.
 func ResetTCP(pick func(local, remote netip.AddrPort) bool) (resets int) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -29,7 +29,7 @@ func ResetTCP(pick func(local, remote netip.AddrPort) bool) (resets int) {
 		if err1 != nil || err2 != nil || !pick(addrPort(near), addrPort(far)) {
 			continue
 		}
-		// Linux ends a connection with a reset when its socket is connected to AF_UNSPEC.
+		// Linux resets a connection when its socket is connected to AF_UNSPEC.
 		raw := unix.RawSockaddr{Family: unix.AF_UNSPEC}
 		if connectRaw(fd, &raw) == nil {
 			resets++
@@ -38,7 +38,7 @@ func ResetTCP(pick func(local, remote netip.AddrPort) bool) (resets int) {
 	return resets
 }
 
-// ResetLoopback resets the TCP connections of which both ends are in this process.
+// ResetLoopback resets the TCP connections that have both ends in this process.
 func ResetLoopback() int {
 	return ResetTCP(func(local, remote netip.AddrPort) bool {
 		return local.Addr() == remote.Addr() && local.Port() > remote.Port() // one of the two ends

@@ -13,60 +13,59 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The rig on which devices are driven: newRig opens them and makes their
-// queues, connect lets them know each other, step polls all of them in turn,
-// and until and settle say how long. What a completion must be like is checked
-// in node.go, whoever drives.
+// A rig drives the devices under test: newRig opens them and creates their queues, connect
+// introduces them to each other, step polls all of them, and until and settle poll for as
+// long as needed. node.go checks every completion, whoever polls.
 
 // rig holds some devices with their queues.
 type rig struct {
-	t        testing.TB
-	kind     rdma.Transport
-	patience time.Duration
-	cfg      queueConfig
-	nodes    []*node
-	random   generator
+	t           testing.TB
+	kind        rdma.Transport
+	hangTimeout time.Duration
+	cfg         queueConfig
+	nodes       []*node
+	random      generator
 
 	reset       func() int // Fixture's
 	unconnected string
 }
 
-// queueConfig says how the queues of a node are made.
+// queueConfig configures the queues of a node.
 type queueConfig struct {
-	posted    bool // the SRQ takes buffers instead of lending its own
-	ownQueue  bool // no SRQ: buffers are posted to the queue pair
-	split     bool // sends and receives have a CQ each
-	strangers bool // nobody resolves anybody
-	recvDepth int
-	lowWater  int
+	posted     bool // the SRQ takes buffers instead of lending its own
+	ownQueue   bool // no SRQ: buffers are posted to the queue pair
+	split      bool // sends and receives have a CQ each
+	unresolved bool // no node resolves the others
+	recvDepth  int
+	lowWater   int
 }
 
-// port is a queue pair with its queues. RD and UD nodes have one; RC nodes have
-// one for each peer, with completion queues of its own, because an RC
-// completion need not report which queue pair it is of.
+// port is a queue pair with its queues. RD and UD nodes have one. RC nodes have one for
+// each peer, with its own completion queues, because an RC completion need not identify
+// its queue pair.
 type port struct {
 	qp     rdma.QP
 	sendCQ rdma.CQ
 	recvCQ rdma.CQ
 	srq    rdma.SRQ
-	peer   int // RC: who is at the other end
+	peer   int // RC: the peer at the other end
 }
 
 const cqDepth = 4096
 
 func newRig(t testing.TB, f *Fixture, kind rdma.Transport, n int, cfg queueConfig) *rig {
 	t.Helper()
-	r := &rig{t: t, kind: kind, patience: f.patience, cfg: cfg, random: generator(n), reset: f.Reset, unconnected: f.Unconnected}
-	if r.patience == 0 {
-		r.patience = 10 * time.Second
+	r := &rig{t: t, kind: kind, hangTimeout: f.hangTimeout, cfg: cfg, random: generator(n), reset: f.Reset, unconnected: f.Unconnected}
+	if r.hangTimeout == 0 {
+		r.hangTimeout = 10 * time.Second
 	}
 	devs := f.Open(t, n)
 	if len(devs) != n {
-		t.Fatalf("Fixture.Open gave %d devices instead of %d", len(devs), n)
+		t.Fatalf("Fixture.Open returned %d devices instead of %d", len(devs), n)
 	}
 	for i, dev := range devs {
 		nd := &node{rig: r, index: i, dev: dev, attr: dev.Attr(), works: map[uint64]*work{}, names: map[rdma.PeerID]int{}}
-		nd.lastID = uint64(0xA5C3_0000_0000_0000) + uint64(i)<<32 // all 64 bits must come back
+		nd.lastID = uint64(0xA5C3_0000_0000_0000) + uint64(i)<<32 // all 64 bits must be returned
 		r.nodes = append(r.nodes, nd)
 		peers := 1
 		if kind == rdma.RC {
@@ -111,19 +110,19 @@ func (r *rig) newPort(n *node, peer int) *port {
 	return p
 }
 
-// made ends the check if a queue could not be made; a device may do without a
-// kind of queue if it says so.
+// made ends the check if a queue could not be created. A device may lack a kind of queue
+// if it returns ErrUnsupported.
 func (r *rig) made(err error, what string) {
 	r.t.Helper()
 	if errors.Is(err, rdma.ErrUnsupported) {
-		r.t.Skipf("the device makes no such %s: %v", what, err)
+		r.t.Skipf("the device does not support this %s: %v", what, err)
 	}
 	if err != nil {
 		r.t.Fatalf("make a %s: %v", what, err)
 	}
 }
 
-// connect makes the nodes known to each other, each in another order.
+// connect introduces the nodes to each other, in a different order on each.
 func (r *rig) connect() {
 	r.t.Helper()
 	for i, n := range r.nodes {
@@ -133,17 +132,17 @@ func (r *rig) connect() {
 			switch {
 			case r.kind == rdma.RC && i < j:
 				r.connectPair(n, r.nodes[j])
-			case r.kind != rdma.RC && !r.cfg.strangers:
-				n.meet(j)
+			case r.kind != rdma.RC && !r.cfg.unresolved:
+				n.resolve(j)
 			}
 		}
 	}
 }
 
-// connectPair connects two RC queue pairs, both ends at once.
+// connectPair connects two RC queue pairs, both ends concurrently.
 func (r *rig) connectPair(a, b *node) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), r.hangTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	var errA, errB error
@@ -156,7 +155,7 @@ func (r *rig) connectPair(a, b *node) {
 	}
 }
 
-// step polls the given nodes, or all, once.
+// step polls the given nodes, or all nodes, once.
 func (r *rig) step(nodes ...*node) {
 	r.t.Helper()
 	if len(nodes) == 0 {
@@ -170,36 +169,36 @@ func (r *rig) step(nodes ...*node) {
 	}
 }
 
-// until polls until cond holds. The sentence says what should have happened.
+// until polls until cond holds. The sentence describes the expected condition.
 func (r *rig) until(sentence string, cond func() bool, nodes ...*node) {
 	r.t.Helper()
-	deadline := time.Now().Add(r.patience)
+	deadline := time.Now().Add(r.hangTimeout)
 	for round := 0; !cond(); round++ {
 		r.step(nodes...)
 		if round%64 == 63 {
 			runtime.Gosched()
 			if time.Now().After(deadline) {
-				r.t.Fatalf("after %v of polling, still not: %s\n%s", r.patience, sentence, r.state())
+				r.t.Fatalf("after %v of polling, still not: %s\n%s", r.hangTimeout, sentence, r.state())
 			}
 		}
 	}
 }
 
-// settle polls for a while in which nothing more should happen.
+// settle polls for a while, during which nothing more should happen.
 func (r *rig) settle(nodes ...*node) {
 	r.t.Helper()
 	for round := 0; round < 200; round++ {
 		r.step(nodes...)
 		if round%50 == 49 {
-			time.Sleep(500 * time.Microsecond) // a device with a kernel below it needs time, not polls
+			time.Sleep(500 * time.Microsecond) // a device on top of the kernel needs time, not polls
 		}
 	}
 }
 
-// post offers work until all of it is taken, polling everybody in between.
+// post posts work until all of it is accepted, and polls all nodes in between.
 func (r *rig) post(n *node, ws ...*work) {
 	r.t.Helper()
-	deadline := time.Now().Add(r.patience)
+	deadline := time.Now().Add(r.hangTimeout)
 	for len(ws) > 0 {
 		run := 1
 		for run < len(ws) && n.portTo(ws[run].to) == n.portTo(ws[0].to) {
@@ -213,15 +212,15 @@ func (r *rig) post(n *node, ws ...*work) {
 		if err != nil {
 			r.step()
 			if time.Now().After(deadline) {
-				r.t.Fatalf("node %d gets ErrAgain for %v to node %d for %v although everybody polls\n%s",
-					n.index, ws[0].op, ws[0].to, r.patience, r.state())
+				r.t.Fatalf("node %d gets ErrAgain for %v to node %d for %v although all nodes poll\n%s",
+					n.index, ws[0].op, ws[0].to, r.hangTimeout, r.state())
 			}
 		}
 	}
 }
 
-// parallel drives every node from a goroutine of its own. A node that has done
-// its part keeps polling until all have: devices may need that.
+// parallel drives every node from its own goroutine. A node that has finished keeps
+// polling until all have, because devices may depend on it.
 func (r *rig) parallel(part func(n *node) (done bool, err error)) {
 	r.t.Helper()
 	var (
@@ -229,7 +228,7 @@ func (r *rig) parallel(part func(n *node) (done bool, err error)) {
 		mu       sync.Mutex
 		missing  = len(r.nodes)
 		failure  error
-		deadline = time.Now().Add(r.patience)
+		deadline = time.Now().Add(r.hangTimeout)
 	)
 	for _, n := range r.nodes {
 		wg.Go(func() {
@@ -240,7 +239,7 @@ func (r *rig) parallel(part func(n *node) (done bool, err error)) {
 				err = errors.Join(err, n.wrong)
 				mu.Lock()
 				if err == nil && time.Now().After(deadline) {
-					err = fmt.Errorf("node %d is not through after %v: %s", n.index, r.patience, n.state())
+					err = fmt.Errorf("node %d has not finished after %v: %s", n.index, r.hangTimeout, n.state())
 				}
 				if err != nil && failure == nil {
 					failure = err
@@ -264,7 +263,7 @@ func (r *rig) parallel(part func(n *node) (done bool, err error)) {
 	}
 }
 
-// exchangeOnce sends a message from everybody to everybody.
+// exchangeOnce sends a message from every node to every other.
 func (r *rig) exchangeOnce() {
 	r.t.Helper()
 	for _, n := range r.nodes {
@@ -284,7 +283,7 @@ func (r *rig) exchangeOnce() {
 	})
 }
 
-// state describes all nodes, for a failure.
+// state describes all nodes for a failure message.
 func (r *rig) state() string {
 	var b strings.Builder
 	for _, n := range r.nodes {

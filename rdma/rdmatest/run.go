@@ -12,40 +12,39 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Fixture says how to make the devices under test.
+// Fixture describes how to create the devices under test.
 type Fixture struct {
-	// Name is the subtest that holds all checks.
+	// Name is the name of the subtest that contains all checks.
 	Name string
-	// Open makes n devices that reach each other and has them closed by
-	// t.Cleanup. Closing them earlier must do no harm.
+	// Open opens n devices that can reach each other and registers their Close with
+	// t.Cleanup. Closing them earlier must be harmless.
 	Open func(t testing.TB, n int) []rdma.Device
 	// Reset resets the connections between the devices, as a firewall would, and returns
 	// their number; 0 means that there is none yet. ResetTCP does it for TCP. A device
-	// without connections has none to reset: then Unconnected says why.
+	// without connections leaves Reset nil and gives the reason in Unconnected.
 	Reset       func() int
 	Unconnected string
-	// Exclude holds the names of checks that the device does not pass, such as
-	// "pull-owner-alone", each with the reason. A name that does not exist fails
-	// the run, so the list cannot outlive its causes by a misspelling.
+	// Exclude maps the names of checks that the device does not pass, such as
+	// "pull-owner-alone", to the reasons. An unknown name fails the run, so that outdated
+	// or misspelled entries are noticed.
 	Exclude map[string]string
 
-	// patience is how long a check waits before it speaks of a hang; the tests
-	// of the suite itself shorten it. 0: 10 s, far beyond any delay that a busy
-	// machine causes.
-	patience time.Duration
+	// hangTimeout is how long a check waits before it reports a hang; the tests of the
+	// suite itself shorten it. 0: 10 s, far longer than any delay on a loaded machine.
+	hangTimeout time.Duration
 }
 
 // check is one rule of package rdma.
 type check struct {
 	name string
-	rule string         // the sentence that is checked
-	on   rdma.Transport // the transports it holds for
+	rule string         // the rule as a sentence
+	on   rdma.Transport // the transports it applies to
 	ops  rdma.OpSet     // the operations it needs
-	// unless gives a reason to leave the check out on a device with these
-	// attributes, or "".
+	// unless returns the reason to skip the check on a device with these attributes, or
+	// "".
 	unless func(*rdma.Attr) string
 	run    func(r *rig)
-	peers  int         // how many devices it needs; 0: 2
+	peers  int         // number of devices; 0: 2
 	queues queueConfig // how their queues are made
 }
 
@@ -54,7 +53,7 @@ const (
 	all      = rdma.RC | rdma.RD | rdma.UD
 )
 
-// checks is the whole suite.
+// checks returns the whole suite.
 func checks() []check {
 	return slices.Concat(
 		orderChecks(), sendChecks(), postChecks(), receiveChecks(), lendChecks(),
@@ -63,8 +62,8 @@ func checks() []check {
 	)
 }
 
-// Run runs every check on every transport of the device. Checks that need an
-// operation or a transport that Attr does not name are skipped.
+// Run runs every check on every transport of the device. It skips checks that need an
+// operation that Attr does not list.
 func Run(t *testing.T, f Fixture) {
 	t.Run(f.Name, func(t *testing.T) {
 		var attr rdma.Attr
@@ -130,11 +129,11 @@ func transportName(kind rdma.Transport) string {
 	return fmt.Sprintf("transport %d", kind)
 }
 
-// checkAttr looks for values that no user could work with.
+// checkAttr reports attribute values that no user could work with.
 func checkAttr(t testing.TB, a *rdma.Attr) {
 	for _, must := range []struct {
 		holds bool
-		say   string
+		rule  string
 	}{
 		{a.Name != "" && !strings.ContainsAny(a.Name, " \t\n"), "Name is a word"},
 		{a.Transports&all != 0, "Transports names a transport of package rdma"},
@@ -146,13 +145,13 @@ func checkAttr(t testing.TB, a *rdma.Attr) {
 		{a.SegmentHint >= 0 && a.SegmentHint <= a.MaxSend, "SegmentHint lies in [0, MaxSend]"},
 	} {
 		if !must.holds {
-			t.Errorf("Attr is unusable, it must be so that %s: %+v", must.say, *a)
+			t.Errorf("Attr is invalid: the rule is %q: %+v", must.rule, *a)
 		}
 	}
 }
 
-// checkNothingLeft compares goroutines and open files before the devices were
-// made and after they were closed.
+// checkNothingLeft compares the numbers of goroutines and open files before the devices
+// were opened and after they were closed.
 func checkNothingLeft(t *testing.T, f *Fixture, attr *rdma.Attr) {
 	goroutines, files := runtime.NumGoroutine(), openFiles()
 	t.Run("use", func(t *testing.T) {
@@ -164,7 +163,7 @@ func checkNothingLeft(t *testing.T, f *Fixture, attr *rdma.Attr) {
 	})
 	deadline := time.Now().Add(2 * time.Second)
 	for runtime.NumGoroutine() > goroutines && time.Now().Before(deadline) {
-		time.Sleep(time.Millisecond) // a goroutine that was told to end needs a moment
+		time.Sleep(time.Millisecond) // goroutines need a moment to end
 	}
 	if now := runtime.NumGoroutine(); now > goroutines {
 		stacks := make([]byte, 64<<10)
@@ -176,7 +175,7 @@ func checkNothingLeft(t *testing.T, f *Fixture, attr *rdma.Attr) {
 	}
 }
 
-// openFiles counts file descriptors; where the system does not tell, it is 0.
+// openFiles returns the number of open file descriptors, or 0 on systems without /proc.
 func openFiles() int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// TestSuiteFindsFaults shows that each check can fail: for every one there is a
-// device with a fault that it finds.
+// TestSuiteFindsFaults shows that each check can fail: for every check there is a mutant
+// that it detects.
 func TestSuiteFindsFaults(t *testing.T) {
 	byName := map[string]check{}
 	for _, c := range checks() {
@@ -28,9 +28,9 @@ func TestSuiteFindsFaults(t *testing.T) {
 					continue
 				}
 				found[name] = true
-				rec := tryCheck(t, c, m.bend, 150*time.Millisecond)
+				rec := tryCheck(t, c, m.mutation, 150*time.Millisecond)
 				if rec.failure == "" {
-					t.Errorf("%s does not find a device that %s (skipped: %v)", name, m.fault, rec.skipped)
+					t.Errorf("%s does not detect a device that %s (skipped: %v)", name, m.fault, rec.skipped)
 				} else {
 					t.Logf("%s: %s", name, rec.failure)
 				}
@@ -42,13 +42,13 @@ func TestSuiteFindsFaults(t *testing.T) {
 			continue
 		}
 		if !found[name] {
-			t.Errorf("no mutant is found by the check %q: does it check anything?", name)
+			t.Errorf("the check %q detects no mutant", name)
 		}
 	}
 }
 
-// TestUnbentPasses shows that the mutants' frame is not what the suite finds.
-func TestUnbentPasses(t *testing.T) {
+// TestUnchangedDevicePasses shows that the suite does not fail because of the wrapper.
+func TestUnchangedDevicePasses(t *testing.T) {
 	if testing.Short() || raceDetector {
 		t.Skip("TestReference runs the same checks")
 	}
@@ -56,27 +56,27 @@ func TestUnbentPasses(t *testing.T) {
 		if c.on&rdma.RD == 0 || strings.HasPrefix(c.name, "steady-") {
 			continue
 		}
-		if rec := tryCheck(t, c, func(rdma.Device) bend { return bend{} }, 0); rec.failure != "" {
-			t.Errorf("%s fails on an intact device: %s", c.name, rec.failure)
+		if rec := tryCheck(t, c, func(rdma.Device) mutation { return mutation{} }, 0); rec.failure != "" {
+			t.Errorf("%s fails on an unchanged device: %s", c.name, rec.failure)
 		}
 	}
 }
 
 type mutant struct {
-	fault   string
-	bend    func(d rdma.Device) bend
-	foundBy []string
+	fault    string
+	mutation func(d rdma.Device) mutation
+	foundBy  []string
 }
 
 func mutants() []mutant {
 	return slices.Concat(messageMutants(), memoryMutants(), recordMutants(), waitMutants(), solicitedMutants(), resetMutants())
 }
 
-// eachSend calls fn for every send with its number and lets it change the list.
-func eachSend(fn func(k int, wr rdma.SendWR) []rdma.SendWR) func(rdma.Device) bend {
-	return func(rdma.Device) bend {
+// eachSend calls fn for every send with its number; fn may change the list.
+func eachSend(fn func(k int, wr rdma.SendWR) []rdma.SendWR) func(rdma.Device) mutation {
+	return func(rdma.Device) mutation {
 		k := 0
-		return bend{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
+		return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 			for i, wr := range wrs {
 				list := []rdma.SendWR{wr}
 				if wr.Op == rdma.OpSend {
@@ -94,10 +94,10 @@ func eachSend(fn func(k int, wr rdma.SendWR) []rdma.SendWR) func(rdma.Device) be
 	}
 }
 
-// eachCompletion calls fn for every completion, which may change it or drop it.
-func eachCompletion(fn func(c *rdma.Completion) (keep bool)) func(rdma.Device) bend {
-	return func(rdma.Device) bend {
-		return bend{poll: func(cq rdma.CQ, out []rdma.Completion) int {
+// eachCompletion calls fn for every completion; fn may change or drop it.
+func eachCompletion(fn func(c *rdma.Completion) (keep bool)) func(rdma.Device) mutation {
+	return func(rdma.Device) mutation {
+		return mutation{poll: func(cq rdma.CQ, out []rdma.Completion) int {
 			n, kept := cq.Poll(out), 0
 			for i := range out[:n] {
 				if fn(&out[i]) {
@@ -112,7 +112,7 @@ func eachCompletion(fn func(c *rdma.Completion) (keep bool)) func(rdma.Device) b
 
 func messageMutants() []mutant {
 	return []mutant{
-		{"doubles a message now and then", eachSend(func(k int, wr rdma.SendWR) []rdma.SendWR {
+		{"duplicates a message now and then", eachSend(func(k int, wr rdma.SendWR) []rdma.SendWR {
 			if k%20 == 7 && wr.Flags&rdma.Inline != 0 {
 				return []rdma.SendWR{wr, wr}
 			}
@@ -125,13 +125,13 @@ func messageMutants() []mutant {
 			}
 			return []rdma.SendWR{wr}
 		}), []string{"order-one-to-one", "order-all-to-all-parallel", "post-takes-a-prefix", "inline-body-is-copied",
-			"wait-loses-no-message", "wait-loses-no-message-crowd", "wait-sees-what-is-there"}},
+			"wait-loses-no-message", "wait-loses-no-message-many", "wait-returns-if-ready"}},
 		{"cuts the last byte off long messages", eachSend(func(k int, wr rdma.SendWR) []rdma.SendWR {
 			if wr.Body.Len() > 64 {
 				wr.Body = wr.Body.Slice(0, wr.Body.Len()-1)
 			}
 			return []rdma.SendWR{wr}
-		}), []string{"send-sizes", "send-largest", "recv-into-posted-buffers", "recv-into-own-queue", "poll-without-room", "lend-without-end", "datagrams-whole"}},
+		}), []string{"send-sizes", "send-largest", "recv-into-posted-buffers", "recv-into-own-queue", "poll-without-room", "lend-never-runs-out", "datagrams-whole"}},
 		{"leaves a gap between head and body", eachSend(func(k int, wr rdma.SendWR) []rdma.SendWR {
 			if wr.HeadLen%8 != 0 && wr.HeadLen < rdma.HeadMax {
 				wr.HeadLen++
@@ -148,9 +148,9 @@ func messageMutants() []mutant {
 		}), []string{"send-completes-once", "read-moves", "recv-into-posted-buffers"}},
 		{"never completes a send", eachCompletion(func(c *rdma.Completion) bool { return c.Op != rdma.OpSend }),
 			[]string{"send-completes-once", "poll-one-by-one", "poll-two-queues", "close-completes-all"}},
-		{"completes twice", func(rdma.Device) bend {
+		{"completes twice", func(rdma.Device) mutation {
 			var again []rdma.Completion
-			return bend{poll: func(cq rdma.CQ, out []rdma.Completion) int {
+			return mutation{poll: func(cq rdma.CQ, out []rdma.Completion) int {
 				if n := copy(out, again); n > 0 {
 					again = again[:0]
 					return n
@@ -164,8 +164,8 @@ func messageMutants() []mutant {
 				return n
 			}}
 		}, []string{"send-completes-once", "read-write-many", "read-write-parallel", "pull-many", "pull-parallel"}},
-		{"says nothing when it takes a part", func(rdma.Device) bend {
-			return bend{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
+		{"returns no error when it accepts a part", func(rdma.Device) mutation {
+			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				n, err := q.PostSend(wrs)
 				if errors.Is(err, rdma.ErrAgain) {
 					err = nil
@@ -173,8 +173,8 @@ func messageMutants() []mutant {
 				return n, err
 			}}
 		}, []string{"post-takes-a-prefix"}},
-		{"says it took what it did not", func(rdma.Device) bend {
-			return bend{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
+		{"reports requests as accepted that it dropped", func(rdma.Device) mutation {
+			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				_, err := q.PostSend(wrs)
 				if errors.Is(err, rdma.ErrAgain) {
 					err = nil
@@ -182,8 +182,8 @@ func messageMutants() []mutant {
 				return len(wrs), err
 			}}
 		}, []string{"post-takes-a-prefix", "order-one-to-one"}},
-		{"answers everything wrong with ErrAgain", func(rdma.Device) bend {
-			return bend{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
+		{"returns ErrAgain for every error", func(rdma.Device) mutation {
+			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				n, err := q.PostSend(wrs)
 				if err != nil {
 					err = rdma.ErrAgain
@@ -191,8 +191,8 @@ func messageMutants() []mutant {
 				return n, err
 			}}
 		}, []string{"post-too-long", "post-unknown-op", "close-ends-use", "transfer-limit"}},
-		{"complains about an empty list", func(rdma.Device) bend {
-			return bend{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
+		{"rejects an empty list", func(rdma.Device) mutation {
+			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				if len(wrs) == 0 {
 					return 0, errors.New("nothing to post")
 				}
@@ -206,23 +206,23 @@ func messageMutants() []mutant {
 				c.Peer = (c.Peer + 1) % 2
 			}
 			return true
-		}), []string{"send-names-its-sender", "send-from-a-stranger"}},
-		{"resolves everything", func(rdma.Device) bend {
-			return bend{resolve: func(d rdma.Device, a rdma.Addr) (rdma.PeerID, error) {
+		}), []string{"send-names-its-sender", "send-from-unresolved-peer"}},
+		{"resolves any address", func(rdma.Device) mutation {
+			return mutation{resolve: func(d rdma.Device, a rdma.Addr) (rdma.PeerID, error) {
 				id, _ := d.Resolve(a)
 				return id, nil
 			}}
-		}, []string{"resolve-nonsense"}},
-		{"gives a new handle each time", func(rdma.Device) bend {
+		}, []string{"resolve-invalid"}},
+		{"returns a new handle each time", func(rdma.Device) mutation {
 			next := rdma.PeerID(0)
-			return bend{resolve: func(d rdma.Device, a rdma.Addr) (rdma.PeerID, error) {
+			return mutation{resolve: func(d rdma.Device, a rdma.Addr) (rdma.PeerID, error) {
 				next++
 				return next, nil
 			}}
 		}, []string{"resolve-again"}},
-		{"lends all messages in one buffer", func(rdma.Device) bend {
+		{"lends all messages in one buffer", func(rdma.Device) mutation {
 			scratch := make([]byte, 64<<10)
-			return bend{poll: func(cq rdma.CQ, out []rdma.Completion) int {
+			return mutation{poll: func(cq rdma.CQ, out []rdma.Completion) int {
 				n := cq.Poll(out)
 				for i := range out[:n] {
 					if c := &out[i]; c.Op == rdma.OpRecv && c.Status == rdma.StatusOK {
@@ -233,9 +233,9 @@ func messageMutants() []mutant {
 				return n
 			}}
 		}, []string{"lend-until-next-poll", "recv-into-posted-buffers"}},
-		{"ends the lending with any Poll", func(d rdma.Device) bend {
+		{"ends the lending with any Poll", func(d rdma.Device) mutation {
 			var lent []byte
-			return bend{poll: func(cq rdma.CQ, out []rdma.Completion) int {
+			return mutation{poll: func(cq rdma.CQ, out []rdma.Completion) int {
 				spoil(lent)
 				n := cq.Poll(out)
 				for _, c := range out[:n] {
@@ -246,18 +246,18 @@ func messageMutants() []mutant {
 				return n
 			}}
 		}, []string{"lend-across-other-queue"}},
-		{"loses what a Poll has no room for", func(rdma.Device) bend {
-			return bend{poll: func(cq rdma.CQ, out []rdma.Completion) int {
+		{"loses what a Poll has no room for", func(rdma.Device) mutation {
+			return mutation{poll: func(cq rdma.CQ, out []rdma.Completion) int {
 				if len(out) > 1 {
 					return cq.Poll(out)
 				}
 				var more [4]rdma.Completion
 				return copy(out, more[:cq.Poll(more[:])])
 			}}
-		}, []string{"poll-without-room", "poll-one-by-one", "wait-sees-what-is-there"}},
-		{"mixes up its two completion queues", func(rdma.Device) bend {
+		}, []string{"poll-without-room", "poll-one-by-one", "wait-returns-if-ready"}},
+		{"mixes up its two completion queues", func(rdma.Device) mutation {
 			var queues []rdma.CQ
-			return bend{poll: func(cq rdma.CQ, out []rdma.Completion) int {
+			return mutation{poll: func(cq rdma.CQ, out []rdma.Completion) int {
 				if len(queues) == 0 || len(queues) == 1 && queues[0] != cq {
 					queues = append(queues, cq)
 				}
@@ -270,24 +270,24 @@ func messageMutants() []mutant {
 				return queues[0].Poll(out)
 			}}
 		}, []string{"poll-two-queues"}},
-		{"cuts what does not fit a buffer", eachCompletion(func(c *rdma.Completion) bool {
+		{"truncates messages that do not fit the buffer", eachCompletion(func(c *rdma.Completion) bool {
 			if c.Status == rdma.StatusTooLong {
 				c.Status = rdma.StatusOK
 			}
 			return true
 		}), []string{"recv-too-long"}},
-		{"drops a message that finds no buffer", func(rdma.Device) bend {
-			return bend{recv: func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error) {
+		{"drops a message without a buffer", func(rdma.Device) mutation {
+			return mutation{recv: func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error) {
 				for _, q := range s.(*refSRQ).dev.qps {
 					q.inbox = nil
 				}
 				return s.PostRecv(wrs)
 			}}
 		}, []string{"recv-waits-for-a-buffer"}},
-		{"never says that it runs low", eachCompletion(func(c *rdma.Completion) bool { return c.Op != rdma.OpLowWater }),
+		{"never reports OpLowWater", eachCompletion(func(c *rdma.Completion) bool { return c.Op != rdma.OpLowWater }),
 			[]string{"recv-low-water"}},
-		{"takes no more than half of its receive queue", func(rdma.Device) bend {
-			return bend{recv: func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error) {
+		{"accepts no more than half of its receive queue", func(rdma.Device) mutation {
+			return mutation{recv: func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error) {
 				if len(wrs) <= 8 {
 					return s.PostRecv(wrs)
 				}
@@ -295,31 +295,31 @@ func messageMutants() []mutant {
 				return 8, rdma.ErrAgain
 			}}
 		}, []string{"recv-post-takes-a-prefix"}},
-		{"takes buffers that it does not use", func(rdma.Device) bend {
-			return bend{recv: func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error) { return len(wrs), nil }}
+		{"accepts buffers that it does not use", func(rdma.Device) mutation {
+			return mutation{recv: func(s rdma.SRQ, wrs []rdma.RecvWR) (int, error) { return len(wrs), nil }}
 		}, []string{"recv-lending-takes-no-buffers", "recv-into-posted-buffers"}},
 	}
 }
 
-// lateSender passes sends on at the third Poll after they were posted, without
-// having copied their bodies, and completes them early if asked to.
-func lateSender(early bool) func(rdma.Device) bend {
-	return func(rdma.Device) bend {
-		type letter struct {
+// lateSender posts sends at the third Poll after they were accepted, without having copied
+// their bodies, and completes them early if asked to.
+func lateSender(early bool) func(rdma.Device) mutation {
+	return func(rdma.Device) mutation {
+		type messageShape struct {
 			q   rdma.QP
 			wr  rdma.SendWR
 			due int
 		}
-		var queue []letter
+		var queue []messageShape
 		var done []rdma.Completion
 		polls := 0
-		return bend{
+		return mutation{
 			post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				for _, wr := range wrs {
 					if early {
 						done = append(done, rdma.Completion{ID: wr.ID, Op: wr.Op, Peer: wr.Peer})
 					}
-					queue = append(queue, letter{q, wr, polls + 3})
+					queue = append(queue, messageShape{q, wr, polls + 3})
 				}
 				return len(wrs), nil
 			},
@@ -355,10 +355,10 @@ func memoryMutants() []mutant {
 		}
 		return names
 	}
-	// eachAccess changes the request on its way, knowing the regions of all.
-	eachAccess := func(fn func(wr *rdma.SendWR, regions map[uint64]*refRegion)) func(rdma.Device) bend {
-		return func(rdma.Device) bend {
-			return bend{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
+	// eachAccess modifies each request; it has access to the regions of all devices.
+	eachAccess := func(fn func(wr *rdma.SendWR, regions map[uint64]*refRegion)) func(rdma.Device) mutation {
+		return func(rdma.Device) mutation {
+			return mutation{post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 				for i, wr := range wrs {
 					if wr.Op != rdma.OpSend {
 						fn(&wr, q.(*refQP).dev.peers[wr.Peer].dev.regions)
@@ -371,7 +371,7 @@ func memoryMutants() []mutant {
 			}}
 		}
 	}
-	dropHalf := func(op rdma.Op) func(rdma.Device) bend {
+	dropHalf := func(op rdma.Op) func(rdma.Device) mutation {
 		return eachCompletion(func(c *rdma.Completion) bool { return c.Op != op })
 	}
 	return []mutant{
@@ -385,29 +385,29 @@ func memoryMutants() []mutant {
 				wr.Remote = min(max(wr.Remote, r.mr.Base), r.mr.Base+r.mr.Len-uint64(wr.Body.Len()))
 			}
 		}), anyOp("beyond-the-end", "before-the-start", "around-the-world")},
-		{"looks at addresses but not at keys", eachAccess(func(wr *rdma.SendWR, regions map[uint64]*refRegion) {
+		{"checks addresses but not keys", eachAccess(func(wr *rdma.SendWR, regions map[uint64]*refRegion) {
 			for key, r := range regions {
 				if wr.Remote >= r.mr.Base && wr.Remote < r.mr.Base+r.mr.Len {
 					wr.RKey = key
 				}
 			}
 		}), anyOp("wrong-key")},
-		{"gives every right", func(rdma.Device) bend {
-			return bend{register: func(d rdma.Device, mem []byte, _ rdma.Access) (rdma.MR, error) {
+		{"grants every right", func(rdma.Device) mutation {
+			return mutation{register: func(d rdma.Device, mem []byte, _ rdma.Access) (rdma.MR, error) {
 				return d.Register(mem, rdma.RemoteRead|rdma.RemoteWrite|rdma.Cooperative)
 			}}
 		}, anyOp("missing-right")},
-		{"moves bytes before it refuses", eachAccess(func(wr *rdma.SendWR, regions map[uint64]*refRegion) {
+		{"transfers bytes before it refuses", eachAccess(func(wr *rdma.SendWR, regions map[uint64]*refRegion) {
 			if r := regions[wr.RKey]; r == nil && wr.Op == rdma.OpRead {
 				wr.Body.Bytes()[0]++
 			}
 		}), []string{"refuse-read-wrong-key", "refuse-read-after-deregister", "close-ends-access"}},
-		{"never ends a registration", func(rdma.Device) bend {
-			return bend{deregister: func(rdma.Device, rdma.MR) error { return nil }}
+		{"never ends a registration", func(rdma.Device) mutation {
+			return mutation{deregister: func(rdma.Device, rdma.MR) error { return nil }}
 		}, append(anyOp("after-deregister"), "deregister-twice", "pull-abandoned", "assisted-write-deregister")},
-		{"uses a key again for the same memory", func(rdma.Device) bend {
+		{"reuses a key for the same memory", func(rdma.Device) mutation {
 			known := map[*byte]rdma.MR{}
-			return bend{
+			return mutation{
 				register: func(d rdma.Device, mem []byte, acc rdma.Access) (mr rdma.MR, err error) {
 					if mr, ok := known[&mem[0]]; ok {
 						return mr, nil
@@ -418,23 +418,23 @@ func memoryMutants() []mutant {
 				},
 				deregister: func(rdma.Device, rdma.MR) error { return nil },
 			}
-		}, []string{"register-gives-new-keys", "register-overlapping"}},
-		{"rounds the length up", func(rdma.Device) bend {
-			return bend{register: func(d rdma.Device, mem []byte, acc rdma.Access) (rdma.MR, error) {
+		}, []string{"register-returns-new-keys", "register-overlapping"}},
+		{"rounds the length up", func(rdma.Device) mutation {
+			return mutation{register: func(d rdma.Device, mem []byte, acc rdma.Access) (rdma.MR, error) {
 				mr, err := d.Register(mem, acc)
 				mr.Len += 8
 				return mr, err
 			}}
 		}, []string{"register-describes-memory"}},
-		{"has room for 50 regions", func(d rdma.Device) bend {
-			return bend{register: func(d rdma.Device, mem []byte, acc rdma.Access) (rdma.MR, error) {
+		{"has room for 50 regions", func(d rdma.Device) mutation {
+			return mutation{register: func(d rdma.Device, mem []byte, acc rdma.Access) (rdma.MR, error) {
 				if len(d.(*refDevice).regions) >= 50 {
 					return rdma.MR{}, rdma.ErrNoResources
 				}
 				return d.Register(mem, acc)
 			}}
 		}, []string{"register-many"}},
-		{"moves one byte too few", eachAccess(func(wr *rdma.SendWR, _ map[uint64]*refRegion) {
+		{"transfers one byte too few", eachAccess(func(wr *rdma.SendWR, _ map[uint64]*refRegion) {
 			if n := wr.Body.Len(); n > 1 && wr.Op != rdma.OpPush {
 				wr.Body = wr.Body.Slice(0, n-1)
 			}
@@ -443,9 +443,9 @@ func memoryMutants() []mutant {
 			"assisted-write-moves", "assisted-write-alone", "assisted-write-again", "assisted-write-parallel"}},
 		{"never completes a push", dropHalf(rdma.OpPush), []string{"pull-owner-first", "pull-owner-alone", "pull-abandoned", "wait-wakes-on-pull"}},
 		{"never completes a pull", dropHalf(rdma.OpPull), []string{"pull-puller-first", "pull-puller-alone", "pull-before-push"}},
-		{"completes a push at once", func(rdma.Device) bend {
+		{"completes a push at once", func(rdma.Device) mutation {
 			var done []rdma.Completion
-			return bend{
+			return mutation{
 				post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 					if len(wrs) == 1 && wrs[0].Op == rdma.OpPush {
 						done = append(done, rdma.Completion{ID: wrs[0].ID, Op: rdma.OpPush, Peer: wrs[0].Peer})
@@ -462,9 +462,9 @@ func memoryMutants() []mutant {
 				},
 			}
 		}, []string{"pull-owner-first", "pull-owner-alone", "pull-abandoned"}},
-		{"counts an open push against the depth", func(d rdma.Device) bend {
+		{"counts an open push against the depth", func(d rdma.Device) mutation {
 			pushes := 0
-			return bend{
+			return mutation{
 				post: func(q rdma.QP, wrs []rdma.SendWR) (int, error) {
 					for i := range wrs {
 						if wrs[i].Op != rdma.OpPush && pushes >= refPushes {
@@ -490,11 +490,11 @@ func memoryMutants() []mutant {
 				},
 			}
 		}, []string{"pull-pending-pushes"}},
-		{"allocates", func(rdma.Device) bend { return bend{} }, steadyNames()},
+		{"allocates", func(rdma.Device) mutation { return mutation{} }, steadyNames()},
 	}
 }
 
-// steadyNames are the checks that the reference itself does not pass.
+// steadyNames returns the names of the checks that the reference itself does not pass.
 func steadyNames() (names []string) {
 	if !raceDetector {
 		for name := range excused() {
@@ -506,14 +506,14 @@ func steadyNames() (names []string) {
 
 func waitMutants() []mutant {
 	return []mutant{
-		{"sleeps through everything", func(rdma.Device) bend {
-			return bend{wait: func(_ rdma.CQ, d time.Duration) error { time.Sleep(d); return nil }}
-		}, []string{"wait-sees-what-is-there", "wait-wakes-on-arrival", "wait-wakes-on-space", "wait-wakes-on-pull", "wait-wakes-before",
-			"wait-wakes-during", "wait-loses-no-wake", "wait-loses-no-message", "wait-loses-no-message-crowd"}},
-		{"does not know Wake", func(rdma.Device) bend { return bend{wake: func(rdma.CQ) {}} },
+		{"never wakes before the timeout", func(rdma.Device) mutation {
+			return mutation{wait: func(_ rdma.CQ, d time.Duration) error { time.Sleep(d); return nil }}
+		}, []string{"wait-returns-if-ready", "wait-wakes-on-arrival", "wait-wakes-on-space", "wait-wakes-on-pull", "wait-wakes-before",
+			"wait-wakes-during", "wait-loses-no-wake", "wait-loses-no-message", "wait-loses-no-message-many"}},
+		{"ignores Wake", func(rdma.Device) mutation { return mutation{wake: func(rdma.CQ) {}} },
 			[]string{"wait-wakes-before", "wait-wakes-during", "wait-loses-no-wake"}},
-		{"forgets a Wake that came too early", func(rdma.Device) bend {
-			return bend{wait: func(cq rdma.CQ, d time.Duration) error {
+		{"forgets a Wake before Wait", func(rdma.Device) mutation {
+			return mutation{wait: func(cq rdma.CQ, d time.Duration) error {
 				select {
 				case <-cq.(*refCQ).token:
 				default:
@@ -521,19 +521,19 @@ func waitMutants() []mutant {
 				return cq.Wait(d)
 			}}
 		}, []string{"wait-wakes-before"}},
-		{"sleeps too long", func(rdma.Device) bend {
-			return bend{wait: func(_ rdma.CQ, d time.Duration) error { time.Sleep(200*time.Millisecond + d); return nil }}
+		{"waits too long", func(rdma.Device) mutation {
+			return mutation{wait: func(_ rdma.CQ, d time.Duration) error { time.Sleep(200*time.Millisecond + d); return nil }}
 		}, []string{"wait-times-out"}},
-		{"spins", func(rdma.Device) bend {
-			return bend{wait: func(_ rdma.CQ, d time.Duration) error {
+		{"spins", func(rdma.Device) mutation {
+			return mutation{wait: func(_ rdma.CQ, d time.Duration) error {
 				for start := time.Now(); time.Since(start) < d; {
 				}
 				return nil
 			}}
 		}, []string{"wait-does-not-spin"}},
-		{"cannot be closed twice", func(rdma.Device) bend {
+		{"cannot be closed twice", func(rdma.Device) mutation {
 			closed := false
-			return bend{close: func(d rdma.Device) error {
+			return mutation{close: func(d rdma.Device) error {
 				if closed {
 					return errors.New("bad file descriptor")
 				}
@@ -541,8 +541,8 @@ func waitMutants() []mutant {
 				return d.Close()
 			}}
 		}, []string{"close-twice", "close-device-first"}},
-		{"goes on after it was closed", func(rdma.Device) bend {
-			return bend{close: func(rdma.Device) error { return nil }, closeQP: func(rdma.QP) error { return nil }}
+		{"keeps working after Close", func(rdma.Device) mutation {
+			return mutation{close: func(rdma.Device) error { return nil }, closeQP: func(rdma.QP) error { return nil }}
 		}, []string{"close-ends-use", "close-ends-access"}},
 	}
 }

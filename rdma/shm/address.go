@@ -10,7 +10,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// address is what a rank publishes: where its segment is, and how to know it.
+// address is the published address of a rank: its segment and how to verify it.
 type address struct {
 	heap  bool
 	index int
@@ -20,10 +20,10 @@ type address struct {
 	path  string // of the segment, if it has one
 }
 
-// String has the form shm1:p:INDEX:NONCE:PID:FD:PATH:SUM, the path in base64; in
-// heap mode it is shm1:h:INDEX:NONCE:SUM. The number is the version of the layout,
-// the sum is over all before it: an address that was cut or garbled on its way
-// through a launcher must not find the wrong file.
+// String has the form shm1:p:INDEX:NONCE:PID:FD:PATH:SUM, the path in base64; in heap mode
+// it is shm1:h:INDEX:NONCE:SUM. The number is the version of the layout. The sum covers
+// everything before it: an address that was truncated or corrupted by a launcher must not
+// select the wrong file.
 func (a address) String() string {
 	s := fmt.Sprintf("shm%d:h:%d:%x", layoutVersion, a.index, a.nonce)
 	if !a.heap {

@@ -6,27 +6,27 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A Write into a region that was registered as Assisted is a cooperative copy with
-// the roles changed: the writer opens the slot of the region and copies, and the
-// owner, if it happens to poll, fetches pieces. The writer does all of it if the
-// owner computes. The owner has no request for it and sees no completion; in its place stands a
-// transfer of its own that waits for writers as long as the region is registered.
+// A Write into a region registered as Assisted is a cooperative copy with swapped roles:
+// the writer opens the slot of the region and copies, and the owner copies pieces whenever
+// it polls. If the owner computes, the writer copies everything. The owner has no request
+// and sees no completion; instead it has an internal transfer that waits for writers as
+// long as the region is registered.
 
-// assistFrom is the shortest Write that the owner takes part in: below it there is
-// only one piece.
+// assistFrom is the shortest Write in which the owner takes part: a shorter one has only
+// one piece.
 const assistFrom = minPiece + 1
 
-// opAssist is the owner's part in such a Write.
+// opAssist is the owner's internal operation for such a Write.
 const opAssist rdma.Op = 255
 
-// offerHelp makes the owner's transfer.
+// offerHelp creates the owner's transfer.
 func (t *transferTable) offerHelp(d *Device, key uint64) {
 	x := t.take()
 	x.op, x.key, x.slot, x.phase = opAssist, key, d.seg.slot(int(key&keySlotMask)), phaseOffered
 	t.offered = append(t.offered, x)
 }
 
-// offerAgain lets the owner's transfer wait for the next Write.
+// offerAgain makes the owner's transfer wait for the next Write.
 func (t *transferTable) offerAgain(x *transfer) {
 	if x.slot.key.load() != x.key {
 		t.forget(x)
@@ -55,9 +55,9 @@ func (t *transferTable) forget(x *transfer) {
 	t.free = append(t.free, x)
 }
 
-// startAssisted begins a Write that the owner may help with. It is false if the
-// slot still has another copy, perhaps one that is over, but which the owner has
-// not looked at since: a Write does not wait for that.
+// startAssisted begins a Write that the owner may help with. It returns false if the slot
+// still holds another copy, perhaps a finished one that the owner has not seen yet: a
+// Write does not wait for that.
 func (t *transferTable) startAssisted(d *Device, x *transfer, limit uint64) bool {
 	x.phase = phaseOpening
 	over, s := t.stepOpening(d, x)
@@ -65,6 +65,6 @@ func (t *transferTable) startAssisted(d *Device, x *transfer, limit uint64) bool
 		x.phase, x.slot = phaseCopy, nil
 		return false
 	}
-	t.goOn(d, x, over, s, limit)
+	t.copyMore(d, x, over, s, limit)
 	return true
 }

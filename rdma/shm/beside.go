@@ -9,40 +9,39 @@ import (
 
 // Waiting beside the owner: rdma.SolicitedCQ.
 //
-// The owner computes and has left somebody behind who should wake up for what
-// cannot wait. The owner writes armedWord into its sleeper word and looks once more.
-// A sender that finds armedWord and has something urgent takes it out, so that one
-// wake-up is paid for and not one for each message, counts it in rung, and wakes who
-// sleeps on that word.
+// While the owner computes, a second goroutine waits for urgent events. The owner writes
+// armedWord into its sleeper word and checks for work once more. A sender that finds
+// armedWord and has an urgent message replaces it, so that only one wake-up is paid for
+// and not one per message, increments wakeCount, and wakes the goroutine that sleeps on wakeCount.
 //
-// The order of wait.go is needed here too, but a membarrier is not: it interrupts
-// every core, for microseconds in a virtual machine, and a program may arm for each
-// large message. Urgent messages are few and belong to large ones, so it is their
-// senders who always publish with a fence.
+// The ordering of wait.go is needed here too, but without a membarrier: it interrupts
+// every core, for microseconds in a virtual machine, and a program may arm for each large
+// message. Urgent messages are few and belong to large transfers, so their senders always
+// publish with a fence.
 //
-// Sleeping on a word of its own, the one beside need not know who polls: the owner
-// arms and disarms without waking it, and a Wait of the owner's, which sleeps on the
-// sleeper word, is woken by itself alone. A wake-up between two sleeps is not lost,
-// because rung has another value then than the one that was answered.
+// Because it sleeps on a separate word, the second goroutine is independent of polling:
+// the owner arms and disarms without waking it, and a Wait of the owner, which sleeps on
+// the sleeper word, is woken separately. A wake-up between two sleeps is not lost, because
+// wakeCount then differs from the value that was answered.
 
-// Who polls beside the owner takes a core from the owner's computation. So it leaves
-// the pieces of a cooperative copy to the other side as long as that one claims them,
-// sleeps meanwhile, and is woken by the last byte.
+// Polling beside the owner takes a core from the owner's computation. The second goroutine
+// therefore leaves the pieces of a cooperative copy to the other side as long as that side
+// claims them, sleeps meanwhile, and is woken by the last byte.
 
 var _ rdma.SolicitedCQ = (*completionQueue)(nil)
 
-// beside is the side of the one who waits.
+// beside is the state of the second goroutine.
 type beside struct {
-	used     atomic.Bool // there is one
-	answered uint32      // the value of rung when its last wait ended
+	used     atomic.Bool // such a goroutine exists
+	answered uint32      // the value of wakeCount when its last wait ended
 	park     heapPark
-	// guard bounds the next wait, in ns, while a copy is left to its other side,
-	// which may leave too; 0: none is.
+	// guard bounds the next wait, in ns, while a copy is left to its other side, which may
+	// stop as well; 0: no copy is.
 	guard atomic.Int64
 }
 
-// urgent is pending without what may wait until the owner polls: to help a peer that
-// copies from our memory, which needs no help, and to see that it has ended.
+// urgent is pending without the events that may wait until the owner polls: helping a peer
+// that copies from our memory, which needs no help, and noticing that it has finished.
 func (d *Device) urgent() bool {
 	d.mu.Lock()
 	local := d.closing != nil || !d.done.empty() || d.recv.low || d.copies.urgent(d)
@@ -51,7 +50,7 @@ func (d *Device) urgent() bool {
 }
 
 func (t *transferTable) urgent(d *Device) bool {
-	if t.canPay(d) {
+	if t.canRespond(d) {
 		return true
 	}
 	b := &d.wakeup.beside
@@ -69,24 +68,24 @@ func (t *transferTable) urgent(d *Device) bool {
 }
 
 const (
-	// ownerStart is how long the other side gets to claim its first piece. It does so
-	// within a microsecond if it polls.
+	// ownerStart is the time the other side has to claim its first piece. It takes less
+	// than a microsecond if it polls.
 	ownerStart = 5 * time.Microsecond
-	// guardRate is how slow a copy may be before it is looked at, in bytes per ns:
-	// half of what one core does.
+	// guardRate is the copy rate below which a copy is checked, in bytes per ns: half of
+	// what one core achieves.
 	guardRate  = 4
 	leastGuard = 100 * time.Microsecond
 )
 
-// leftToOwner is what the puller of a copy has seen of the other side.
+// leftToOwner is what the puller of a copy has observed of the other side.
 type leftToOwner struct {
-	seen  uint64    // where the cursor was
-	until time.Time // how long it may stay there
-	now   bool      // the other side is at it
+	seen  uint64    // the last cursor
+	until time.Time // how long the cursor may stay there
+	now   bool      // the other side is copying
 }
 
-// leaveToOwner reports whether the other side is claiming pieces, as far as can be known
-// without taking one from it.
+// leaveToOwner reports whether the other side is claiming pieces, as far as this can be
+// determined without claiming one.
 func (x *transfer) leaveToOwner() bool {
 	l, at, now := &x.left, x.slot.pull.cursor.load()&epochValue, time.Now()
 	switch {
@@ -102,21 +101,21 @@ func (x *transfer) leaveToOwner() bool {
 	return true
 }
 
-// guard is how long a copy that is left to its other side is not looked at.
+// guard returns how long a copy that is left to its other side need not be checked.
 func (x *transfer) guard() time.Duration {
 	return max(time.Duration(x.length-x.left.seen)/guardRate, leastGuard)
 }
 
-// ownerGoesOn reports whether a copy that was left to the other side is still its
-// business: it is neither over nor given back.
+// ownerGoesOn reports whether a copy that was left to the other side still is: it is
+// neither finished nor given back.
 func (x *transfer) ownerGoesOn() bool {
 	ps := &x.slot.pull
 	return !ps.over(x.epoch, x.length) && ps.gave.load()&gaveValid == 0 && x.slot.key.load() == x.key
 }
 
-// besideHold is how long who waits keeps its place in Go's scheduler: longer than most
-// computations between two messages, and so short that others who want the place get
-// it.
+// besideHold is how long a waiting goroutine keeps its P in Go's scheduler: longer than
+// most computations between two messages, and short enough that other goroutines get the
+// P.
 const besideHold = 5 * time.Millisecond
 
 func (c *completionQueue) Beside(on bool) { c.dev.copies.beside = on }
@@ -131,7 +130,7 @@ func (c *completionQueue) ArmSolicited() bool {
 	if sleeper.Load() == armedWord {
 		return true
 	}
-	sleeper.Store(armedWord) // an XCHG: the look comes after it
+	sleeper.Store(armedWord) // an XCHG: the check comes after it
 	if d.urgent() {
 		c.Disarm()
 		return false
@@ -140,8 +139,8 @@ func (c *completionQueue) ArmSolicited() bool {
 }
 
 func (c *completionQueue) Disarm() {
-	// A load first: the word is often awake again, and then nobody else's cache
-	// need lose it.
+	// Load first: the word is often awake already, and then no other core loses its cache
+	// line.
 	if s := &c.dev.seg.head.sleeper; s.Load() == armedWord {
 		s.CompareAndSwap(armedWord, awakeWord)
 	}
@@ -152,7 +151,7 @@ func (c *completionQueue) WaitSolicited(timeout time.Duration) error {
 	if d.closed {
 		return rdma.ErrClosed
 	}
-	b, rung := &d.wakeup.beside, &d.seg.head.rung
+	b, wakeCount := &d.wakeup.beside, &d.seg.head.wakeCount
 	b.used.Store(true)
 	if guard := time.Duration(b.guard.Load()); guard > 0 {
 		timeout = min(timeout, guard)
@@ -160,23 +159,23 @@ func (c *completionQueue) WaitSolicited(timeout time.Duration) error {
 	if d.starved.Swap(false) {
 		timeout = min(timeout, starvedPark)
 	}
-	if v := rung.Load(); v == b.answered && timeout > 0 {
+	if v := wakeCount.Load(); v == b.answered && timeout > 0 {
 		if d.seg.heap {
 			b.park.on(d.seg.beside, timeout)
 		} else {
 			start := time.Now()
-			holdFutex(rung, v, min(timeout, besideHold))
-			if timeout -= time.Since(start); timeout > 0 && rung.Load() == v {
-				parkFutex(rung, v, timeout)
+			holdFutex(wakeCount, v, min(timeout, besideHold))
+			if timeout -= time.Since(start); timeout > 0 && wakeCount.Load() == v {
+				parkFutex(wakeCount, v, timeout)
 			}
 		}
 	}
-	b.answered = rung.Load()
+	b.answered = wakeCount.Load()
 	return nil
 }
 
-// summon wakes whoever the owner has left, itself or somebody beside it.
-func (s *segment) summon() {
+// wakeWaiter wakes the owner or the goroutine that waits beside it.
+func (s *segment) wakeWaiter() {
 	if s.head.sleeper.CompareAndSwap(armedWord, awakeWord) {
 		s.wakeBeside()
 		return
@@ -185,10 +184,10 @@ func (s *segment) summon() {
 }
 
 func (s *segment) wakeBeside() {
-	s.head.rung.Add(1)
+	s.head.wakeCount.Add(1)
 	if s.heap {
 		leaveToken(s.beside)
 		return
 	}
-	wakeFutex(&s.head.rung)
+	wakeFutex(&s.head.wakeCount)
 }

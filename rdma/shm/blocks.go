@@ -2,19 +2,18 @@ package shm
 
 import "math/bits"
 
-// Blocks hold messages of the shared queue that do not fit a cell. A sender
-// claims one in the receiver's segment, the receiver frees it when the view of
-// the message ends. The lowest free block is taken, so that few pages are ever
-// touched.
+// Blocks hold messages of the shared queue that do not fit a cell. A sender claims one in
+// the receiver's segment, and the receiver frees it when the view of the message ends. The
+// lowest free block is used, so that few pages are ever touched.
 
-// noBlock in a cell's meta: the message lies in the cell.
+// noBlock in a cell's meta: the message is in the cell.
 const noBlock = 255
 
 // largeBlock is added to the number of a large block.
 const largeBlock = 64
 
-// claimBit sets the lowest clear bit among the first n and returns its number,
-// or -1 if all are set.
+// claimBit sets the lowest clear bit among the first n and returns its index, or -1 if all
+// are set.
 func claimBit(used *word, n uint32) int {
 	for {
 		old := used.load()
@@ -37,8 +36,8 @@ func clearBit(used *word, i int) {
 	}
 }
 
-// claimBlock finds a block for n bytes and returns its number and memory. A small
-// message takes a large block rather than wait for a small one.
+// claimBlock claims a block for n bytes and returns its number and memory. A small message
+// uses a large block rather than wait for a small one.
 func (s *segment) claimBlock(n int) (int, []byte) {
 	if n <= smallBlockBytes {
 		if i := claimBit(&s.head.smallUsed, s.geo.smallBlocks); i >= 0 {
@@ -51,7 +50,7 @@ func (s *segment) claimBlock(n int) (int, []byte) {
 	return -1, nil
 }
 
-// hasBlock reports whether there is a block of that number.
+// hasBlock reports whether block i exists.
 func (s *segment) hasBlock(i int) bool {
 	if i >= largeBlock {
 		return i-largeBlock < int(s.geo.largeBlocks)

@@ -2,20 +2,20 @@ package shm
 
 import "github.com/muster-mpi/muster/rdma"
 
-// completionFIFO holds what has completed until Poll hands it out. A place is
-// reserved when a request is accepted, so that completing one never fails. An OpPush
-// may wait for the peer's application, so it has places of its own: otherwise
-// unanswered ones could take all, and nothing else would be accepted.
+// completionFIFO holds completions until Poll returns them. An entry is reserved when a
+// request is accepted, so that completing one never fails. An OpPush may wait for the
+// peer's application, so pushes have separate entries: otherwise unanswered ones could use
+// up all entries, and nothing else would be accepted.
 type completionFIFO struct {
-	ring     []rdma.Completion // a power of two
+	ring     []rdma.Completion // length is a power of two
 	put, get uint32
-	reserved int32 // accepted and not yet handed out, but for pushes
+	reserved int32 // accepted and not yet returned, without pushes
 	depth    int32
-	pushes   int32 // OpPush, the same
+	pushes   int32 // OpPush, likewise
 }
 
-// maxPush is how many OpPush may wait for their completion (Attr.MaxPush). Each
-// pull that a peer opens makes the owner look at all of them.
+// maxPush is the number of OpPush that may wait for their completion (Attr.MaxPush). Each
+// pull that a peer opens makes the owner check all of them.
 const maxPush = 256
 
 func newCompletionFIFO(depth int) completionFIFO {
@@ -26,7 +26,7 @@ func newCompletionFIFO(depth int) completionFIFO {
 	return completionFIFO{ring: make([]rdma.Completion, n), depth: int32(depth)}
 }
 
-// reserve takes a place, and reports whether there was one.
+// reserve reserves an entry and reports whether one was free.
 func (f *completionFIFO) reserve(op rdma.Op) bool {
 	switch {
 	case op == rdma.OpPush && f.pushes < maxPush:
@@ -39,7 +39,7 @@ func (f *completionFIFO) reserve(op rdma.Op) bool {
 	return true
 }
 
-// release gives a place back.
+// release releases an entry.
 func (f *completionFIFO) release(op rdma.Op) {
 	if op == rdma.OpPush {
 		f.pushes--
@@ -55,14 +55,14 @@ func (f *completionFIFO) add(c rdma.Completion) {
 
 func (f *completionFIFO) empty() bool { return f.put == f.get }
 
-// drain moves completions to out and returns how many.
+// drain moves completions to out and returns their number.
 func (f *completionFIFO) drain(out []rdma.Completion) int {
 	n := 0
 	for n < len(out) && f.get != f.put {
 		c := &f.ring[f.get&uint32(len(f.ring)-1)]
 		out[n] = *c
 		f.release(c.Op)
-		*c = rdma.Completion{} // it may hold memory
+		*c = rdma.Completion{} // it may reference memory
 		f.get++
 		n++
 	}

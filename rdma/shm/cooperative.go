@@ -8,45 +8,45 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The cooperative copy. The puller writes its destination into the slot of the
-// region and opens it (a writer its source, see assisted.go); from then on both sides claim pieces from one cursor,
-// whenever they poll, the puller reading and the owner writing. done counts the
-// bytes that have arrived, and the copy is over for each side when it sees that
+// The cooperative copy. The puller writes its destination into the slot of the region and
+// opens it (a writer its source, see assisted.go). From then on both sides claim pieces
+// from one cursor whenever they poll, the puller reading and the owner writing. done
+// counts the bytes that have arrived, and the copy is over for each side when it sees that
 // all have.
 //
-// Each word carries the epoch of the slot, which grows when the owner makes it
-// ready for the next copy. The owner does that as soon as it has seen the end; a
-// puller that comes later to look finds another epoch, and that is its news that
-// the copy is over. A copy that the owner breaks off keeps its epoch until the
-// puller has seen it (pullAborted), so the two cannot be mixed up.
+// Each word carries the epoch of the slot, which grows when the owner prepares it for the
+// next copy. The owner does that as soon as it has seen the end; a puller that checks
+// later finds another epoch and knows that the copy is over. A copy that the owner aborts
+// keeps its epoch until the puller has seen it (pullAborted), so the two cases cannot be
+// confused.
 
-// Values of pullState.state, below the epoch.
+// Values of pullState.state, in the bits below the epoch.
 const (
 	pullIdle    = 0
-	pullOpening = 1 // a puller is writing down what it wants
+	pullOpening = 1 // a puller is writing its request
 	pullOpen    = 2
 	pullAborted = 3 // the owner has deregistered the region
 
 	epochShift = 48
-	epochValue = 1<<epochShift - 1 // mask of what is below the epoch
+	epochValue = 1<<epochShift - 1 // mask of the bits below the epoch
 
-	// Pieces: a part of what is left, a quarter, so that both end at about the same
-	// time, within bounds that keep the claim cheap and the poll short. A writer
-	// takes half: it usually does everything alone (assisted.go).
+	// Piece sizes: a quarter of what is left, so that both sides finish at about the same
+	// time, within bounds that keep the claim inexpensive and the poll short. A writer
+	// claims half: it usually copies everything alone (assisted.go).
 	sharedPart = 4
 	writerPart = 2
 	minPiece   = 32 << 10
 	maxPiece   = 256 << 10
 
-	// postedPull is how much of an OpPull is done within PostSend: what an OpRead
-	// moves there at most.
+	// postedPull is how much of an OpPull is copied within PostSend: the most that an
+	// OpRead copies there.
 	postedPull = 256 << 10
 
 	// helpFrom is the shortest copy for which a sleeping owner is woken to help.
 	helpFrom = 256 << 10
 
-	// In pullState.gave: a piece, as page number and length, and whether the
-	// copy has failed at the puller.
+	// In pullState.gave: a piece, as page number and length, and whether the copy has
+	// failed at the puller.
 	gaveValid  = 1 << 63
 	gaveFailed = 1 << 62
 	gaveShift  = 24
@@ -56,8 +56,8 @@ const (
 	pullerWrites = 1 << 32
 )
 
-// abandon breaks off what is under way when a region is deregistered, and
-// reports whether the slot is free.
+// abandon aborts the current copy when a region is deregistered, and reports whether the
+// slot is free.
 func (ps *pullState) abandon() bool {
 	for {
 		st := ps.state.load()
@@ -79,14 +79,14 @@ func (ps *pullState) abandon() bool {
 }
 
 // over reports whether all bytes of a copy have arrived. The length is an argument,
-// because a puller that is late must not look at that of the next copy.
+// because a late puller must not read that of the next copy.
 func (ps *pullState) over(epoch, length uint64) bool {
 	v := ps.done.load()
 	return v>>epochShift != epoch || v&epochValue == length
 }
 
-// recycle makes the slot ready for the next copy. Only the owner may do it, or
-// the puller of an aborted copy.
+// recycle prepares the slot for the next copy. Only the owner may call it, or the puller
+// of an aborted copy.
 func (ps *pullState) recycle(epoch uint64) {
 	next := (epoch + 1) << epochShift
 	ps.gave.publish(0)
@@ -95,7 +95,7 @@ func (ps *pullState) recycle(epoch uint64) {
 	ps.state.publishFenced(next | pullIdle)
 }
 
-// claim takes the next piece: its offset and length, 0 if there is none.
+// claim claims the next piece: its offset and length, 0 if none is left.
 func (ps *pullState) claim(epoch, length, part uint64) (off, n uint64) {
 	for {
 		c := ps.cursor.load()
@@ -120,13 +120,13 @@ func (t *transferTable) startPull(d *Device, x *transfer) {
 	}
 	x.phase = phaseOpening
 	over, s := t.stepOpening(d, x)
-	t.goOn(d, x, over, s, postedPull)
+	t.copyMore(d, x, over, s, postedPull)
 }
 
-// goOn moves more pieces of a copy that was just opened, until so many bytes are
-// moved or the other side has the last one. A caller that goes on to compute would
-// leave what remains until it waits.
-func (t *transferTable) goOn(d *Device, x *transfer, over bool, s rdma.Status, limit uint64) {
+// copyMore copies more pieces of a copy that was just opened, until limit bytes are copied or
+// the other side has the last one. A caller that continues to compute would leave the rest
+// until it waits.
+func (t *transferTable) copyMore(d *Device, x *transfer, over bool, s rdma.Status, limit uint64) {
 	for !over && x.phase == phaseShared && x.done < limit {
 		before := x.done
 		if over, s = t.stepShared(d, x); x.done == before {
@@ -177,12 +177,12 @@ func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) 
 	ps.done.publish(st)
 	x.phase = phaseShared
 	if x.peer.reach == reachMessages {
-		// Nobody but the puller moves anything: it claims all and asks for it.
+		// Only the puller transfers anything: it claims and requests all of it.
 		ps.cursor.publish(st + x.length)
 		x.phase = phaseMessages
 	}
 	ps.state.publish(st | pullOpen)
-	x.peer.seg.head.bell.add(1)
+	x.peer.seg.head.pullCount.add(1)
 	if x.body.Len() >= helpFrom && !d.attr.Oversubscribed || x.body.Len() == 0 {
 		x.peer.seg.unpark()
 	}
@@ -192,7 +192,7 @@ func (t *transferTable) stepOpening(d *Device, x *transfer) (bool, rdma.Status) 
 	return t.stepMessages(d, x)
 }
 
-// startPush begins an OpPush, on a region of our own.
+// startPush begins an OpPush on an own region.
 func (t *transferTable) startPush(d *Device, x *transfer) {
 	i := x.key & keySlotMask
 	if i < uint64(d.regs.fresh) {
@@ -221,13 +221,13 @@ func (x *transfer) accept() bool {
 	return true
 }
 
-// lookAtOffers finds the pushes that have got a puller.
-func (t *transferTable) lookAtOffers(d *Device) {
-	rung := d.seg.head.bell.load()
-	if rung == t.rung {
+// checkOffers finds the pushes that have a puller.
+func (t *transferTable) checkOffers(d *Device) {
+	pullsSeen := d.seg.head.pullCount.load()
+	if pullsSeen == t.pullsSeen {
 		return
 	}
-	t.rung = rung
+	t.pullsSeen = pullsSeen
 	t.offered = slices.DeleteFunc(t.offered, func(x *transfer) bool {
 		if x.accept() {
 			t.active = append(t.active, x)
@@ -237,7 +237,7 @@ func (t *transferTable) lookAtOffers(d *Device) {
 	})
 }
 
-// withdraw ends the push of a region that was deregistered before anybody came.
+// withdraw ends the push of a region that was deregistered before any pull.
 func (t *transferTable) withdraw(d *Device, key uint64) {
 	t.offered = slices.DeleteFunc(t.offered, func(x *transfer) bool {
 		if x.key != key {
@@ -248,7 +248,7 @@ func (t *transferTable) withdraw(d *Device, key uint64) {
 	})
 }
 
-// stepShared claims and moves one piece of a copy, from either side.
+// stepShared claims and copies one piece of a copy, from either side.
 func (t *transferTable) stepShared(d *Device, x *transfer) (bool, rdma.Status) {
 	if x.op == rdma.OpPush || x.op == opAssist {
 		return d.stepPush(x)
@@ -262,8 +262,8 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 		return true, d.endPull(x)
 	}
 	if ps.state.load() == x.epoch<<epochShift|pullAborted {
-		// The owner copies nothing any more: it has deregistered in the same
-		// thread that would.
+		// The owner copies nothing more: it has deregistered in the same thread that
+		// would.
 		ps.recycle(x.epoch)
 		x.status = rdma.StatusRemoteAccess
 		return true, d.endPull(x)
@@ -282,21 +282,21 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 			return false, rdma.StatusOK // the owner is copying the last piece
 		}
 		if n > x.length || off > x.length-n {
-			x.status = rdma.StatusFault // no such piece: nothing of this owner is believed
+			x.status = rdma.StatusFault // no such piece: this owner's data is invalid
 			return true, d.endPull(x)
 		}
 	}
 	for to := x.body.Bytes()[off : off+n]; len(to) > 0 && x.status == rdma.StatusOK; {
 		moved, s := d.move(x.peer, x.op == rdma.OpWrite, to, x.remote+off, x.key, x.need())
 		if s == statusRefused {
-			// Rare: the kernel has changed its mind in the middle of a copy.
+			// Rare: the kernel denies access in the middle of a copy.
 			s = rdma.StatusFault
 		}
 		x.status = s
 		off, to = off+uint64(moved), to[moved:]
 	}
 	if x.status != rdma.StatusOK {
-		x.breakOff(n)
+		x.abort(n)
 	} else {
 		x.account(n, x.peer)
 	}
@@ -306,7 +306,7 @@ func (d *Device) stepPull(x *transfer) (bool, rdma.Status) {
 	return false, rdma.StatusOK
 }
 
-// takeBack finds a piece that the owner could not copy.
+// takeBack returns a piece that the owner could not copy.
 func (ps *pullState) takeBack() (off, n uint64) {
 	g := ps.gave.load()
 	if g&gaveValid == 0 || !ps.gave.cas(g, g&^gaveValid) {
@@ -316,10 +316,10 @@ func (ps *pullState) takeBack() (off, n uint64) {
 	return g >> gaveShift * gavePage, g & (1<<gaveShift - 1)
 }
 
-// breakOff ends a copy that cannot go on, of which the puller holds n bytes. What
-// nobody has claimed is claimed and counted as done; the owner, who may be writing
-// a piece at this moment, is waited for as usual.
-func (x *transfer) breakOff(n uint64) {
+// abort ends a copy that cannot continue, of which the puller holds n bytes. It claims
+// all unclaimed pieces and counts them as done; it waits as usual for the owner, which may
+// be writing a piece at this moment.
+func (x *transfer) abort(n uint64) {
 	ps := &x.slot.pull
 	for {
 		g := ps.gave.load()
@@ -340,11 +340,11 @@ func (x *transfer) breakOff(n uint64) {
 	x.account(n, x.peer)
 }
 
-// account adds to the bytes that have arrived and, at the last one, wakes the
-// other side, which may sleep because it had nothing left to claim. Who opened the
-// copy and computes is told through whoever waits beside it, so that what its program
-// made depend on the copy can go on. The owner of the region is not: it has no part in
-// what comes next, and sees the end when it asks.
+// account adds to the bytes that have arrived and, at the last one, wakes the other side,
+// which may sleep because it had nothing left to claim. If the side that opened the copy
+// computes, the goroutine waiting beside it is woken, so that operations that depend on
+// the copy can continue. The owner of the region is not woken: it takes no part in what
+// follows, and sees the end when it polls.
 func (x *transfer) account(n uint64, other *peer) {
 	x.done += n
 	if x.slot.pull.done.add(n)&epochValue != x.length {
@@ -353,11 +353,11 @@ func (x *transfer) account(n uint64, other *peer) {
 	if x.opens() {
 		other.seg.unpark()
 	} else {
-		other.seg.summon()
+		other.seg.wakeWaiter()
 	}
 }
 
-// endPull is the outcome of a pull that is over.
+// endPull returns the status of a finished pull.
 func (d *Device) endPull(x *transfer) rdma.Status {
 	if x.own.RKey != 0 {
 		d.regs.deregister(x.own.RKey)
@@ -373,7 +373,7 @@ func (d *Device) stepPush(x *transfer) (bool, rdma.Status) {
 		return true, rdma.StatusFlushed
 	}
 	if x.length > d.seg.region(int(x.key&keySlotMask)).size.load() {
-		ps.recycle(x.epoch) // more than there is: this puller is not served
+		ps.recycle(x.epoch) // more than the region holds: this puller is not served
 		return true, rdma.StatusFault
 	}
 	puller := d.peer(rdma.PeerID(uint32(ps.puller)))
@@ -402,9 +402,9 @@ func (x *transfer) mayHelp(puller *peer) bool {
 	return puller != nil && puller.reach != reachMessages && x.status == rdma.StatusOK
 }
 
-// pushPiece moves a claimed piece between our region and the memory of the one who
-// opened the copy. If that is not possible it gets the piece back, and we help no
-// more.
+// pushPiece copies a claimed piece between our region and the memory of the side that
+// opened the copy. If that is not possible, it returns the piece, and this side stops
+// helping.
 func (d *Device) pushPiece(x *transfer, puller *peer, off, n uint64) {
 	ps := &x.slot.pull
 	remote, key, need, own := ps.dest+off, uint64(0), rdma.RemoteWrite, rdma.Cooperative
@@ -417,7 +417,7 @@ func (d *Device) pushPiece(x *transfer, puller *peer, off, n uint64) {
 	}
 	from, ok := d.seg.memory(x.key, ps.source+off, n, own)
 	if !ok {
-		x.giveBack(puller, off, n, rdma.StatusRemoteAccess) // the puller has named bytes outside the region
+		x.giveBack(puller, off, n, rdma.StatusRemoteAccess) // the puller named bytes outside the region
 		return
 	}
 	for len(from) > 0 {
@@ -441,7 +441,7 @@ func (x *transfer) giveBack(puller *peer, off, n uint64, s rdma.Status) {
 			break
 		}
 	}
-	puller.seg.summon()
+	puller.seg.wakeWaiter()
 }
 
 // opens reports whether this is the side that opened the copy.
@@ -459,17 +459,17 @@ func (x *transfer) canMove(d *Device) bool {
 	return x.opens() && ps.gave.load()&gaveValid != 0
 }
 
-// letGo leaves a copy that is ended from outside, because the peer is gone or the
-// queue pair closes. The memory may be used again when this returns, so an owner
-// that is writing a piece is waited for; a piece takes microseconds.
-func (d *Device) letGo(x *transfer) {
+// detach leaves a copy that is ended from outside, because the peer is gone or the queue
+// pair closes. The memory may be reused when this returns, so it waits for an owner that
+// is writing a piece, which takes microseconds.
+func (d *Device) detach(x *transfer) {
 	if !x.opens() || x.phase != phaseShared && x.phase != phaseMessages || x.slot == nil {
 		return
 	}
 	if x.phase == phaseMessages {
-		x.breakOff(x.length)
+		x.abort(x.length)
 	} else {
-		x.breakOff(0)
+		x.abort(0)
 	}
 	for end := time.Now().Add(time.Second); !x.slot.pull.over(x.epoch, x.length); runtime.Gosched() {
 		if x.peer.gone || time.Now().After(end) || x.slot.key.load() != x.key {

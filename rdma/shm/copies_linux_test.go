@@ -19,7 +19,7 @@ func (r *rank) describe(to int, mr rdma.MR) error {
 	return r.send(to, binary.LittleEndian.AppendUint64(msg, mr.Len))
 }
 
-// message is the next message; other completions are kept.
+// message returns the next message; other completions are kept.
 func (r *rank) message() ([]byte, error) {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 		for i, c := range r.got {

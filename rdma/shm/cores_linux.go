@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// OnlineCores counts the cores of the machine, not those this process may use:
+// OnlineCores returns the number of cores of the machine, not those this process may use:
 // a rank that is bound to one core still has its peers on the others.
 func OnlineCores() int {
 	text, err := os.ReadFile("/sys/devices/system/cpu/online")

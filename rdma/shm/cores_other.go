@@ -4,5 +4,5 @@ package shm
 
 import "runtime"
 
-// OnlineCores counts the cores of the machine.
+// OnlineCores returns the number of cores of the machine.
 func OnlineCores() int { return runtime.NumCPU() }

@@ -7,11 +7,10 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// describe fills in Attr. The costs are proportions that were measured, side by
-// side and with data that is written before and read after, on machines of two
-// cores: nanoseconds there, and only ratios matter to those who use them. They are
-// not measured anew at every start: what can be measured in the time that a start
-// may take is wrong by a factor of two whenever the machine is busy.
+// describe fills in Attr. The costs were measured together on machines with two cores,
+// with data that is written before and read after: they are nanoseconds there, and only
+// their ratios matter. They are not measured again at every start: a measurement short
+// enough for a start is wrong by a factor of two whenever the machine is busy.
 func (d *Device) describe() {
 	d.copies.kernel = d.cfg.Host == nil && !d.cfg.NoProcessVM && probeKernel()
 	a := &d.attr
@@ -46,16 +45,16 @@ func (d *Device) describe() {
 		a.MaxPush = maxPush
 		a.PullCost.Fixed += 1000
 		if !a.Oversubscribed {
-			a.PullCost.PerByte *= 0.6 // two copy at once
+			a.PullCost.PerByte *= 0.6 // both sides copy
 		}
 	}
 }
 
-// segmentHint is the piece size at which copying in and copying out overlap well.
+// segmentHint is the segment size at which copying in and copying out overlap well.
 const segmentHint = 8 << 10
 
-// probeKernel reports whether the kernel has process_vm_readv and lets us use it,
-// on ourselves. Whether a peer can be reached is found out when it is resolved.
+// probeKernel reports whether process_vm_readv is available and permitted, on the own
+// process. Resolve determines whether a peer can be reached.
 func probeKernel() bool {
 	from, to := []byte{42}, []byte{0}
 	n, errno := processRead(os.Getpid(), to, rdma.MemOf(from).Addr())
@@ -63,7 +62,7 @@ func probeKernel() bool {
 	return errno == 0 && n == 1 && to[0] == from[0]
 }
 
-// cores is the number of cores that the ranks share.
+// cores returns the number of cores that the ranks share.
 func (d *Device) cores() int {
 	switch {
 	case d.cfg.Cores > 0:

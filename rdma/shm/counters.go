@@ -1,9 +1,9 @@
 package shm
 
-// What the device holds, for rdma.CountingDevice. Nothing is counted on the way of a
-// message. Where ranks are processes, only those pages of the segment count that
-// somebody has touched, since the system gives no others; between goroutines the parts
-// count as they were allocated. A peer's segment is the peer's memory.
+// Memory counters, for rdma.CountingDevice. Nothing is counted on the path of a message.
+// In process mode only the touched pages of the segment count, since the system allocates
+// no others; in heap mode the parts count as allocated. A peer's segment is the peer's
+// memory.
 
 import (
 	"reflect"
@@ -13,7 +13,7 @@ import (
 
 var _ rdma.CountingDevice = (*Device)(nil)
 
-// Count reports what the device holds.
+// Count reports the memory of the device.
 func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.LowWater, d.lowWaters)
 	if d.closed {
@@ -40,7 +40,7 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	add(rdma.PeersRinged, uint64(len(d.rings)))
 }
 
-// countHeap counts what is made on first use between goroutines.
+// countHeap counts the parts that heap mode allocates on first use.
 func (d *Device) countHeap(add func(name rdma.Counter, value uint64)) {
 	s := d.seg
 	for i := range s.ringChunks {

@@ -6,7 +6,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// counted is what a device counts, by name.
+// counted returns what a device counts, by name.
 func counted(d *Device) map[rdma.Counter]uint64 {
 	got := map[rdma.Counter]uint64{}
 	d.Count(func(name rdma.Counter, value uint64) { got[name] += value })

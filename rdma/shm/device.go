@@ -11,85 +11,84 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Config says what to open.
+// Config configures a device.
 type Config struct {
 	// Host, when set, selects heap mode: the devices opened with the same Host
 	// are ranks of one process. nil: each rank is a process.
 	Host *Host
-	// Index is this rank's number among the ranks of the node. Peers know it by
-	// that number: it is their rdma.PeerID for it.
+	// Index is this rank's number among the ranks of the node. Peers use it as the rank's
+	// rdma.PeerID.
 	Index int
-	// Peers is the number of ranks on the node, this one included. It decides
-	// about sizes only. 0 means 2.
+	// Peers is the number of ranks on the node, including this one. It only determines
+	// sizes. 0 means 2.
 	Peers int
 	// Cores is the number of cores that the ranks of the node share. 0: those
 	// that are online (process mode) or GOMAXPROCS (heap mode).
 	Cores int
 
-	// RingBytes is the room for the longer messages of one ring, rounded up to a
-	// power of two. 0: 512 KB for up to 4 ranks, where memory does not matter,
-	// else 128 KB, which is enough to keep both sides copying.
+	// RingBytes is the size of a ring's byte buffer for longer messages, rounded up to a
+	// power of two. 0: 512 KB for up to 4 ranks, where memory does not matter, else 128
+	// KB, which is enough to keep both sides copying.
 	RingBytes int
-	// Rings is how many senders may have a ring at this rank at the same time;
-	// the others share one queue. 0: one for each peer, at most 16. Negative:
-	// none.
+	// Rings is the number of senders that may have a ring at this rank at the same time;
+	// the others share one queue. 0: one for each peer, at most 16. Negative: none.
 	Rings int
 
-	// ShmDir is where a segment is made when it cannot be a memfd. "": /dev/shm.
+	// ShmDir is the directory for a segment that cannot be a memfd. "": /dev/shm.
 	ShmDir string
-	// NoMemfd makes the segment a file in ShmDir from the start. It is for ranks
-	// that see each other's files but not each other's processes.
+	// NoMemfd makes the segment a file in ShmDir from the start. It is for ranks that see
+	// each other's files but not each other's processes.
 	NoMemfd bool
-	// NoProcessVM forgoes process_vm_readv and process_vm_writev, as if the
-	// kernel refused them. It is for tests.
+	// NoProcessVM disables process_vm_readv and process_vm_writev, as if the kernel
+	// refused them. It is for tests.
 	NoProcessVM bool
 }
 
 const (
-	// ringAfter is how many messages a peer sends through the shared queue
-	// before it asks for a ring.
+	// ringAfter is the number of messages that a peer sends through the shared queue
+	// before it claims a ring.
 	ringAfter = 8
-	// maxIndex is bounded by the room for it in a cell.
+	// maxIndex is limited by the size of its field in a cell.
 	maxIndex = 1<<16 - 1
-	// defaultDepth is how many work requests may wait for their completion.
+	// defaultDepth is the default number of work requests that may wait for their
+	// completion.
 	defaultDepth = 256
 )
 
-// Device is one rank's end of the shared memory of a node. Calls must be
-// serialised, with two exceptions: the Wake of its CQ may be called at any time,
-// and while one goroutine is in Wait others may do all but Poll and Close.
+// Device is one rank's end of the shared memory of a node. Calls must be serialized, with
+// two exceptions: the Wake of its CQ may be called at any time, and while one goroutine is
+// in Wait others may call everything except Poll and Close.
 type Device struct {
-	// What Poll looks at, first.
+	// Poll uses these fields first.
 	queue    queueReader
 	rings    []*ringReader
 	recv     receiveQueue
 	done     completionFIFO
 	copies   transferTable
 	nextRing int
-	sent     uint64      // messages of this rank
-	came     uint64      // and to it
-	closing  *ringReader // its sender has closed: drop it at the next poll
-	skipped  int         // polls that passed over the shared queue
+	sent     uint64      // messages sent by this rank
+	came     uint64      // messages received
+	closing  *ringReader // its sender has closed it: drop it at the next poll
+	skipped  int         // polls that skipped the shared queue
 	closed   bool
 
 	seg   *segment
-	peers []*peer // by index; nil while unknown
+	peers []*peer // by index; nil if not resolved
 	index int
 
-	// unfenced says that senders of this process are seen by the membarrier of
-	// others, so they may publish without a fence. It becomes true some
-	// milliseconds after Open.
+	// unfenced reports that the membarrier of peers covers the senders of this process, so
+	// they may publish without a fence. It becomes true some milliseconds after Open.
 	unfenced   atomic.Bool
 	registered chan struct{} // closed when that is decided; nil in heap mode
-	// starved says that PostSend found no room, which nobody announces: the next
-	// Wait is short.
+	// starved reports that PostSend found no room. Room is not always announced, so the
+	// next Wait is short.
 	starved atomic.Bool
 	wakeup  wakeup
-	// mu guards done, copies and peers between a Wait and those who post
-	// meanwhile. Poll runs beside neither and does without.
+	// mu guards done, copies and peers between a Wait and concurrent posts. Poll is
+	// concurrent with neither and does not lock.
 	mu sync.Mutex
 
-	moved     uint64 // grows whenever Poll has moved something without a completion
+	moved     uint64 // grows whenever Poll has copied something without a completion
 	lowWaters uint64 // times that few receive buffers were left
 
 	cfg   Config
@@ -103,7 +102,7 @@ type Device struct {
 
 var _ rdma.Device = (*Device)(nil)
 
-// Open makes the segment of this rank.
+// Open creates the segment of this rank.
 func Open(cfg Config) (*Device, error) {
 	if cfg.Index < 0 || cfg.Index > maxIndex {
 		return nil, fmt.Errorf("shm: index %d is not in 0..%d", cfg.Index, maxIndex)
@@ -143,7 +142,7 @@ func Open(cfg Config) (*Device, error) {
 	return d, nil
 }
 
-// size is the geometry that the configuration asks for.
+// size returns the geometry for the configuration.
 func (cfg *Config) size() geometry {
 	g := geometry{
 		cells: 1024, smallBlocks: 64, largeBlocks: 32, slots: 16384,
@@ -164,7 +163,7 @@ func (cfg *Config) size() geometry {
 		g.rings = uint32(min(max(cfg.Peers-1, 1), 16))
 	}
 	if cfg.Host != nil {
-		// Go clears what it allocates: keep it small, since tests open many.
+		// Go clears allocated memory: keep it small, since tests open many devices.
 		g.cells, g.smallBlocks, g.largeBlocks = 512, 32, 8
 		g.ringBytes = min(g.ringBytes, 128<<10)
 	}
@@ -215,8 +214,8 @@ func (d *Device) Resolve(addr rdma.Addr) (rdma.PeerID, error) {
 	return p.id, nil
 }
 
-// Close gives everything back. Peers that send later are told that this rank is
-// gone. Messages that were not polled are lost.
+// Close releases everything. Peers that send later find that this rank is gone. Messages
+// that were not polled are lost.
 func (d *Device) Close() error {
 	if d.closed {
 		return nil

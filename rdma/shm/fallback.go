@@ -6,43 +6,42 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Where the kernel does not let a rank reach into another (a container without the
-// permission to trace, a seccomp filter), memory is copied in and out through the same
-// queues, a piece a message, and the target serves them when it polls:
+// Where the kernel does not let a rank access the memory of another (a container without
+// ptrace permission, a seccomp filter), memory is copied in and out through the same
+// queues, one piece per message, and the target serves the requests when it polls:
 //
 //	origin                         target
 //	kindHello (once: its address)  resolves the origin, to be able to answer
-//	kindWrite, a piece each        copies it, owes kindAnswer with the sum of their lengths
-//	kindReadRequest                owes kindReadReply, a piece each
+//	kindWrite, a piece each        copies it, queues kindAnswer with the sum of their lengths
+//	kindReadRequest                queues kindReadReply, a piece each
 //
-// Many pieces are under way at once, as many as the ring holds, so that one side
-// copies in while the other copies out. A side that finds the ring full parks, and is
-// woken when there is room (ring.go); a side that finds it empty parks, and is woken by
-// the next piece. While pieces move, no side parks, see Device.moved.
+// As many pieces are in flight as the ring holds, so that one side copies in while the
+// other copies out. A side that finds the ring full sleeps until there is room (ring.go);
+// a side that finds it empty sleeps until the next piece. While pieces are being copied,
+// neither side sleeps, see Device.moved.
 //
-// What a target owes is kept in a list and paid as room allows. It always takes
-// a request out of its queue: two ranks that each wait for room at the other
-// before they take anything would wait for ever.
+// A target queues its responses in a list and sends them as room allows. It always removes
+// a request from its queue: two ranks that each wait for room at the other before they
+// receive anything would deadlock.
 //
-// An OpPull is an OpRead here. The puller claims all pieces of the region at
-// once, so the owner's OpPush waits and completes as it would otherwise.
+// An OpPull is an OpRead here. The puller claims all pieces of the region at once, so the
+// owner's OpPush waits and completes as it otherwise would.
 //
-// Nothing that a peer writes is believed: a request is checked against the
-// registrations of this rank, an answer against what this rank has asked.
+// Nothing that a peer writes is trusted: a request is checked against the registrations of
+// this rank, an answer against the outstanding requests of this rank.
 
 const (
-	// messagePiece is how much one message carries.
+	// messagePiece is the number of bytes per message.
 	messagePiece = 32 << 10
-	// pieceBudget is how much one poll sends: about as much as one system call moves
+	// pieceBudget is how much one poll sends: about as much as one system call copies
 	// where the kernel copies.
 	pieceBudget = 256 << 10
-	// pastCache is the shortest copy whose pieces are written past the cache: one that
-	// fills the caches of a core several times over.
+	// pastCache is the shortest copy whose pieces bypass the cache: one that is several
+	// times larger than the caches of a core.
 	pastCache = 16 << 20
 )
 
-// request is the Head of these messages; an answer uses number, ticket, length,
-// status.
+// request is the Head of these messages; an answer uses number, ticket, length and status.
 type request struct {
 	number, ticket uint32 // of the origin's transfer
 	key, addr      uint64
@@ -70,7 +69,7 @@ func (q *request) put(wr *rdma.SendWR) {
 	wr.HeadLen = requestBytes
 }
 
-// parseRequest is not ok for a message that is too short.
+// parseRequest returns ok = false for a message that is too short.
 func parseRequest(b []byte) (q request, body []byte, ok bool) {
 	if len(b) < requestBytes {
 		return q, nil, false
@@ -82,8 +81,8 @@ func parseRequest(b []byte) (q request, body []byte, ok bool) {
 	return q, b[requestBytes:], true
 }
 
-// stepMessages sends the next pieces of a write or the request of a read, and
-// reports whether all has been answered.
+// stepMessages sends the next pieces of a write or the request of a read, and reports
+// whether everything has been answered.
 func (t *transferTable) stepMessages(d *Device, x *transfer) (bool, rdma.Status) {
 	length := uint64(x.body.Len())
 	for limit := x.sent + pieceBudget; x.sent < limit && x.canSend(d) && d.introduce(x.peer); {
@@ -124,9 +123,8 @@ func (x *transfer) canSend(d *Device) bool {
 	return d.room(x.peer, requestBytes)
 }
 
-// answered reports whether nothing more is to come. After a refusal the answers that
-// are still on their way are waited for: they would write into memory that is the
-// user's again.
+// answered reports whether no more answers are expected. After a refusal the answers still
+// in flight are awaited: they would write into memory that belongs to the user again.
 func (x *transfer) answered() bool {
 	if x.status != rdma.StatusOK {
 		return x.op != rdma.OpWrite || x.done == x.sent
@@ -135,7 +133,7 @@ func (x *transfer) answered() bool {
 }
 
 // room reports whether a message of n bytes to a peer fits. A ring's consumer announces
-// room, the shared queue has to be looked at again.
+// room, the shared queue has to be polled.
 func (d *Device) room(p *peer, n int) bool {
 	if p.ring != nil {
 		return p.ring.room(n)
@@ -147,7 +145,7 @@ func (d *Device) room(p *peer, n int) bool {
 	return false
 }
 
-// endPullByMessages tells the owner of the region that its bytes have arrived.
+// endPullByMessages notifies the owner of the region that its bytes have arrived.
 func (d *Device) endPullByMessages(x *transfer) rdma.Status {
 	ps := &x.slot.pull
 	if ps.state.load() == x.epoch<<epochShift|pullAborted {
@@ -155,7 +153,7 @@ func (d *Device) endPullByMessages(x *transfer) rdma.Status {
 		return d.endPull(x)
 	}
 	if x.status != rdma.StatusOK {
-		x.breakOff(x.length)
+		x.abort(x.length)
 	} else {
 		x.account(x.length, x.peer)
 	}
@@ -171,24 +169,23 @@ func (d *Device) introduce(p *peer) bool {
 	return p.introduced
 }
 
-// service is something that a peer has asked for.
+// service is a request of a peer.
 type service struct {
 	peer    *peer
 	request request
 	read    bool   // send memory; otherwise only an answer
-	sent    uint64 // bytes of it that have gone
+	sent    uint64 // bytes of it that were sent
 }
 
-// answer handles a message that is for the device. It is false for one that no peer
-// sends.
+// answer handles a message for the device itself. It returns false for an invalid one.
 func (d *Device) answer(k kind, source int, data []byte) bool {
 	if k == kindHello {
 		a, err := parseAddress(rdma.Addr(data))
 		if err != nil || a.index != source {
 			return false
 		}
-		// If it fails the peer waits for an answer until it is told that we are
-		// gone; there is no way to tell it more.
+		// If it fails, the peer waits for an answer until it finds that we are gone; there
+		// is no way to report more.
 		d.Resolve(rdma.Addr(data))
 		return true
 	}
@@ -212,7 +209,7 @@ func (d *Device) answer(k kind, source int, data []byte) bool {
 	return false
 }
 
-// serve takes a peer's request.
+// serve accepts a peer's request.
 func (d *Device) serve(k kind, source int, q request, body []byte) bool {
 	write := k == kindWrite
 	if write && q.length != uint64(len(body)) {
@@ -230,15 +227,15 @@ func (d *Device) serve(k kind, source int, q request, body []byte) bool {
 	} else if write {
 		copyOut(there, body, q.long)
 	}
-	owed := d.copies.owed
-	if n := len(owed); write && n > 0 && owed[n-1].continues(&s) {
-		owed[n-1].request.length += q.length // one answer for both
-		if owed[n-1].request.status == rdma.StatusOK {
-			owed[n-1].request.status = s.request.status
+	responses := d.copies.responses
+	if n := len(responses); write && n > 0 && responses[n-1].continues(&s) {
+		responses[n-1].request.length += q.length // one answer for both
+		if responses[n-1].request.status == rdma.StatusOK {
+			responses[n-1].request.status = s.request.status
 		}
 		return true
 	}
-	d.copies.owed = append(owed, s)
+	d.copies.responses = append(responses, s)
 	return true
 }
 
@@ -248,8 +245,8 @@ func (s *service) continues(next *service) bool {
 		s.request.number == next.request.number && s.request.ticket == next.request.ticket
 }
 
-// arrive takes a piece of a read, or the answer to pieces of a write. Pieces come in
-// order, since the queues keep it.
+// arrive handles a piece of a read, or the answer to pieces of a write. Pieces arrive in
+// order, since the queues preserve it.
 func (d *Device) arrive(x *transfer, k kind, q request, body []byte) bool {
 	if q.status > rdma.StatusFault || q.length > x.sent-x.done {
 		return false
@@ -262,7 +259,7 @@ func (d *Device) arrive(x *transfer, k kind, q request, body []byte) bool {
 		}
 		copyOut(x.body.Bytes()[q.offset:], body, x.body.Len() >= pastCache)
 	case read && q.status == rdma.StatusOK:
-		return false // bytes without bytes
+		return false // a piece without bytes
 	}
 	if q.status != rdma.StatusOK {
 		x.status = q.status
@@ -272,7 +269,7 @@ func (d *Device) arrive(x *transfer, k kind, q request, body []byte) bool {
 	return true
 }
 
-// copyOut copies a piece to where it belongs.
+// copyOut copies a piece to its destination.
 func copyOut(to, from []byte, long bool) {
 	if long {
 		copyNonTemporal(to, from)
@@ -281,29 +278,29 @@ func copyOut(to, from []byte, long bool) {
 	}
 }
 
-// payOwed answers as much as there is room for.
-func (t *transferTable) payOwed(d *Device) {
-	kept := t.owed[:0]
-	for _, s := range t.owed {
-		if !d.pay(&s) {
+// sendResponses sends as many responses as there is room for.
+func (t *transferTable) sendResponses(d *Device) {
+	kept := t.responses[:0]
+	for _, s := range t.responses {
+		if !d.sendResponse(&s) {
 			kept = append(kept, s)
 		}
 	}
-	clear(t.owed[len(kept):])
-	t.owed = kept
+	clear(t.responses[len(kept):])
+	t.responses = kept
 }
 
-// canPay reports whether payOwed would send something.
-func (t *transferTable) canPay(d *Device) bool {
-	for i := range t.owed {
-		if s := &t.owed[i]; d.room(s.peer, s.next()) {
+// canRespond reports whether sendResponses would send something.
+func (t *transferTable) canRespond(d *Device) bool {
+	for i := range t.responses {
+		if s := &t.responses[i]; d.room(s.peer, s.next()) {
 			return true
 		}
 	}
 	return false
 }
 
-// next is the length of the next message of a service.
+// next returns the length of the next message of a service.
 func (s *service) next() int {
 	if !s.read {
 		return requestBytes
@@ -311,8 +308,9 @@ func (s *service) next() int {
 	return requestBytes + int(min(s.request.length-s.sent, messagePiece))
 }
 
-// pay sends what there is room for, and reports whether nothing more is owed.
-func (d *Device) pay(s *service) bool {
+// sendResponse sends as much as there is room for, and reports whether the response is
+// complete.
+func (d *Device) sendResponse(s *service) bool {
 	for limit := s.sent + pieceBudget; s.read && s.sent < limit && d.room(s.peer, s.next()); {
 		var wr rdma.SendWR
 		q := s.request

@@ -8,13 +8,13 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Host joins the devices of one process in heap mode.
+// Host connects the devices of one process in heap mode.
 type Host struct {
 	mu      sync.Mutex
 	devices map[int]*Device
 }
 
-// NewHost makes an empty host.
+// NewHost returns an empty host.
 func NewHost() *Host { return &Host{devices: make(map[int]*Device)} }
 
 func (h *Host) enter(d *Device) error {
@@ -41,7 +41,7 @@ func (h *Host) find(index int) *Device {
 	return h.devices[index]
 }
 
-// openHeap makes the segment out of ordinary memory.
+// openHeap creates the segment in ordinary memory.
 func (d *Device) openHeap() error {
 	d.seg = newHeapSegment(d.cfg.size())
 	d.addr = rdma.Addr(address{heap: true, index: d.index, nonce: d.nonce}.String())
@@ -64,7 +64,7 @@ func (d *Device) resolveHeap(p *peer, a address) error {
 	return nil
 }
 
-// ownReach is how memory of this very process is reached.
+// ownReach returns how the memory of this process itself is accessed.
 func (d *Device) ownReach() reach {
 	switch {
 	case d.cfg.NoProcessVM:

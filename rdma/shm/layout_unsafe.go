@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// The layout of a segment, and the only place where raw memory becomes typed.
-// Everything that two ranks write lies on a line of its own.
+// The layout of a segment. Only this file converts raw memory to typed memory. Everything
+// that two ranks write is on a separate cache line.
 
 const (
 	lineBytes = 64
 	pageBytes = 4096
 
-	// segmentMagic is written last, so a peer that maps a segment too early sees
-	// that it is not ready. layoutVersion changes with anything in this file.
+	// segmentMagic is written last, so that a peer that maps a segment too early sees that
+	// it is not ready. layoutVersion changes with anything in this file.
 	segmentMagic  = 0x3152_5453_554d_4d53
 	layoutVersion = 3
 
@@ -26,12 +26,12 @@ const (
 	smallBlockBytes = 1 << 10
 	largeBlockBytes = (maxSend + lineBytes - 1) / lineBytes * lineBytes
 
-	maxRings      = 64 // one word of claims
+	maxRings      = 64 // one word of claim bits
 	slotsPerChunk = 64
 )
 
-// geometry says how much of each part a segment has. It stands in the header,
-// because a peer may have chosen otherwise.
+// geometry is the size of each part of a segment. It is stored in the header, because
+// peers may have chosen different sizes.
 type geometry struct {
 	cells       uint32 // of the shared queue; a power of two
 	smallBlocks uint32 // at most 64
@@ -54,27 +54,27 @@ type segmentHeader struct {
 	// sleeper is read by each sender after each message and written only when
 	// the owner parks, wakes or closes.
 	sleeper atomic.Uint32
-	// rung counts the wake-ups of the one who waits beside the owner.
-	rung atomic.Uint32
-	_    [lineBytes - 8]byte
+	// wakeCount counts the wake-ups of the goroutine that waits beside the owner.
+	wakeCount atomic.Uint32
+	_         [lineBytes - 8]byte
 
 	tail word // of the shared queue: the next position to claim
 	_    [lineBytes - 8]byte
 
-	smallUsed word // one bit a block
+	smallUsed word // one bit per block
 	_         [lineBytes - 8]byte
 	largeUsed word
 	_         [lineBytes - 8]byte
-	ringUsed  word // one bit a ring
+	ringUsed  word // one bit per ring
 	_         [lineBytes - 8]byte
 
-	// bell counts the pulls that peers have opened on the owner's regions, so
-	// that the owner looks at one word and not at every region.
-	bell word
-	_    [lineBytes - 8]byte
+	// pullCount counts the pulls that peers have opened on the owner's regions, so that
+	// the owner checks one word and not every region.
+	pullCount word
+	_         [lineBytes - 8]byte
 
-	// base is where the owner has mapped the segment: peers read the nonce there
-	// to learn whether the kernel lets them.
+	// base is the address at which the owner has mapped the segment: peers read the nonce
+	// there to find out whether the kernel permits it.
 	base word
 	_    [lineBytes - 8]byte
 }
@@ -97,8 +97,8 @@ type ringCell struct {
 	data [ringInline]byte
 }
 
-// ringHead is what the consumer of a ring tells its producer, and wanted, which the
-// producer sets when it finds no room.
+// ringHead holds the positions that the consumer of a ring publishes to its producer, and
+// wanted, which the producer sets when it finds no room.
 type ringHead struct {
 	cells  word // positions consumed
 	bytes  word
@@ -116,8 +116,7 @@ type slot struct {
 	pull   pullState
 }
 
-// pullState is the cooperative copy that is under way on a slot, see
-// cooperative.go.
+// pullState is the current cooperative copy of a slot, see cooperative.go.
 type pullState struct {
 	state  word // pullIdle, pullOpening, …, with the epoch above
 	cursor word // epoch and offset of the next piece to claim
@@ -141,21 +140,21 @@ type segment struct {
 	geo   geometry
 	mem   []byte // all of it
 
-	// Heap mode only: what would be sparse in a mapping is made on first use.
+	// Heap mode only: parts that would be sparse in a mapping are allocated on first use.
 	heap       bool
 	slotChunks []atomic.Pointer[[slotsPerChunk]slot]
 	ringChunks []atomic.Pointer[ringMemory]
-	// wake is where the owner parks, beside where the one beside it does.
+	// The owner sleeps on wake, the goroutine beside it on beside.
 	wake, beside chan struct{}
 
-	// regions holds what an owner of this process has registered, in memory that
-	// peers cannot write. It also keeps the registered memory alive.
+	// regions holds the registrations of an owner in this process, in memory that peers
+	// cannot write. It also keeps the registered memory alive.
 	regions []atomic.Pointer[[slotsPerChunk]region]
 }
 
-// region is a registration as its owner keeps it. It says the same as the slot, but a
-// slot lies in the segment, where a peer could give it another base or size; the
-// owner's process must never use those to reach its own memory.
+// region is a registration as its owner keeps it. It has the same contents as the slot,
+// but a slot is in the segment, where a peer could change its base or size; the owner's
+// process must never use those to access its own memory.
 type region struct {
 	start              atomic.Pointer[byte]
 	key                word // 0: none
@@ -178,8 +177,8 @@ func (g geometry) ringStride() int {
 // parts are the offsets of the parts of a segment.
 type parts struct{ cells, small, large, slots, rings, end int }
 
-// parts places slots and rings only when they lie in the segment, that is, not
-// in heap mode.
+// parts reserves slots and rings only when they are in the segment, that is, not in heap
+// mode.
 func (g geometry) parts(heap bool) parts {
 	var p parts
 	p.cells = pageBytes
@@ -194,7 +193,7 @@ func (g geometry) parts(heap bool) parts {
 	return p
 }
 
-// newHeapSegment makes a segment of ordinary memory.
+// newHeapSegment returns a segment in ordinary memory.
 func newHeapSegment(g geometry) *segment {
 	s := layOut(alignedBytes(g.parts(true).end), g, true)
 	s.slotChunks = make([]atomic.Pointer[[slotsPerChunk]slot], g.slots/slotsPerChunk)
@@ -203,8 +202,8 @@ func newHeapSegment(g geometry) *segment {
 	return s
 }
 
-// layOut puts the parts over mem, which is as long as the geometry asks and
-// aligned to a line.
+// layOut maps the parts onto mem, which has the length of the geometry and is aligned to a
+// cache line.
 func layOut(mem []byte, g geometry, heap bool) *segment {
 	p := g.parts(heap)
 	s := &segment{geo: g, mem: mem, heap: heap}
@@ -222,11 +221,11 @@ func layOut(mem []byte, g geometry, heap bool) *segment {
 // headerOf reads the header of a mapping before its geometry is known.
 func headerOf(mem []byte) *segmentHeader { return (*segmentHeader)(unsafe.Pointer(&mem[0])) }
 
-// addressOf is where a word lies, as another process gives it to the kernel.
+// addressOf returns the address of a word, as another process passes it to the kernel.
 func addressOf(w *word) uint64 { return uint64(uintptr(unsafe.Pointer(w))) }
 
-// ring is the memory of ring i. In heap mode it is made by the first who asks,
-// which is the sender that has claimed it.
+// ring returns the memory of ring i. In heap mode the first call allocates it, which is by
+// the sender that has claimed it.
 func (s *segment) ring(i int) *ringMemory {
 	if !s.heap {
 		stride := s.geo.ringStride()
@@ -252,7 +251,7 @@ func layOutRing(mem []byte, g geometry) *ringMemory {
 	}
 }
 
-// slot is registration i, or nil in heap mode when no such slot was ever used.
+// slot returns registration i, or nil in heap mode if that slot was never used.
 func (s *segment) slot(i int) *slot {
 	if !s.heap {
 		return &s.slots[i]
@@ -263,7 +262,7 @@ func (s *segment) slot(i int) *slot {
 	return nil
 }
 
-// region is what an owner in this process has registered in slot i, or nil when that
+// region returns the registration of an owner in this process in slot i, or nil if that
 // slot was never used.
 func (s *segment) region(i int) *region {
 	if i/slotsPerChunk >= len(s.regions) {
@@ -275,10 +274,10 @@ func (s *segment) region(i int) *region {
 	return nil
 }
 
-// sliceAt is n bytes from p on.
+// sliceAt returns the n bytes at p.
 func sliceAt(p *byte, n uint64) []byte { return unsafe.Slice(p, n) }
 
-// alignedBytes is n zero bytes that begin on a line.
+// alignedBytes returns n zero bytes, aligned to a cache line.
 func alignedBytes(n int) []byte {
 	b := make([]byte, n+lineBytes)
 	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & (lineBytes - 1)

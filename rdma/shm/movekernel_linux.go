@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// permitReach lets the other ranks reach this process where Yama's ptrace_scope is 1,
-// which otherwise allows only ancestors to do so. They need not have a common ancestor
-// that is known here, so it is every process of the user, as without Yama. Where there is
-// no Yama the call fails and changes nothing. NoProcessVM leaves Yama's rule as it is.
+// permitReach lets the other ranks access this process where Yama's ptrace_scope is 1,
+// which otherwise permits only ancestors. The ranks need not have a common ancestor that
+// is known here, so it permits every process of the user, as without Yama. Without Yama
+// the call fails and has no effect. NoProcessVM leaves Yama's rule unchanged.
 func permitReach() { _ = unix.Prctl(unix.PR_SET_PTRACER, unix.PR_SET_PTRACER_ANY, 0, 0, 0) }
 
-// moveByKernel moves at most one system call's worth, perhaps less.
+// moveByKernel copies at most what one system call may, perhaps less.
 func (d *Device) moveByKernel(p *peer, write bool, local []byte, remote uint64) (int, rdma.Status) {
 	var n int
 	var errno syscall.Errno
@@ -29,11 +29,11 @@ func (d *Device) moveByKernel(p *peer, write bool, local []byte, remote uint64) 
 		p.gone = true
 		return 0, rdma.StatusPeerGone
 	case syscall.EPERM, syscall.EACCES, syscall.ENOSYS:
-		// Allowed when probed, refused now: from here on by message.
+		// Permitted when probed, refused now: use messages from here on.
 		p.reach = reachMessages
 		return 0, statusRefused
 	case syscall.EINTR, syscall.EAGAIN, syscall.ENOMEM:
-		return 0, rdma.StatusOK // again at the next poll
+		return 0, rdma.StatusOK // retry at the next poll
 	}
 	return 0, rdma.StatusFault
 }

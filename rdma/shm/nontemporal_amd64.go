@@ -2,10 +2,9 @@ package shm
 
 import "github.com/muster-mpi/muster/rdma"
 
-// copyNonTemporal is copy, but the bytes go to memory past the cache. An ordinary store
-// to memory that is not in the cache reads the line first; where a copy is longer than
-// the cache that is a third of its traffic (measured: 15 % of the time of a message of
-// 1 GB).
+// copyNonTemporal is copy, but the stores bypass the cache. An ordinary store to memory
+// that is not in the cache reads the line first; for a copy larger than the cache that is
+// a third of its traffic (measured: 15 % of the time of a message of 1 GB).
 func copyNonTemporal(to, from []byte) {
 	n := min(len(to), len(from))
 	head := int(-rdma.MemOf(to).Addr() & (lineBytes - 1))
@@ -20,7 +19,7 @@ func copyNonTemporal(to, from []byte) {
 	copy(to[whole:], from[whole:])
 }
 
-// copyLines copies whole lines, n bytes, to an address that is aligned to a line.
+// copyLines copies n bytes, a multiple of the line size, to a line-aligned address.
 //
 //go:noescape
 func copyLines(to, from *byte, n int)

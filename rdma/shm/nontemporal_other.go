@@ -2,5 +2,5 @@
 
 package shm
 
-// copyNonTemporal is copy, see nontemporal_amd64.go.
+// copyNonTemporal is a plain copy here, see nontemporal_amd64.go.
 func copyNonTemporal(to, from []byte) { copy(to, from) }

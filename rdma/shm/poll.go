@@ -6,41 +6,40 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The road of a message in: poll gives back what the last poll lent, hands out
-// completions of requests, looks at each open ring, then at the shared queue,
-// and last moves a piece of the copies that are under way. Looking costs a load
-// for each ring and one for the queue.
+// Receiving: poll releases the buffers that the last poll lent, returns completions of
+// requests, checks each open ring, then the shared queue, and finally copies a piece of
+// the outstanding transfers. A check costs one load for each ring and one for the queue.
 
-// Poll is written out here, and not a call of the device's, because a waiting rank
-// does nothing else.
+// Poll is written out here instead of calling a method of the device, because a waiting
+// rank does nothing else.
 func (c *completionQueue) Poll(out []rdma.Completion) int {
 	d := c.dev
-	// A message from the only busy sender is what is awaited most often: nothing
-	// else is looked at then, up to a few times.
+	// A message from the only busy sender is the most common case: nothing else is checked
+	// then, up to a few times.
 	if len(d.rings) == 1 && d.skipped < maxSkipped && d.queue.freed == d.queue.pos {
 		if r := d.rings[0]; r.pause == 0 && r.ready() {
 			d.skipped++
 			r.release()
 			if tag := r.cell.tag.load(); len(out) > 0 && d.recv.lend && r.sent != d.sent && tag>>24&0xff == uint64(kindData) {
-				// Something was sent since the last message: this is probably the
-				// answer, with nothing behind it.
+				// Something was sent since the last message: this is probably the answer,
+				// with no message after it.
 				n, cell := int(tag&0xffffff), r.cell
 				o := &out[0]
 				o.ID, o.Op, o.Status, o.Peer, o.Len = 0, rdma.OpRecv, rdma.StatusOK, rdma.PeerID(r.source), uint64(n)
 				if n <= ringInline {
 					o.Data = rdma.MemOf(cell.data[:n])
 					r.pos++
-					r.turn()
+					r.locate()
 				} else if n <= maxSend {
 					o.Data = rdma.MemOf(r.pop())
 				} else {
-					return d.pollAll(out) // which refuses it
+					return d.pollAll(out) // which rejects it
 				}
 				r.sent, r.streak = d.sent, 0
 				d.came++
 				return 1
 			} else if tag>>24&0xff != uint64(kindData) {
-				return d.pollAll(out) // pieces of a copy: the other direction has a share too
+				return d.pollAll(out) // pieces of a copy: the other direction gets a share too
 			}
 			k := d.pollRing(r, out)
 			r.saw(k, d.sent)
@@ -51,7 +50,7 @@ func (c *completionQueue) Poll(out []rdma.Completion) int {
 	return d.pollAll(out)
 }
 
-// maxSkipped is how many polls may pass over everything but rings.
+// maxSkipped is the number of polls that may check only the rings.
 const maxSkipped = 8
 
 func (d *Device) pollAll(out []rdma.Completion) int {
@@ -69,8 +68,8 @@ func (d *Device) pollAll(out []rdma.Completion) int {
 		d.dropRing(d.closing)
 	}
 	for range d.rings {
-		// The next poll begins with the next ring, so that no sender starves
-		// when out is too short for all.
+		// The next poll begins with the next ring, so that no sender starves when out is
+		// too short for all.
 		if d.nextRing++; d.nextRing >= len(d.rings) {
 			d.nextRing = 0
 		}
@@ -83,8 +82,8 @@ func (d *Device) pollAll(out []rdma.Completion) int {
 			n += k
 		}
 	}
-	// Who has a ring sends much: as long as rings have something, the shared queue
-	// is looked at only now and then.
+	// Busy senders have a ring: as long as rings have messages, the shared queue is
+	// checked only now and then.
 	if d.skipped++; n == 0 || d.skipped >= maxSkipped {
 		d.skipped = 0
 		if d.queue.ready() {
@@ -99,8 +98,8 @@ func (d *Device) pollAll(out []rdma.Completion) int {
 	return n
 }
 
-// pollPieces is how many messages for the device itself are taken from one ring in one
-// poll. A ring that a peer fills as fast as it is emptied must not keep the caller.
+// pollPieces is the number of messages for the device itself that one poll takes from one
+// ring. A ring that a peer fills as fast as it is emptied must not hold up the caller.
 const pollPieces = pieceBudget / messagePiece
 
 func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
@@ -110,13 +109,13 @@ func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 		switch k := kind(tag >> 24); {
 		case k >= kindCount || tag&ringLength > maxSend:
 			r.stop()
-			d.distrust(&out[n], r.source)
+			d.rejectPeer(&out[n], r.source)
 			return n + 1
 		case k == kindData:
 			if !d.recv.open() {
 				return n
 			}
-			d.recv.place(&out[n], r.source, r.pop())
+			d.recv.deliver(&out[n], r.source, r.pop())
 			n++
 		case k == kindRingClose:
 			if d.closing == nil { // else at a later poll, after the other one
@@ -129,7 +128,7 @@ func (d *Device) pollRing(r *ringReader, out []rdma.Completion) int {
 		default:
 			if !d.answer(k, r.source, r.take()) {
 				r.stop()
-				d.distrust(&out[n], r.source)
+				d.rejectPeer(&out[n], r.source)
 				return n + 1
 			}
 			pieces++
@@ -150,7 +149,7 @@ func (d *Device) pollShared(out []rdma.Completion) int {
 		case k == kindData && !d.recv.open():
 			return n
 		case k == kindData:
-			d.recv.place(&out[n], source, data)
+			d.recv.deliver(&out[n], source, data)
 			n++
 		case k == kindRingOpen:
 			ok = d.openRingOf(source, data)
@@ -158,7 +157,7 @@ func (d *Device) pollShared(out []rdma.Completion) int {
 			ok = d.answer(k, source, data)
 		}
 		if !ok {
-			d.distrust(&out[n], source)
+			d.rejectPeer(&out[n], source)
 			n++
 		}
 		d.queue.advance()
@@ -166,7 +165,7 @@ func (d *Device) pollShared(out []rdma.Completion) int {
 	return n
 }
 
-// openRingOf begins to read the ring that a sender has claimed. It is false if the
+// openRingOf begins to read the ring that a sender has claimed. It returns false if the
 // sender cannot have claimed it.
 func (d *Device) openRingOf(source int, data []byte) bool {
 	if len(data) != 1 || uint32(data[0]) >= d.seg.geo.rings {
@@ -180,26 +179,26 @@ func (d *Device) openRingOf(source int, data []byte) bool {
 	return true
 }
 
-// distrust ends the traffic with a peer that has written into this rank's segment what
-// no peer writes: a length that is too long, the number of a ring or block that does
-// not exist, an answer to what was not asked. Its requests end with StatusFault, and c
-// becomes a receive that failed, so that who waits for the peer learns of it.
-func (d *Device) distrust(c *rdma.Completion, source int) {
+// rejectPeer ends the traffic with a peer that has written invalid data into this rank's
+// segment: a length that is too long, the number of a ring or block that does not exist,
+// an answer without a request. Its requests end with StatusFault, and c becomes a failed
+// receive, so that a caller that waits for the peer is notified.
+func (d *Device) rejectPeer(c *rdma.Completion, source int) {
 	if p := d.peer(rdma.PeerID(source)); p != nil && !p.gone {
 		p.gone = true
 		d.copies.peerGone(d, p, rdma.StatusFault)
 	}
 	if d.recv.open() {
-		d.recv.place(c, source, nil)
+		d.recv.deliver(c, source, nil)
 	} else {
 		*c = rdma.Completion{Op: rdma.OpRecv, Peer: rdma.PeerID(source)}
 	}
 	c.Status = rdma.StatusFault
 }
 
-// dropRing gives the ring of a sender that has closed to the next one.
+// dropRing makes the ring of a sender that has closed available to the next one.
 func (d *Device) dropRing(r *ringReader) {
-	r.tell()
+	r.publishPositions()
 	clearBit(&d.seg.head.ringUsed, r.number)
 	i := slices.Index(d.rings, r)
 	d.rings = slices.Delete(d.rings, i, i+1)
@@ -225,7 +224,7 @@ func (d *Device) pending() bool {
 	return local || d.arrived()
 }
 
-// arrived reports whether a message is there and can be taken.
+// arrived reports whether a message has arrived and can be received.
 func (d *Device) arrived() bool {
 	open := d.recv.open()
 	for _, r := range d.rings {

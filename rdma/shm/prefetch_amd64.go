@@ -1,20 +1,19 @@
 package shm
 
-// prefetchWrite asks for n bytes from p on, to be written: the lines leave the
-// other core's cache now and not when the copy waits for them.
+// prefetchWrite prefetches n bytes at p for writing: the lines leave the other core's cache
+// now and not when the copy waits for them.
 //
 //go:noescape
 func prefetchWrite(p *byte, n int)
 
-// prefetchRead asks for n bytes from p on, to be read. A copy loop has about 16
-// lines under way at once; asked for ahead, the second-level cache takes three
-// times as many.
+// prefetchRead prefetches n bytes at p for reading. A copy loop has about 16 lines in
+// flight; with prefetching, the second-level cache has three times as many.
 //
 //go:noescape
 func prefetchRead(p *byte, n int)
 
-// demote says that n bytes from p on were written for another core, which then
-// finds them nearer than in this one's cache.
+// demote hints that n bytes at p were written for another core, which then finds them
+// nearer than in this core's cache.
 //
 //go:noescape
 func demote(p *byte, n int)

@@ -2,7 +2,7 @@
 
 package shm
 
-// Only a hint, see prefetch_amd64.go; here the hardware is left to find out.
+// Only hints, see prefetch_amd64.go; here they are left to the hardware.
 
 func prefetchWrite(*byte, int) {}
 

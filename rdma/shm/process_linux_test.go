@@ -159,7 +159,7 @@ func startChild(t testing.TB, p part, pinned bool) *child {
 	return c
 }
 
-// line is the next line that rank i prints.
+// line returns the next line that rank i prints.
 func (c *cast) line(i int) string {
 	c.t.Helper()
 	if !c.ranks[i].out.Scan() {

@@ -8,8 +8,8 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The objects of the provider interface. A device has one of each kind: the
-// segment has one queue, and a rank needs no more.
+// The objects of the provider interface. A device has one of each kind: the segment has
+// one queue, and a rank needs no more.
 
 type completionQueue struct{ dev *Device }
 
@@ -25,7 +25,7 @@ type sharedReceiveQueue struct {
 	closed bool
 }
 
-// NewCQ makes the completion queue.
+// NewCQ creates the completion queue.
 func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	if d.closed {
 		return nil, rdma.ErrClosed
@@ -37,7 +37,7 @@ func (d *Device) NewCQ(depth int) (rdma.CQ, error) {
 	return &completionQueue{d}, nil
 }
 
-// NewSRQ makes the shared receive queue.
+// NewSRQ creates the shared receive queue.
 func (d *Device) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	if d.closed {
 		return nil, rdma.ErrClosed
@@ -50,7 +50,7 @@ func (d *Device) NewSRQ(cfg rdma.SRQConfig) (rdma.SRQ, error) {
 	return &sharedReceiveQueue{dev: d}, nil
 }
 
-// NewQP makes the queue pair, which is of type RD.
+// NewQP creates the queue pair, which is of type RD.
 func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 	if d.closed {
 		return nil, rdma.ErrClosed
@@ -84,7 +84,7 @@ func (d *Device) NewQP(cfg rdma.QPConfig) (rdma.QP, error) {
 
 func (q *queuePair) Addr() rdma.Addr { return q.dev.addr }
 
-// Connect is for RC queue pairs, which this device has not.
+// Connect returns ErrUnsupported: this device has no RC queue pairs.
 func (q *queuePair) Connect(context.Context, rdma.Addr) error {
 	return fmt.Errorf("shm: an RD queue pair is not connected, Resolve the peer: %w", rdma.ErrUnsupported)
 }
@@ -99,7 +99,7 @@ func (q *queuePair) PostRecv(wrs []rdma.RecvWR) (int, error) {
 	return q.dev.postRecv(wrs)
 }
 
-// Close flushes what has not completed.
+// Close flushes the incomplete requests.
 func (q *queuePair) Close() error {
 	if q.closed || q.dev.closed {
 		return nil
@@ -130,7 +130,7 @@ func (c *completionQueue) Wait(timeout time.Duration) error { return c.dev.wait(
 
 func (c *completionQueue) Wake() { c.dev.wakeup.wake(c.dev) }
 
-// Moved counts the pieces of copies, see rdma.MovingCQ.
+// Moved returns a counter of copied pieces, see rdma.MovingCQ.
 func (c *completionQueue) Moved() uint64 { return c.dev.moved }
 
 func (c *completionQueue) Close() error {

@@ -89,7 +89,7 @@ func (r *rank) send(to int, body []byte) error {
 	return r.post(wr)
 }
 
-// poll keeps what has come.
+// poll keeps what has arrived.
 func (r *rank) poll() int {
 	n := r.cq.Poll(r.out)
 	for _, c := range r.out[:n] {
@@ -101,7 +101,7 @@ func (r *rank) poll() int {
 	return n
 }
 
-// next is the next completion.
+// next returns the next completion.
 func (r *rank) next() (rdma.Completion, error) {
 	for end := time.Now().Add(20 * time.Second); len(r.got) == 0; {
 		if r.poll() == 0 {
@@ -118,7 +118,7 @@ func (r *rank) next() (rdma.Completion, error) {
 	return c, nil
 }
 
-// do posts a request that makes a completion, and waits for it. Messages that
+// do posts a request that generates a completion, and waits for it. Messages that
 // come meanwhile are kept.
 func (r *rank) do(wr rdma.SendWR) (rdma.Completion, error) {
 	if err := r.post(wr); err != nil {
@@ -136,7 +136,7 @@ func (r *rank) do(wr rdma.SendWR) (rdma.Completion, error) {
 	return rdma.Completion{}, fmt.Errorf("%v to peer %d did not complete", wr.Op, wr.Peer)
 }
 
-// pattern is n bytes that depend on seed.
+// pattern returns n bytes that depend on seed.
 func pattern(seed, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

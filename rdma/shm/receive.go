@@ -6,15 +6,15 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// receiveQueue says where messages go: nowhere before a queue was made, to the
-// user's eyes where they lie, or into posted buffers.
+// receiveQueue determines where messages go: nowhere before a queue was created, to the
+// user in place, or into posted buffers.
 type receiveQueue struct {
 	lend     bool
-	posted   []rdma.RecvWR // a power of two, used as a ring
+	posted   []rdma.RecvWR // length is a power of two, used as a ring
 	put, get uint32
 	depth    int
 	lowWater int
-	low      bool // the low-water mark is due
+	low      bool // OpLowWater is due
 }
 
 func newReceiveQueue(cfg rdma.SRQConfig) receiveQueue {
@@ -43,7 +43,7 @@ func (d *Device) postRecv(wrs []rdma.RecvWR) (int, error) {
 		return 0, rdma.ErrClosed
 	}
 	if q.lend {
-		return 0, fmt.Errorf("shm: a lending receive queue brings its own buffers: %w", rdma.ErrUnsupported)
+		return 0, fmt.Errorf("shm: a lending receive queue has its own buffers: %w", rdma.ErrUnsupported)
 	}
 	for i := range wrs {
 		if q.count() >= q.depth {
@@ -55,9 +55,9 @@ func (d *Device) postRecv(wrs []rdma.RecvWR) (int, error) {
 	return len(wrs), nil
 }
 
-// place makes the completion of a message: a view of it, or a copy in the next
-// posted buffer.
-func (q *receiveQueue) place(c *rdma.Completion, source int, data []byte) {
+// deliver creates the completion of a message: a view of it, or a copy in the next posted
+// buffer.
+func (q *receiveQueue) deliver(c *rdma.Completion, source int, data []byte) {
 	*c = rdma.Completion{Op: rdma.OpRecv, Peer: rdma.PeerID(source), Len: uint64(len(data))}
 	if q.lend {
 		c.Data = rdma.MemOf(data)

@@ -8,13 +8,13 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Registrations lie in the owner's segment, where an origin checks them before
-// it touches the memory: there is no round trip, and the owner need not be in the
-// library. A key is the number of a slot and a generation that is never repeated,
-// so the key of an ended registration fits nothing.
+// Registrations are stored in the owner's segment, where an origin checks them before it
+// accesses the memory: there is no round trip, and the owner need not be in the library. A
+// key consists of a slot number and a generation that is never repeated, so the key of an
+// ended registration matches nothing.
 //
-// The order of stores and loads makes a slot consistent without a lock: the owner
-// clears the key first and sets it last, the origin looks at it first and last.
+// The order of stores and loads makes a slot consistent without a lock: the owner clears
+// the key first and sets it last, the origin reads it first and last.
 
 const (
 	keySlotBits = 16
@@ -24,18 +24,18 @@ const (
 type registrations struct {
 	seg   *segment
 	free  []uint32 // used before fresh ones, last in first out: few pages are touched
-	limbo []uint32 // deregistered, but a peer still looks at a copy, see cooperative.go
+	limbo []uint32 // deregistered, but a peer still uses a copy, see cooperative.go
 	fresh uint32   // slots from here on were never used
 	next  uint64   // generation
 }
 
 func newRegistrations(s *segment) registrations {
 	s.regions = make([]atomic.Pointer[[slotsPerChunk]region], (s.geo.slots+slotsPerChunk-1)/slotsPerChunk)
-	// A random start keeps the keys of an earlier owner of the index from fitting.
+	// A random start invalidates the keys of an earlier owner of the index.
 	return registrations{seg: s, next: rand.Uint64() >> (keySlotBits + 1)}
 }
 
-// Register lets peers reach mem.
+// Register makes mem accessible to peers.
 func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 	if d.closed {
 		return rdma.MR{}, rdma.ErrClosed
@@ -72,7 +72,7 @@ func (r *registrations) register(mem rdma.Mem, acc rdma.Access) (rdma.MR, error)
 	return mr, nil
 }
 
-// take finds a slot.
+// take returns a free slot.
 func (r *registrations) take() (uint32, bool) {
 	if len(r.limbo) > 0 {
 		r.reclaim()
@@ -96,7 +96,7 @@ func (r *registrations) take() (uint32, bool) {
 	return i, true
 }
 
-// reclaim frees the slot that has waited longest, if its copy has ended.
+// reclaim frees the oldest slot in limbo, if its copy has ended.
 func (r *registrations) reclaim() {
 	if i := r.limbo[0]; r.seg.slot(int(i)).pull.abandon() {
 		r.limbo = append(r.limbo[:0], r.limbo[1:]...)
@@ -104,8 +104,8 @@ func (r *registrations) reclaim() {
 	}
 }
 
-// Deregister ends a registration. A copy that a peer has begun is broken off at
-// its next piece, and an OpPush that nobody has answered is flushed.
+// Deregister ends a registration. A copy that a peer has begun is aborted at its next
+// piece, and an unanswered OpPush is flushed.
 func (d *Device) Deregister(mr rdma.MR) error {
 	assisted := d.regs.assisted(mr.RKey)
 	err := d.regs.deregister(mr.RKey)
@@ -121,7 +121,7 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	return err
 }
 
-// assisted reports whether a registration has a transfer of its own, see assisted.go.
+// assisted reports whether a registration has an internal transfer, see assisted.go.
 func (r *registrations) assisted(key uint64) bool {
 	i := uint32(key & keySlotMask)
 	if i >= r.fresh {
@@ -139,8 +139,8 @@ func (r *registrations) deregister(key uint64) error {
 	}
 	s, own := r.seg.slot(int(i)), r.seg.region(int(i))
 	own.key.publish(0)
-	// The fence orders this before the look at the copy: either the puller sees
-	// that the key is gone or we see that it has begun.
+	// The fence orders this before the check of the copy: either the puller sees that the
+	// key is gone or we see that the copy has begun.
 	s.key.publishFenced(0)
 	own.start.Store(nil)
 	if s.pull.abandon() {
@@ -151,7 +151,7 @@ func (r *registrations) deregister(key uint64) error {
 	return nil
 }
 
-// endAll ends every registration, for a device that closes.
+// endAll ends every registration when the device closes.
 func (r *registrations) endAll() {
 	for i := range int(r.fresh) {
 		if s := r.seg.slot(i); s.key.load() != 0 {
@@ -163,8 +163,8 @@ func (r *registrations) endAll() {
 	r.fresh = 0
 }
 
-// access finds the slot of a key and checks that it allows n bytes at addr to be
-// used in the needed way. nil: refused.
+// access returns the slot of a key if it permits the needed access to n bytes at addr.
+// nil: refused.
 func (s *segment) access(key, addr, n uint64, need rdma.Access) *slot {
 	i := int(key & keySlotMask)
 	if key == 0 || i >= int(s.geo.slots) {
@@ -181,7 +181,7 @@ func (s *segment) access(key, addr, n uint64, need rdma.Access) *slot {
 	return sl
 }
 
-// baseOf is the address that a key begins at, 0 if there is no such key.
+// baseOf returns the base address of a key, 0 if there is no such key.
 func (s *segment) baseOf(key uint64) uint64 {
 	if i := int(key & keySlotMask); i < int(s.geo.slots) {
 		if sl := s.slot(i); sl != nil {
@@ -191,8 +191,8 @@ func (s *segment) baseOf(key uint64) uint64 {
 	return 0
 }
 
-// memory is access for an owner in this process: the bytes themselves. It believes the
-// owner's record and not the slot, see region.
+// memory is access for an owner in this process: it returns the bytes themselves. It uses
+// the owner's record and not the slot, see region.
 func (s *segment) memory(key, addr, n uint64, need rdma.Access) ([]byte, bool) {
 	own := s.region(int(key & keySlotMask))
 	if key == 0 || own == nil || own.key.load() != key {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// One raw system call moves at most this much: Go's collector has to wait for
-// it, and so does everybody else who is waiting for this rank.
+// One raw system call copies at most this much: Go's garbage collector has to wait for it,
+// and so do all peers that wait for this rank.
 const maxSyscallCopy = 256 << 10
 
 type remoteVector struct{ base, length uint64 }
 
-// processRead reads memory of another process into to, which must not be empty.
-// The count may be short.
+// processRead reads memory of another process into to, which must not be empty. The count
+// may be short.
 func processRead(pid int, to []byte, from uint64) (int, syscall.Errno) {
 	return processVM(unix.SYS_PROCESS_VM_READV, pid, to, from)
 }

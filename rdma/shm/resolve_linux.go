@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resolveProcess maps the segment of another process and finds out whether its
-// memory can be reached.
+// resolveProcess maps the segment of another process and determines whether its memory can
+// be accessed.
 func (d *Device) resolveProcess(p *peer, a address) error {
 	if a.heap {
 		return fmt.Errorf("shm: peer %d is a goroutine of a process with a Host, but this device was opened without one; open both with or both without", a.index)
@@ -52,7 +52,7 @@ func (d *Device) resolveProcess(p *peer, a address) error {
 	p.fenced = h.flags&flagMembarrier == 0
 	p.reach = reachMessages
 	if owner, err := os.Stat(procPath(a)); err != nil || !os.SameFile(owner, info) {
-		p.pid = 0 // another PID namespace: the number means nothing here
+		p.pid = 0 // another PID namespace: the number is meaningless here
 		return nil
 	}
 	p.pidfd, _ = unix.PidfdOpen(a.pid, 0) // -1 before Linux 5.3
@@ -65,7 +65,7 @@ func (d *Device) resolveProcess(p *peer, a address) error {
 func procPath(a address) string { return fmt.Sprintf("/proc/%d/fd/%d", a.pid, a.fd) }
 
 func errWrongSegment(a address, why string) error {
-	return fmt.Errorf("shm: what process %d has under file %d is not the segment of peer %d: %s", a.pid, a.fd, a.index, why)
+	return fmt.Errorf("shm: file %[2]d of process %[1]d is not the segment of peer %[3]d: %s", a.pid, a.fd, a.index, why)
 }
 
 func (g geometry) valid() bool {
@@ -74,8 +74,8 @@ func (g geometry) valid() bool {
 		g.smallBlocks <= 64 && g.largeBlocks <= 64 && g.rings <= maxRings && g.slots <= 1<<16
 }
 
-// openSegment opens the file by its path, if it has one, else by way of its
-// owner.
+// openSegment opens the file by its path, if it has one, else through its owner's
+// descriptors in /proc.
 func openSegment(a address) (*os.File, error) {
 	var pathErr error
 	if a.path != "" {
@@ -97,8 +97,8 @@ func openSegment(a address) (*os.File, error) {
 		a.index, errors.Join(pathErr, err), hint, "/dev/shm")
 }
 
-// probeReach reads the peer's nonce out of its memory. The answer of the kernel
-// depends on users, capabilities, yama and seccomp; only trying tells.
+// probeReach reads the peer's nonce from its memory. Whether the kernel permits it depends
+// on users, capabilities, Yama and seccomp, so it has to be tried.
 func probeReach(p *peer) bool {
 	var got, want [8]byte
 	h := p.seg.head
@@ -108,8 +108,8 @@ func probeReach(p *peer) bool {
 	return errno == 0 && n == len(got) && bytes.Equal(got[:], want[:])
 }
 
-// processAlive reports whether the process exists. A pidfd also shows that it has
-// ended when nobody has waited for it yet, and is not fooled by a reused number.
+// processAlive reports whether the process exists. A pidfd also detects a process that has
+// ended but was not waited for, and is not confused by a reused number.
 func processAlive(p *peer) bool {
 	if p.pid == 0 {
 		return lockHeld(p.path)
@@ -127,8 +127,8 @@ func processAlive(p *peer) bool {
 	return err != nil || i < 0 || i+2 >= len(stat) || stat[i+2] != 'Z'
 }
 
-// lockHeld reports whether somebody holds the lock of a segment: its owner does as
-// long as it lives, wherever that is.
+// lockHeld reports whether the lock of a segment is held: its owner holds it as long as it
+// exists, in whichever namespace.
 func lockHeld(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

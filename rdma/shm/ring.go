@@ -6,19 +6,19 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// A ring carries the messages of one busy sender. It has 64-byte cells, each
-// tagged with the lap in which it was written, so that one line carries a short
-// message and the news that it is there; longer messages lie in a byte ring
-// beside the cells, Head and Body in one piece. The consumer publishes how far it
-// has come only now and then, and the producer looks only when it seems full, so
-// in steady state nothing but the message itself travels between the cores.
+// A ring carries the messages of one busy sender. It has 64-byte cells, each tagged with
+// the lap in which it was written, so that one cache line carries both a short message and
+// its arrival notice. Longer messages are in a byte ring beside the cells, Head and Body
+// contiguous. The consumer publishes its position only now and then, and the producer
+// reads it only when the ring seems full, so in steady state only the message itself
+// travels between the cores.
 
 // ringTag packs a cell's tag. Laps begin at 1: zeroed memory is an empty ring.
 func ringTag(lap uint32, k kind, n int) uint64 {
 	return uint64(lap)<<32 | uint64(k)<<24 | uint64(n)
 }
 
-// ringLength is the part of a tag that holds the length.
+// ringLength is the mask of the length in a tag.
 const ringLength = 1<<24 - 1
 
 // ringWriter is the producer's end.
@@ -26,15 +26,15 @@ type ringWriter struct {
 	cells     []ringCell
 	bytes     []byte
 	pos, at   uint64 // next cell, next byte
-	cellsSeen uint64 // what the consumer had consumed when last asked
+	cellsSeen uint64 // the consumer's position when last read
 	bytesSeen uint64
 	head      *ringHead
-	shift     uint8  // positions to laps
-	came      uint64 // messages that had come when this rank last sent
+	shift     uint8  // shift from positions to laps
+	came      uint64 // messages received when this rank last sent
 	streak    int    // messages sent since
 }
 
-// openRingWriter continues where the last user of ring number i stopped.
+// openRingWriter continues where the previous user of ring i stopped.
 func openRingWriter(s *segment, i int) *ringWriter {
 	m := s.ring(i)
 	w := &ringWriter{cells: m.cells, bytes: m.bytes, head: m.head, shift: uint8(bits.TrailingZeros32(s.geo.ringCells))}
@@ -54,7 +54,7 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 	c := &w.cells[w.pos&uint64(len(w.cells)-1)]
 	n := int(wr.HeadLen) + wr.Body.Len()
 	if n <= ringInline {
-		// What is too much of Head is overwritten by Body or lies behind the length.
+		// Excess bytes of Head are overwritten by Body or lie beyond the length.
 		copyHead(&c.data, &wr.Head)
 		copy(c.data[wr.HeadLen:], wr.Body.Bytes())
 	} else {
@@ -84,18 +84,17 @@ func (w *ringWriter) push(k kind, wr *rdma.SendWR, fenced bool) bool {
 	return true
 }
 
-// reach fetches a cell some places ahead, to be written, once this rank has sent
-// several messages without getting any: in a stream the lines would otherwise be
-// waited for one by one. Whoever gets answers is better off without, because the
-// consumer looks at the next cell before it answers, and should find it in its own
-// cache.
+// reach prefetches a cell some positions ahead for writing, once this rank has sent
+// several messages without receiving any: in a stream each line would otherwise be waited
+// for. A rank that gets answers is better off without it, because the consumer reads the
+// next cell before it answers, and should find it in its own cache.
 func (w *ringWriter) reach() {
 	if ahead := w.pos + reachAhead; ahead-w.cellsSeen < uint64(len(w.cells)) {
 		prefetchWrite(&w.cells[ahead&uint64(len(w.cells)-1)].data[0], 1)
 	}
 }
 
-// note counts messages sent without any having come: a stream.
+// note counts the messages sent since the last one was received: a stream.
 func (w *ringWriter) note(came uint64) {
 	if w.came != came {
 		w.came, w.streak = came, 0
@@ -104,20 +103,20 @@ func (w *ringWriter) note(came uint64) {
 	w.streak++
 }
 
-// demoteUpTo is the longest message whose lines are sent on their way at once. For
-// longer ones the copying out begins before the last of them are there, and is
-// slower then (measured: 5–10 % better at 128 B to 1 KB, level at 2 KB, 15 % worse
-// at 8 KB). In a stream it halves the bandwidth.
+// demoteUpTo is the longest message whose lines are demoted at once. For longer ones the
+// copying out begins before the last lines have arrived, and is slower then (measured:
+// 5–10 % better at 128 B to 1 KB, level at 2 KB, 15 % worse at 8 KB). In a stream it
+// halves the bandwidth.
 const demoteUpTo = 1536
 
-// reachAhead is how many cells ahead: as many as fit into the time that a line
+// reachAhead is the prefetch distance in cells: as many as fit into the time that a line
 // takes from one core to the other.
 const reachAhead = 6
 
-// prepare fetches the place of the next message, in the belief that it will be as
-// long as this one. The consumer read those lines in the last lap, and taking
-// them back is a third of the way of a message of some KB; whoever sends and then
-// waits for an answer has the time for it now.
+// prepare prefetches the bytes of the next message, assuming that it is as long as this
+// one. The consumer read those lines in the last lap, and taking them back is a third of
+// the time of a message of some KB; a rank that sends and then waits for an answer has the
+// time for it now.
 func (w *ringWriter) prepare(n int) {
 	from, next := span(w.at, n, len(w.bytes))
 	if next-w.bytesSeen <= uint64(len(w.bytes)) { // not while it may still be read
@@ -125,12 +124,12 @@ func (w *ringWriter) prepare(n int) {
 	}
 }
 
-// room reports whether a message of n bytes fits. If it does not, the consumer is
-// asked to wake this rank once there is more room.
+// room reports whether a message of n bytes fits. If it does not, it requests a wake-up
+// from the consumer once there is more room.
 //
-// No wake-up is lost: this side stores wanted before it looks again, and the consumer
-// stores its positions before it looks at wanted (tell), both with a fence. A producer
-// that is about to park calls room once more after it has said that it sleeps.
+// No wake-up is lost: this side stores wanted before it checks again, and the consumer
+// stores its positions before it reads wanted (publishPositions), both with a fence. A
+// producer that is about to sleep calls room once more after it has set its sleeper word.
 func (w *ringWriter) room(n int) bool {
 	if w.fits(n) {
 		return true
@@ -154,10 +153,9 @@ func (w *ringWriter) fits(n int) bool {
 	return next-w.bytesSeen <= uint64(len(w.bytes))
 }
 
-// span finds the place of n bytes in a byte ring of the given size, from
-// position at on: the offset, and the position behind it. A message does not
-// wrap, so the rest of the lap is skipped when it is too short. Both ends compute
-// the same.
+// span returns the offset of n bytes in a byte ring of the given size, from position at
+// on, and the position after them. A message does not wrap, so the rest of the lap is
+// skipped when it is too short. Both ends compute the same.
 func span(at uint64, n, size int) (from int, next uint64) {
 	from = int(at) & (size - 1)
 	n = (n + lineBytes - 1) &^ (lineBytes - 1)
@@ -170,21 +168,21 @@ func span(at uint64, n, size int) (from int, next uint64) {
 
 // ringReader is the consumer's end.
 type ringReader struct {
-	cell      *ringCell // the next
-	lap       uint32    // its tag, when it is full
-	shift     uint8
-	pos, at   uint64
-	tellCells uint64 // tell the producer when pos or at come here
-	tellBytes uint64
-	cells     []ringCell
-	bytes     []byte
-	head      *ringHead
-	source    int
-	number    int
-	sent      uint64 // by this rank, when something last came
-	streak    int    // times that something came since
-	pause     int    // polls yet to pass over
-	dev       *Device
+	cell         *ringCell // the next one
+	lap          uint32    // its tag when it is full
+	shift        uint8
+	pos, at      uint64
+	publishCells uint64 // publish to the producer when pos or at reach these
+	publishBytes uint64
+	cells        []ringCell
+	bytes        []byte
+	head         *ringHead
+	source       int
+	number       int
+	sent         uint64 // messages sent by this rank when something last arrived
+	streak       int    // arrivals since
+	pause        int    // polls still to be skipped
+	dev          *Device
 }
 
 func openRingReader(d *Device, i, source int) *ringReader {
@@ -192,33 +190,33 @@ func openRingReader(d *Device, i, source int) *ringReader {
 	r := &ringReader{cells: m.cells, bytes: m.bytes, head: m.head, dev: d, source: source, number: i,
 		shift: uint8(bits.TrailingZeros32(d.seg.geo.ringCells))}
 	r.pos, r.at = m.head.cells.load(), m.head.bytes.load()
-	r.turn()
+	r.locate()
 	r.rest()
 	return r
 }
 
-// turn finds the cell and the lap of pos. They are kept, because an idle poll
-// should find them at hand.
-func (r *ringReader) turn() {
+// locate sets the cell and the lap for pos. They are stored, because an idle poll should
+// have them at hand.
+func (r *ringReader) locate() {
 	r.cell = &r.cells[r.pos&uint64(len(r.cells)-1)]
 	r.lap = uint32(r.pos>>(r.shift&63)) + 1
 }
 
-// ready reports whether the next message is there.
+// ready reports whether the next message has arrived.
 func (r *ringReader) ready() bool { return uint32(r.cell.tag.load()>>32) == r.lap }
 
-// A consumer that is quicker than its producer reads each cell while it is being
-// written, and takes the line away from the producer for every single message,
-// which then costs twice as much or more. So in a stream that brings only few at a
-// time some polls pass the ring over, and the producer gets ahead. A stream is
-// what comes while this rank sends nothing: who waits for an answer has asked.
+// A consumer that is faster than its producer reads each cell while it is being written,
+// and takes the line away from the producer for every message, which doubles its cost or
+// more. So in a stream that brings only few messages at a time, some polls skip the ring,
+// and the producer gets ahead. A stream is what arrives while this rank sends nothing: a
+// rank that waits for an answer has sent a request.
 const (
-	streamAfter = 8 // times that something came since we sent something
-	streamBatch = 4 // found at least this many: no need to let it get ahead
-	streamPause = 8 // polls that pass over
+	streamAfter = 8 // arrivals since this rank last sent
+	streamBatch = 4 // with at least this many found, the producer need not get ahead
+	streamPause = 8 // polls to skip
 )
 
-// due reports whether to take messages now.
+// due reports whether to receive messages now.
 func (r *ringReader) due() bool {
 	if r.pause > 0 {
 		r.pause--
@@ -227,7 +225,7 @@ func (r *ringReader) due() bool {
 	return r.ready()
 }
 
-// saw notes that a look found k messages, when this rank had sent so many.
+// saw records that a check found k messages, when this rank had sent so many.
 func (r *ringReader) saw(k int, sent uint64) {
 	if r.sent != sent {
 		r.sent, r.streak = sent, 0
@@ -238,21 +236,21 @@ func (r *ringReader) saw(k int, sent uint64) {
 	}
 }
 
-// kind is that of the next message, once ready has found it.
+// kind returns the kind of the next message, once ready has returned true.
 func (r *ringReader) kind() kind { return kind(r.cell.tag.load() >> 24) }
 
-// stop ends the reading of a ring whose sender cannot be trusted. The ring is not given
-// to another sender, because the last one may still write into it.
+// stop ends the reading of a ring whose sender cannot be trusted. The ring is not given to
+// another sender, because the last one may still write into it.
 func (r *ringReader) stop() { r.cell, r.lap = new(ringCell), 1 }
 
-// pop passes over the next message and returns it. It stays where it is until
-// release. The tag is the sender's to write, so the length is bounded here again,
-// whatever was seen of it before.
+// pop removes the next message and returns it. Its memory stays valid until release. The
+// sender can write the tag at any time, so the length is bounded here again, whatever was
+// read before.
 func (r *ringReader) pop() []byte {
 	c := r.cell
 	n := int(c.tag.load() & ringLength)
 	r.pos++
-	r.turn()
+	r.locate()
 	if n <= ringInline {
 		return c.data[:n]
 	}
@@ -263,13 +261,13 @@ func (r *ringReader) pop() []byte {
 	return r.bytes[from : from+n]
 }
 
-// take is pop for a piece of a copy. Nothing is fetched ahead: in a stream that uses all
-// of the memory's bandwidth that takes a third of the time and gains nothing.
+// take is pop for a piece of a copy, without prefetching: in a stream that uses the full
+// memory bandwidth prefetching takes a third of the time and gains nothing.
 func (r *ringReader) take() []byte {
 	c := r.cell
 	n := min(int(c.tag.load()&ringLength), maxSend)
 	r.pos++
-	r.turn()
+	r.locate()
 	if n <= ringInline {
 		return c.data[:n]
 	}
@@ -278,36 +276,37 @@ func (r *ringReader) take() []byte {
 	return r.bytes[from : from+n]
 }
 
-// release gives back what was popped, if that is worth the cache line that the
-// news costs the producer. Less than a quarter is held back. As a message needs
-// little more than a quarter of the byte ring and skips at most as much again, the
-// producer of a ring that was read to the end always finds room.
+// release returns the popped messages' room, if that is worth the cache line that the
+// update costs the producer. It holds back less than a quarter. As a message needs little
+// more than a quarter of the byte ring and skips at most as much again, the producer of a
+// ring that was read to the end always finds room.
 func (r *ringReader) release() {
-	if r.pos >= r.tellCells || r.at >= r.tellBytes {
-		r.tell()
+	if r.pos >= r.publishCells || r.at >= r.publishBytes {
+		r.publishPositions()
 	}
 }
 
-func (r *ringReader) tell() {
+// publishPositions publishes how far the consumer has read.
+func (r *ringReader) publishPositions() {
 	r.head.bytes.publish(r.at)
-	r.head.cells.publishFenced(r.pos) // before the look at wanted, see room
+	r.head.cells.publishFenced(r.pos) // before the load of wanted, see room
 	r.rest()
 	if r.head.wanted.load() != 0 {
 		r.announceRoom()
 	}
 }
 
-// announceRoom wakes a producer that waits for room. One that this rank does not know
-// yet is left waiting: it looks by itself after starvedPark.
+// announceRoom wakes a producer that waits for room. A producer that this rank has not
+// resolved is not woken: it polls after starvedPark.
 func (r *ringReader) announceRoom() {
 	if p := r.dev.peer(rdma.PeerID(r.source)); p != nil {
 		r.head.wanted.publish(0)
-		r.dev.rouse(p, true)
+		r.dev.wakePeer(p, true)
 	}
 }
 
-// rest says when the producer is to be told next.
+// rest sets the positions at which to publish next.
 func (r *ringReader) rest() {
-	r.tellCells = r.pos + uint64(len(r.cells))/4
-	r.tellBytes = r.at + uint64(len(r.bytes))/4
+	r.publishCells = r.pos + uint64(len(r.cells))/4
+	r.publishBytes = r.at + uint64(len(r.bytes))/4
 }

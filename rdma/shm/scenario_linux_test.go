@@ -16,7 +16,7 @@ var scenarios = map[string]func(*rank, *part) error{
 	"floor":    playFloor,
 	"flood":    playFlood,
 	"sleepers": playSleepers,
-	"crowd":    playCrowd,
+	"alltoall": playAllToAll,
 	"killed":   playKilled,
 	"copies":   playCopies,
 	"pull":     playPull,

@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// segmentFile is the file behind the segment that this rank owns. It stays open,
-// because peers reach it through /proc, and because its lock shows that the owner
-// lives.
+// segmentFile is the file behind the segment that this rank owns. It stays open, because
+// peers open it through /proc, and because its lock shows that the owner exists.
 type segmentFile struct {
 	file *os.File
 	path string // "" for a memfd
@@ -22,12 +21,12 @@ type segmentFile struct {
 
 const (
 	filePrefix = "muster-"
-	// orphanAge keeps the sweep away from files that are just being made.
+	// orphanAge protects files that are just being created from sweep.
 	orphanAge = time.Minute
 )
 
-// openProcess makes the segment: a memfd, which no mount bounds and which takes
-// memory only where it is touched, or else a file.
+// openProcess creates the segment: a memfd, which no mount limits and which uses memory
+// only where it is touched, or else a file.
 func (d *Device) openProcess() error {
 	g := d.cfg.size()
 	var err, memfdErr error
@@ -53,9 +52,9 @@ func (d *Device) openProcess() error {
 		fd: int(d.owner.file.Fd()), path: d.owner.path}.String())
 	d.wakeup.membarrier = membarrierAvailable()
 	if d.wakeup.membarrier {
-		// Registration waits for a grace period of the kernel, some milliseconds,
-		// which usually pass while the rank waits for the others to start. Resolve
-		// waits for the rest: a fence costs a fifth of a short message's way.
+		// Registration waits for a grace period of the kernel, some milliseconds, which
+		// usually pass while the rank waits for the others to start. Resolve waits for the
+		// rest: a fence costs a fifth of the latency of a short message.
 		d.registered = make(chan struct{})
 		go func() {
 			if membarrierRegister() {
@@ -81,14 +80,14 @@ func makeMemfd(g geometry) (*os.File, error) {
 		f.Close()
 		return nil, fmt.Errorf("shm: cannot size a memfd: %w", err)
 	}
-	// Nobody can make it shorter than what the others have mapped.
+	// No one can make it shorter than the peers' mappings.
 	unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	return f, nil
 }
 
-// makeFile makes the segment in a directory of a memory file system. Its pages
-// are reserved at once: a page that the mount cannot give when it is touched
-// would be a SIGBUS. Each rank takes at most its share of what is free.
+// makeFile creates the segment in a directory of a memory file system. Its pages are
+// reserved at once: a page that the mount cannot provide on access would cause a SIGBUS.
+// Each rank uses at most its share of the free space.
 func makeFile(cfg *Config, nonce uint64, g geometry) (segmentFile, geometry, error) {
 	sweep(cfg.ShmDir)
 	var fs unix.Statfs_t
@@ -105,7 +104,7 @@ func makeFile(cfg *Config, nonce uint64, g geometry) (segmentFile, geometry, err
 	path := filepath.Join(cfg.ShmDir, fmt.Sprintf("%s%d-%016x", filePrefix, os.Getpid(), nonce))
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return segmentFile{}, g, fmt.Errorf("shm: cannot make a segment: %w; name a directory that can be written in ShmDir", err)
+		return segmentFile{}, g, fmt.Errorf("shm: cannot create a segment: %w; name a writable directory in ShmDir", err)
 	}
 	s := segmentFile{file: f, path: path}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -120,9 +119,8 @@ func makeFile(cfg *Config, nonce uint64, g geometry) (segmentFile, geometry, err
 	return s, g, nil
 }
 
-// fit shrinks a geometry until it takes at most so many bytes; not ok when even
-// the smallest does not. Rings go first: without them messages take the shared
-// queue.
+// fit shrinks a geometry until it needs at most the given bytes; ok is false if even the
+// smallest needs more. Rings go first: without them messages use the shared queue.
 func (g geometry) fit(bytes int64) (geometry, bool) {
 	for int64(g.parts(false).end) > bytes {
 		switch {
@@ -151,11 +149,11 @@ func (g geometry) fit(bytes int64) (geometry, bool) {
 	return g, true
 }
 
-// sweep removes segments whose owners were killed: nobody holds their lock.
+// sweep removes segments whose owners were killed: their locks are free.
 func sweep(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return // making the segment will say why
+		return // creating the segment will report why
 	}
 	for _, e := range entries {
 		info, err := e.Info()

@@ -6,11 +6,11 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The road of a message out: PostSend → post → transmit → a ring's push, or the
-// peer's shared queue until it has a ring → wake, if the peer sleeps.
+// Sending: PostSend → post → transmit → a ring's push, or the peer's shared queue until it
+// has a ring → wake, if the peer sleeps.
 
-// PostSend takes a prefix of wrs. The usual message is dealt with here, in one
-// piece: alone, it fits into a cell of a ring that is known to have room.
+// PostSend accepts a prefix of wrs. The most common case is handled here without calls: a
+// single message that fits into a cell of a ring that is known to have room.
 func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	d := q.dev
 	if len(wrs) != 1 || q.closed || d.closed || !d.unfenced.Load() {
@@ -28,13 +28,13 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	}
 	c := &w.cells[w.pos&uint64(len(w.cells)-1)]
 	copyHead(&c.data, &wr.Head)
-	if len(body) == 8 && wr.HeadLen <= ringInline-8 { // a number is worth a call less
+	if len(body) == 8 && wr.HeadLen <= ringInline-8 { // common enough to save a call
 		*(*[8]byte)(c.data[wr.HeadLen:]) = [8]byte(body)
 	} else {
 		copy(c.data[wr.HeadLen:], body)
 	}
 	c.tag.publish(ringTag(uint32(w.pos>>(w.shift&63))+1, kindData, n))
-	// Nothing may stand between the publication and this load, see wait.go.
+	// Nothing may come between the publication and this load, see wait.go.
 	state := p.seg.head.sleeper.Load()
 	w.pos++
 	d.sent++
@@ -44,11 +44,11 @@ func (q *queuePair) PostSend(wrs []rdma.SendWR) (int, error) {
 	if state == awakeWord {
 		return 1, nil
 	}
-	if state == closedWord { // it went to nobody: postAll says so
+	if state == closedWord { // the peer is gone: postAll reports it
 		p.gone = true
 		return q.postAll(wrs)
 	}
-	d.rouse(p, false)
+	d.wakePeer(p, false)
 	return 1, nil
 }
 
@@ -86,13 +86,13 @@ func (d *Device) post(wr *rdma.SendWR) error {
 	return nil
 }
 
-// postReserved is for requests that make a completion.
+// postReserved handles requests that generate a completion.
 func (d *Device) postReserved(p *peer, wr *rdma.SendWR) error {
 	d.mu.Lock()
 	err := d.accept(p, wr)
 	d.mu.Unlock()
 	if d.seg.head.sleeper.Load() == asleepWord {
-		d.seg.unpark() // a Wait is under way, and now there is something to do
+		d.seg.unpark() // a Wait is in progress, and now there is something to do
 	}
 	if err == rdma.ErrAgain {
 		d.starved.Store(true)
@@ -120,7 +120,7 @@ func (d *Device) accept(p *peer, wr *rdma.SendWR) error {
 		d.done.release(wr.Op)
 		return rdma.ErrAgain
 	default:
-		// The message was copied: that is all a send asks for.
+		// The message was copied, so the send is complete.
 		c.Len = uint64(wr.HeadLen) + uint64(wr.Body.Len())
 	}
 	d.done.add(c)
@@ -146,15 +146,15 @@ func (d *Device) transmit(p *peer, k kind, wr *rdma.SendWR) bool {
 	} else if !d.sendShared(p, k, wr, fenced) {
 		return false
 	}
-	// Nothing may stand between the publication and this load, see wait.go.
+	// Nothing may come between the publication and this load, see wait.go.
 	if p.seg.head.sleeper.Load() != awakeWord {
-		d.rouse(p, urgent)
+		d.wakePeer(p, urgent)
 	}
 	return true
 }
 
-// sendShared uses the peer's shared queue, and opens a ring once enough has gone
-// that way.
+// sendShared uses the peer's shared queue, and opens a ring once enough messages went that
+// way.
 func (d *Device) sendShared(p *peer, k kind, wr *rdma.SendWR, fenced bool) bool {
 	if !p.seg.appendShared(d.index, k, wr, fenced) {
 		return false
@@ -165,8 +165,8 @@ func (d *Device) sendShared(p *peer, k kind, wr *rdma.SendWR, fenced bool) bool 
 	return true
 }
 
-// openRing claims a ring in the peer's segment and says so with the last message
-// that goes through its shared queue.
+// openRing claims a ring in the peer's segment and announces it with the last message that
+// goes through its shared queue.
 func (d *Device) openRing(p *peer, fenced bool) {
 	i := claimBit(&p.seg.head.ringUsed, p.seg.geo.rings)
 	if i < 0 {

@@ -6,15 +6,15 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// The shared queue takes messages from any peer: a bounded queue with a sequence
-// number in each cell (after D. Vyukov). A producer claims a position by moving
-// the tail and then fills the cell; the owner alone consumes.
+// The shared queue accepts messages from any peer: a bounded queue with a sequence number
+// in each cell (after D. Vyukov). A producer claims a position by advancing the tail and
+// then fills the cell; only the owner consumes.
 //
-// A process that is killed between the two steps leaves a cell that never fills,
-// and the owner sees nothing behind it. The window is a few nanoseconds, and a
-// job does not survive the loss of a rank for long; rings are not affected.
+// A process that is killed between the two steps leaves a cell that never fills, and the
+// owner sees nothing after it. The window is a few nanoseconds, and a job does not survive
+// the loss of a rank for long; rings are not affected.
 
-// kind says what a message is for. Only kindData reaches the user.
+// kind is the kind of a message. Only kindData reaches the user.
 type kind uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	kindCount
 )
 
-// meta packs what a cell says beside its sequence: source, block, kind, length.
+// packMeta packs the fields of a cell: source, block, kind, length.
 func packMeta(source, block int, k kind, n int) uint64 {
 	return uint64(source)<<48 | uint64(block)<<40 | uint64(k)<<32 | uint64(n)
 }
@@ -38,14 +38,13 @@ func unpackMeta(m uint64) (source, block int, k kind, n int) {
 	return int(m >> 48), int(m >> 40 & 0xff), kind(m >> 32), int(uint32(m))
 }
 
-// appendShared puts a message into the queue of s and reports whether there was
-// room.
+// appendShared appends a message to the queue of s and reports whether there was room.
 func (s *segment) appendShared(source int, k kind, wr *rdma.SendWR, fenced bool) bool {
 	n := int(wr.HeadLen) + wr.Body.Len()
 	block := noBlock
 	if n > queueInline {
-		// The block is filled first, so that the claimed cell is empty only for
-		// an instant.
+		// The block is filled first, so that the claimed cell is empty only for an
+		// instant.
 		i, mem := s.claimBlock(n)
 		if i < 0 {
 			return false
@@ -75,8 +74,8 @@ func (s *segment) appendShared(source int, k kind, wr *rdma.SendWR, fenced bool)
 		} else if int64(seq-free) < 0 {
 			break
 		}
-		// A full cell was claimed by moving the tail; if the tail has not moved, the
-		// owner's segment is damaged, and looking again would never end.
+		// A full cell was claimed by advancing the tail; if the tail has not moved, the
+		// owner's segment is damaged, and retrying would never end.
 		next := s.head.tail.load()
 		if next == pos && seq != free {
 			break
@@ -102,7 +101,7 @@ func (s *segment) roomShared(n int) bool {
 // fill writes Head and Body one after the other.
 func fill(to []byte, wr *rdma.SendWR) {
 	if len(to) >= ringInline && wr.HeadLen <= ringInline {
-		copyHead((*[ringInline]byte)(to), &wr.Head) // what is too much is overwritten by Body
+		copyHead((*[ringInline]byte)(to), &wr.Head) // excess bytes are overwritten by Body
 		copy(to[wr.HeadLen:], wr.Body.Bytes())
 		return
 	}
@@ -113,16 +112,16 @@ func fill(to []byte, wr *rdma.SendWR) {
 // queueReader is the owner's end of its shared queue.
 type queueReader struct {
 	next  *queueCell // at pos
-	full  uint64     // its sequence, when it is full
+	full  uint64     // its sequence number when it is full
 	seg   *segment
 	pos   uint64 // next position to read
-	freed uint64 // positions before this one have been given back
+	freed uint64 // positions before this one were released
 	shift uint8
 }
 
 func newQueueReader(s *segment) queueReader {
 	q := queueReader{seg: s, shift: uint8(bits.TrailingZeros32(s.geo.cells))}
-	q.turn()
+	q.locate()
 	return q
 }
 
@@ -130,18 +129,18 @@ func (q *queueReader) cell(pos uint64) *queueCell {
 	return &q.seg.cells[pos&uint64(len(q.seg.cells)-1)]
 }
 
-// turn finds the cell at pos.
-func (q *queueReader) turn() {
+// locate sets the cell for pos.
+func (q *queueReader) locate() {
 	q.next = q.cell(q.pos)
 	q.full = q.pos>>(q.shift&63)<<1 + 1
 }
 
-// ready reports whether the next message is there.
+// ready reports whether the next message has arrived.
 func (q *queueReader) ready() bool { return q.next.seq.load() == q.full }
 
-// message is the next message, once ready has found it. It stays where it is
-// until release. It is not ok if its sender has named a kind, a block or a length that
-// does not exist.
+// message returns the next message, once ready has returned true. Its memory stays valid
+// until release. ok is false if its sender has written a kind, block or length that does
+// not exist.
 func (q *queueReader) message() (source int, k kind, data []byte, ok bool) {
 	source, block, k, n := unpackMeta(q.next.meta)
 	switch {
@@ -156,13 +155,13 @@ func (q *queueReader) message() (source int, k kind, data []byte, ok bool) {
 	return source, k, nil, false
 }
 
-// advance passes over it.
+// advance moves to the next cell.
 func (q *queueReader) advance() {
 	q.pos++
-	q.turn()
+	q.locate()
 }
 
-// release gives back all cells that were passed over.
+// release frees all cells before pos.
 func (q *queueReader) release() {
 	for ; q.freed != q.pos; q.freed++ {
 		c := q.cell(q.freed)

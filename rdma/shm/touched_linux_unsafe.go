@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// touched is how many bytes of a mapping have pages, by mincore(2). mem begins at a
-// page.
+// touched returns how many bytes of a mapping are resident, by mincore(2). mem is
+// page-aligned.
 func touched(mem []byte) uint64 {
 	if len(mem) == 0 {
 		return 0
@@ -18,7 +18,7 @@ func touched(mem []byte) uint64 {
 	in := make([]byte, (len(mem)+page-1)/page)
 	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)), uintptr(unsafe.Pointer(&in[0])))
 	if errno != 0 {
-		return uint64(len(mem)) // it cannot be known: what it may become
+		return uint64(len(mem)) // unknown: the upper bound
 	}
 	n := 0
 	for _, b := range in {

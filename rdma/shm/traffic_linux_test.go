@@ -103,9 +103,9 @@ func TestNoWakeUpIsLost(t *testing.T) {
 	}
 }
 
-// playCrowd has everybody send a few messages to everybody, and prints how much
+// playAllToAll has everybody send a few messages to everybody, and prints how much
 // memory that took.
-func playCrowd(r *rank, p *part) error {
+func playAllToAll(r *rank, p *part) error {
 	for k := range p.Count {
 		for j := range p.N {
 			if to := (p.Index + j) % p.N; to != p.Index {
@@ -133,7 +133,7 @@ func playCrowd(r *rank, p *part) error {
 	return nil
 }
 
-// memoryOf is a line of /proc/self/smaps_rollup, in KB.
+// memoryOf returns a line of /proc/self/smaps_rollup, in KB.
 func memoryOf(name string) (int, error) {
 	text, err := os.ReadFile("/proc/self/smaps_rollup")
 	if err != nil {
@@ -155,7 +155,7 @@ func TestMemoryOfACrowdStaysSmall(t *testing.T) {
 	if testing.Short() {
 		n = 12
 	}
-	c := start(t, part{Scenario: "crowd", N: n, Count: 6}, false)
+	c := start(t, part{Scenario: "alltoall", N: n, Count: 6}, false)
 	most, mostShared := 0, 0
 	for i := range n {
 		var kb, shared int

@@ -6,23 +6,22 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-// Transfers are the requests that move memory: OpRead and OpWrite, and the two
-// halves of a cooperative copy (cooperative.go). A short one is done when it is
-// posted. Of the longer ones each poll moves one piece of one, in turn, so that
-// neither PostSend nor Poll holds the caller up for long, except with a Write that
-// is wanted Prompt.
+// Transfers are the requests that copy memory: OpRead and OpWrite, and the two halves of a
+// cooperative copy (cooperative.go). A short one is completed when it is posted. Of the
+// longer ones each poll copies one piece of one, round robin, so that neither PostSend nor
+// Poll holds up the caller for long, except for a Write with rdma.Synchronous.
 
 const (
-	// postedCopy is the longest copy that is done within PostSend: about the time
-	// of a few system calls.
+	// postedCopy is the longest copy that is completed within PostSend: about the time of
+	// a few system calls.
 	postedCopy = 64 << 10
-	// promptCopy is the same for a Write that is Prompt.
-	promptCopy = 4 << 20
-	// looks bounds how many transfers a poll looks at.
+	// synchronousCopy is the same for a Write with rdma.Synchronous.
+	synchronousCopy = 4 << 20
+	// looks bounds how many transfers a poll checks.
 	looks = 8
 )
 
-// transfer is a request under way.
+// transfer is an outstanding request.
 type transfer struct {
 	id     uint64
 	body   rdma.Mem
@@ -32,8 +31,8 @@ type transfer struct {
 	op     rdma.Op
 	phase  phase
 	status rdma.Status
-	done   uint64 // bytes moved; by messages: bytes acknowledged
-	sent   uint64 // by messages: bytes asked for or sent
+	done   uint64 // bytes copied; by messages: bytes acknowledged
+	sent   uint64 // by messages: bytes requested or sent
 	number uint32 // in transferTable.all
 	ticket uint32 // differs each time the transfer is used
 
@@ -45,13 +44,13 @@ type transfer struct {
 	left   leftToOwner
 }
 
-// phase says what a transfer does next.
+// phase is the next step of a transfer.
 type phase uint8
 
 const (
 	phaseFree     phase = iota
-	phaseCopy           // move pieces ourselves
-	phaseMessages       // have the peer do it, see fallback.go
+	phaseCopy           // copy pieces ourselves
+	phaseMessages       // by messages to the peer, see fallback.go
 	phaseOpening        // OpPull: wait until the region has no other copy
 	phaseShared         // OpPull, OpPush: claim pieces
 	phaseOffered        // OpPush, opAssist: wait for the other side
@@ -59,20 +58,20 @@ const (
 
 // transferTable holds the transfers of a device.
 type transferTable struct {
-	active  []*transfer // every poll may move one of these
-	offered []*transfer // OpPush without a puller, opAssist without a writer: looked at when the bell rings
-	next    int         // in active
-	rung    uint64      // bell, when offered was last looked at
+	active    []*transfer // every poll may advance one of these
+	offered   []*transfer // OpPush without a puller, opAssist without a writer: checked when pullCount changes
+	next      int         // index in active
+	pullsSeen uint64      // pullCount when offered was last checked
 
-	all    []*transfer
-	free   []*transfer
-	owed   []service // what we owe to peers, see fallback.go
-	kernel bool      // process_vm works at all
-	beside bool      // who polls is not the rank itself, see beside.go
+	all       []*transfer
+	free      []*transfer
+	responses []service // pending responses to peers, see fallback.go
+	kernel    bool      // process_vm is available
+	beside    bool      // the caller of Poll is not the rank itself, see beside.go
 }
 
 func (t *transferTable) busy() bool {
-	return len(t.active) != 0 || len(t.offered) != 0 || len(t.owed) != 0
+	return len(t.active) != 0 || len(t.offered) != 0 || len(t.responses) != 0
 }
 
 // start begins a request for which a completion is reserved.
@@ -86,8 +85,8 @@ func (t *transferTable) start(d *Device, p *peer, wr *rdma.SendWR) error {
 		t.startPush(d, x)
 	default:
 		limit := uint64(postedCopy)
-		if wr.Flags&rdma.Prompt != 0 {
-			limit = promptCopy
+		if wr.Flags&rdma.Synchronous != 0 {
+			limit = synchronousCopy
 		}
 		t.startCopy(d, x, limit)
 	}
@@ -131,7 +130,7 @@ func (x *transfer) need() rdma.Access {
 	return rdma.Cooperative
 }
 
-// startCopy begins a Read or Write, and does it at once if it is no longer than
+// startCopy begins a Read or Write, and completes it at once if it is no longer than
 // limit.
 func (t *transferTable) startCopy(d *Device, x *transfer, limit uint64) {
 	n := uint64(x.body.Len())
@@ -154,19 +153,19 @@ func (t *transferTable) startCopy(d *Device, x *transfer, limit uint64) {
 			return
 		}
 		if x.phase != phaseCopy {
-			break // the peer must be asked
+			break // requires messages to the peer
 		}
 	}
 	t.active = append(t.active, x)
 }
 
-// progress moves one piece, and looks at a few other transfers.
+// progress copies one piece, and checks a few other transfers.
 func (t *transferTable) progress(d *Device) {
-	if len(t.owed) != 0 {
-		t.payOwed(d)
+	if len(t.responses) != 0 {
+		t.sendResponses(d)
 	}
 	if len(t.offered) != 0 {
-		t.lookAtOffers(d)
+		t.checkOffers(d)
 	}
 	for i := min(looks, len(t.active)); i > 0; i-- {
 		if t.next >= len(t.active) {
@@ -191,8 +190,8 @@ func (t *transferTable) progress(d *Device) {
 	}
 }
 
-// step moves at most one piece of a transfer, and reports whether it is over and
-// how it went.
+// step copies at most one piece of a transfer, and returns whether it is finished and its
+// status.
 func (t *transferTable) step(d *Device, x *transfer) (bool, rdma.Status) {
 	switch x.phase {
 	case phaseCopy:
@@ -212,8 +211,8 @@ func (t *transferTable) step(d *Device, x *transfer) (bool, rdma.Status) {
 	return t.stepShared(d, x)
 }
 
-// statusRefused, inside this package, says that the kernel does not let us reach
-// the peer, and that it has to be asked by message.
+// statusRefused is internal: the kernel does not permit access to the peer, so messages
+// are required.
 const statusRefused rdma.Status = 255
 
 // move copies one piece between local memory and a peer's.
@@ -246,7 +245,7 @@ func (d *Device) move(p *peer, write bool, local []byte, remote, key uint64, nee
 
 // ready reports whether progress would find something to do.
 func (t *transferTable) ready(d *Device) bool {
-	if t.canPay(d) || len(t.offered) != 0 && d.seg.head.bell.load() != t.rung {
+	if t.canRespond(d) || len(t.offered) != 0 && d.seg.head.pullCount.load() != t.pullsSeen {
 		return true
 	}
 	for _, x := range t.active {
@@ -268,16 +267,16 @@ func (x *transfer) ready(d *Device) bool {
 	return true
 }
 
-// peerGone ends what waits for a peer.
+// peerGone ends all transfers with a peer.
 func (t *transferTable) peerGone(d *Device, p *peer, status rdma.Status) {
 	t.end(d, p, status)
-	t.owed = slices.DeleteFunc(t.owed, func(s service) bool { return s.peer == p })
+	t.responses = slices.DeleteFunc(t.responses, func(s service) bool { return s.peer == p })
 }
 
 // flush ends everything.
 func (t *transferTable) flush(d *Device) {
 	t.end(d, nil, rdma.StatusFlushed)
-	t.owed = nil
+	t.responses = nil
 }
 
 func (t *transferTable) end(d *Device, p *peer, s rdma.Status) {
@@ -286,7 +285,7 @@ func (t *transferTable) end(d *Device, p *peer, s rdma.Status) {
 			if p != nil && x.peer != p {
 				return false
 			}
-			d.letGo(x)
+			d.detach(x)
 			if x.op == opAssist {
 				t.forget(x)
 			} else {

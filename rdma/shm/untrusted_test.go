@@ -18,7 +18,7 @@ func (r *rank) put(source int, k kind, data []byte) bool {
 	return r.dev.seg.appendShared(source, k, &wr, true)
 }
 
-// message is the Head of a message of the device itself.
+// message returns the Head of a message of the device itself.
 func (q *request) message(body []byte) []byte {
 	var wr rdma.SendWR
 	q.put(&wr)

@@ -10,64 +10,62 @@ import (
 
 // Sleeping and waking.
 //
-// A receiver that finds nothing says so in the sleeper word of its segment, looks
-// once more, and parks: on a futex, or in heap mode on a channel. A sender
-// publishes its message, then looks at the sleeper word, and wakes.
+// A receiver that finds nothing sets the sleeper word of its segment, checks once more,
+// and sleeps: on a futex, or in heap mode on a channel. A sender publishes its message,
+// then reads the sleeper word, and wakes the receiver.
 //
-// Why no wake-up is lost. Let R be the receiver's store of asleepWord and its
-// later look at the queues, S the sender's store of the message and its later
-// look at the sleeper word. If both looks miss the other's store, the message
-// lies there and nobody wakes. Each side's store must therefore come before its
-// look in an order that both agree on. Hardware lets a look overtake an earlier
-// store, so each side needs a barrier in between:
+// Why no wake-up is lost. Let R be the receiver's store of asleepWord and its later check of
+// the queues, S the sender's store of the message and its later load of the sleeper word. If
+// both loads miss the other's store, the message is not noticed. Each side's store must
+// therefore precede its load in an order that both agree on. Hardware lets a load overtake
+// an earlier store, so each side needs a barrier in between:
 //
-//   - The receiver's store is an XCHG, and between store and look it calls
-//     membarrier(GLOBAL_EXPEDITED), which runs a full barrier on every core that
-//     at that moment runs a thread of a process registered for it; threads that
-//     do not run pass a barrier when they are next scheduled. A sender that is
-//     registered thus has a barrier somewhere. Is it before its store of the
-//     message or after its look, then the store or look in question comes after
-//     the receiver's store, and the look sees it. Is it between the two, it is
-//     the barrier that S needs. Is it after the store of the message in any case,
-//     the receiver's look, which comes after all barriers, sees the message.
-//   - A sender that is not registered (yet), or whose receiver has no membarrier,
-//     publishes by an XCHG, which is its own barrier. So does heap mode, where
-//     the XCHG is also what Go's memory model asks for.
+//   - The receiver's store is an XCHG, and between store and check it calls
+//     membarrier(GLOBAL_EXPEDITED), which executes a full barrier on every core that
+//     currently runs a thread of a registered process; other threads pass a barrier when
+//     they are next scheduled. A registered sender thus executes a barrier somewhere. If it
+//     is before its store of the message or after its load, then that store or load comes
+//     after the receiver's store, and the load sees it. If it is between the two, it is the
+//     barrier that S needs. If it is after the store of the message in any case, the
+//     receiver's check, which comes after all barriers, sees the message.
+//   - A sender that is not registered (yet), or whose receiver has no membarrier, publishes
+//     by an XCHG, which is its own barrier. So does heap mode, where the XCHG is also what
+//     Go's memory model requires.
 //
-// So the sender pays nothing while the receiver is awake, and the one who goes to
-// sleep, who has time, pays for both. Work that peers signal in other ways (the
-// counters of a cooperative copy) uses atomic additions, which are barriers.
+// So the sender pays nothing while the receiver is awake, and the receiver, which has time
+// when it goes to sleep, pays for both. Work that peers signal in other ways (the counters
+// of a cooperative copy) uses atomic additions, which are barriers.
 
 // Values of the sleeper word.
 const (
 	awakeWord  = 0
 	asleepWord = 1
 	closedWord = 2
-	armedWord  = 3 // somebody waits beside the owner, see beside.go
+	armedWord  = 3 // a goroutine waits beside the owner, see beside.go
 )
 
-// starvedPark bounds a Wait after PostSend found no room. Receivers announce room in
-// rings (announceRoom), but only to senders that they know, and the shared queue has
-// no place for the names of those who wait.
+// starvedPark bounds a Wait after PostSend found no room. Receivers announce room in rings
+// (announceRoom), but only to senders that they have resolved, and the shared queue cannot
+// record its waiters.
 const starvedPark = 100 * time.Microsecond
 
-// wakeup is the receiver's side of parking.
+// wakeup is the receiver's side of sleeping.
 type wakeup struct {
 	token      atomic.Uint32 // Wake was called
-	membarrier bool          // the kernel has it
+	membarrier bool          // the kernel supports it
 	park       heapPark
 	mu         sync.Mutex // keeps the segment mapped while Wake uses it
 	beside     beside
 }
 
-// wait parks until there may be something to do.
+// wait sleeps until there may be something to do.
 func (d *Device) wait(timeout time.Duration) error {
 	if d.closed {
 		return rdma.ErrClosed
 	}
 	w := &d.wakeup
-	// The look before the announcement spares a rank that has work left the barrier,
-	// and its peers the wake-up.
+	// The check before the announcement saves the barrier for a rank that has work left,
+	// and the wake-up for its peers.
 	if w.token.Swap(0) != 0 || timeout <= 0 || d.pending() {
 		return nil
 	}
@@ -92,11 +90,11 @@ func (d *Device) wait(timeout time.Duration) error {
 	return nil
 }
 
-// heapPark is where a goroutine parks in heap mode.
+// heapPark is the sleep of a goroutine in heap mode.
 type heapPark struct{ timer *time.Timer }
 
-// on waits on one of the segment's channels. A token left over from a wake-up that
-// came too late only makes one later call return early.
+// on waits on one of the segment's channels. A token left over from a late wake-up only
+// makes one later call return early.
 func (h *heapPark) on(wake chan struct{}, timeout time.Duration) {
 	if h.timer == nil {
 		h.timer = time.NewTimer(timeout)
@@ -110,7 +108,7 @@ func (h *heapPark) on(wake chan struct{}, timeout time.Duration) {
 	}
 }
 
-// wake ends the wait that is under way, or the next one.
+// wake ends the current wait, or the next one.
 func (w *wakeup) wake(d *Device) {
 	w.mu.Lock()
 	w.token.Store(1)
@@ -121,8 +119,8 @@ func (w *wakeup) wake(d *Device) {
 	w.mu.Unlock()
 }
 
-// closing puts an empty segment in the place of the one that is about to be
-// unmapped, so that a late Wake or Poll does no harm.
+// closing replaces the segment that is about to be unmapped by an empty one, so that a
+// late Wake or Poll is harmless.
 func (w *wakeup) closing(d *Device) {
 	w.mu.Lock()
 	d.seg = newHeapSegment(geometry{cells: 1, ringCells: 1, ringBytes: 1})
@@ -130,9 +128,9 @@ func (w *wakeup) closing(d *Device) {
 	w.mu.Unlock()
 }
 
-// rouse wakes a peer that has said that it sleeps, or notes that it has closed. One
-// that has only left somebody beside it is left alone, unless the message is urgent.
-func (d *Device) rouse(p *peer, urgent bool) {
+// wakePeer wakes a peer that sleeps, or notes that it has closed. A peer that is only armed
+// for solicited events is woken only if the message is urgent.
+func (d *Device) wakePeer(p *peer, urgent bool) {
 	switch p.seg.head.sleeper.Load() {
 	case closedWord:
 		p.gone = true
@@ -140,7 +138,7 @@ func (d *Device) rouse(p *peer, urgent bool) {
 		p.seg.unpark()
 	case armedWord:
 		if urgent {
-			p.seg.summon()
+			p.seg.wakeWaiter()
 		}
 	}
 }

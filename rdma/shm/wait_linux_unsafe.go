@@ -21,19 +21,19 @@ const (
 	membarrierCommandsRequired = membarrierGlobalExpedited | membarrierRegisterGlobal
 )
 
-// parkFutex sleeps while *w is v, at most for the timeout. It is a Syscall and
-// not a RawSyscall, so that Go's scheduler runs other goroutines meanwhile.
+// parkFutex sleeps while *w is v, at most for the timeout. It is a Syscall and not a
+// RawSyscall, so that Go's scheduler runs other goroutines meanwhile.
 func parkFutex(w *atomic.Uint32, v uint32, timeout time.Duration) {
 	ts := unix.NsecToTimespec(int64(timeout))
 	syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWait, uintptr(v),
 		uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
-// holdFutex is parkFutex that keeps its place in Go's scheduler: for who will be woken
-// soon, beside a goroutine that computes. Giving the place up, and the search for
-// somebody to take it, costs the one who computes a hundred microseconds. There must be
-// a timeout: only with one does the signal by which the collector stops goroutines end
-// the wait (futex(2) then fails with EINTR; without, the kernel begins it anew).
+// holdFutex is parkFutex that keeps its P in Go's scheduler: for a goroutine that will be
+// woken soon, beside one that computes. Handing off the P, and finding a thread to run it,
+// costs the computing goroutine a hundred microseconds. There must be a timeout: only with
+// one does the preemption signal of the garbage collector end the wait (futex(2) then
+// fails with EINTR; without a timeout, the kernel restarts it).
 func holdFutex(w *atomic.Uint32, v uint32, timeout time.Duration) {
 	ts := unix.NsecToTimespec(int64(timeout))
 	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWait, uintptr(v),
@@ -44,14 +44,14 @@ func wakeFutex(w *atomic.Uint32) {
 	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(w)), futexWake, 1, 0, 0, 0)
 }
 
-// membarrierAvailable asks the kernel, which may lack it or be told to refuse it.
+// membarrierAvailable reports whether the kernel supports and permits membarrier.
 func membarrierAvailable() bool {
 	got, _, errno := syscall.RawSyscall(unix.SYS_MEMBARRIER, membarrierQuery, 0, 0)
 	return errno == 0 && got&membarrierCommandsRequired == membarrierCommandsRequired
 }
 
-// membarrierRegister makes the threads of this process obey the membarrier of
-// others. The first call of a process takes milliseconds.
+// membarrierRegister registers this process for the membarrier of others. The first call
+// of a process takes milliseconds.
 func membarrierRegister() bool {
 	_, _, errno := syscall.Syscall(unix.SYS_MEMBARRIER, membarrierRegisterGlobal, 0, 0)
 	return errno == 0

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Without Linux there is heap mode only, which parks on a channel.
+// Without Linux there is only heap mode, which sleeps on a channel.
 
 func parkFutex(*atomic.Uint32, uint32, time.Duration) {}
 

@@ -11,26 +11,26 @@ import (
 // that.
 
 // ask makes an access of a message.
-func (m *message) ask(wr *rdma.SendWR) {
-	m.asking = true
-	m.place = place{address: wr.Remote, key: wr.RKey, length: uint32(wr.Body.Len())}
+func (m *message) setAccess(wr *rdma.SendWR) {
+	m.awaitsResponse = true
+	m.target = target{address: wr.Remote, key: wr.RKey, length: uint32(wr.Body.Len())}
 	m.kind = kindRead
 	if wr.Op == rdma.OpWrite {
 		m.kind = kindWrite
-		m.room -= placeLen
+		m.room -= targetLen
 	}
 	p := m.peer
-	if p.asks == nil {
-		p.asks = m
+	if p.accesses == nil {
+		p.accesses = m
 	} else {
-		p.lastAsk.asked = m
+		p.lastAccess.nextAccess = m
 	}
-	p.lastAsk = m
+	p.lastAccess = m
 }
 
-// placeAt is what is left of an access from a byte on.
-func (m *message) placeAt(at int) place {
-	p := m.place
+// targetAt is what is left of an access from a byte on.
+func (m *message) targetAt(at int) target {
+	p := m.target
 	if m.kind == kindWrite {
 		p.address += uint64(at)
 		p.length -= uint32(at)
@@ -39,35 +39,35 @@ func (m *message) placeAt(at int) place {
 }
 
 // written takes a packet of a Write.
-func (q *pair) written(p *peer, h *header) {
-	_, mem, ok := q.reach(p, h.place, rdma.RemoteWrite)
+func (q *pair) receiveWrite(p *peer, h *header) {
+	_, mem, ok := q.reach(p, h.target, rdma.RemoteWrite)
 	if ok && !p.refuses {
 		copy(mem, h.contents)
 	} else {
 		p.refuses = true
 	}
 	if h.flags&flagLast != 0 {
-		q.answer(p, nil, nil, p.refuses)
+		q.respond(p, nil, nil, p.refuses)
 		p.refuses = false
 	}
 }
 
-// readFrom takes what a Read asks for.
-func (q *pair) readFrom(p *peer, h *header) {
-	r, mem, ok := q.reach(p, h.place, rdma.RemoteRead)
-	q.answer(p, r, mem, !ok)
+// receiveRead takes what a Read asks for.
+func (q *pair) receiveRead(p *peer, h *header) {
+	r, mem, ok := q.reach(p, h.target, rdma.RemoteRead)
+	q.respond(p, r, mem, !ok)
 }
 
 // reach finds the memory of an access. A peer that is refused too often is given up: hear
 // takes nothing more from it.
-func (q *pair) reach(p *peer, at place, right rdma.Access) (*region, []byte, bool) {
+func (q *pair) reach(p *peer, at target, right rdma.Access) (*region, []byte, bool) {
 	d := q.dev
-	told := int(p.id) < len(d.told) && d.told[p.id]
-	if d.guard.Bars(p.strikes, told) {
+	resolved := int(p.id) < len(d.resolved) && d.resolved[p.id]
+	if d.guard.Bars(p.strikes, resolved) {
 		return nil, nil, false
 	}
 	r, mem, ok := d.regions.reach(at, right)
-	if !ok && d.guard.Strike(&p.strikes, told, at.key) {
+	if !ok && d.guard.Strike(&p.strikes, resolved, at.key) {
 		p.barred = true
 		q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusRemoteAccess}, loan{})
 	}
@@ -75,9 +75,9 @@ func (q *pair) reach(p *peer, at place, right rdma.Access) (*region, []byte, boo
 }
 
 // answer sends the answer to an access.
-func (q *pair) answer(p *peer, r *region, mem []byte, refused bool) {
-	m := q.dev.shelf.take(0)
-	m.peer, m.pair, m.kind, m.sending = p, q, kindAnswer, true
+func (q *pair) respond(p *peer, r *region, mem []byte, refused bool) {
+	m := q.dev.messagePool.take(0)
+	m.peer, m.pair, m.kind, m.sending = p, q, kindResponse, true
 	m.room = q.dev.cfg.Packet - headerLen
 	if m.refused = refused; !refused {
 		m.body, m.region = rdma.MemOf(mem), r
@@ -88,10 +88,10 @@ func (q *pair) answer(p *peer, r *region, mem []byte, refused bool) {
 	q.enqueue(p, m)
 }
 
-// refuseAnswers ends the reading of a region. Packets that leave again say so, and what
+// refuseResponses ends the reading of a region. Packets that leave again say so, and what
 // is not cut yet is one packet that does.
-func (q *pair) refuseAnswers(r *region) {
-	for _, m := range q.dev.shelf.all {
+func (q *pair) refuseResponses(r *region) {
+	for _, m := range q.dev.messagePool.all {
 		if m.region != r || m.pair != q || !m.sending {
 			continue
 		}
@@ -102,9 +102,9 @@ func (q *pair) refuseAnswers(r *region) {
 	}
 }
 
-// answerCame takes a packet of an answer.
-func (q *pair) answerCame(p *peer, h *header) {
-	m := p.asks
+// receiveResponse takes a packet of an answer.
+func (q *pair) receiveResponse(p *peer, h *header) {
+	m := p.accesses
 	if m == nil {
 		q.dev.traffic.malformed++
 		return
@@ -126,15 +126,15 @@ func (q *pair) answerCame(p *peer, h *header) {
 	if m.kind == kindRead && m.status == rdma.StatusOK && m.got != m.body.Len() {
 		status = rdma.StatusFault
 	}
-	q.answered(p, status)
+	q.endAccess(p, status)
 }
 
 // answered ends the oldest access of a peer.
-func (q *pair) answered(p *peer, status rdma.Status) {
-	m := p.asks
-	if p.asks = m.asked; p.asks == nil {
-		p.lastAsk = nil
+func (q *pair) endAccess(p *peer, status rdma.Status) {
+	m := p.accesses
+	if p.accesses = m.nextAccess; p.accesses == nil {
+		p.lastAccess = nil
 	}
-	m.asked, m.asking = nil, false
+	m.nextAccess, m.awaitsResponse = nil, false
 	q.end(m, status)
 }

@@ -8,10 +8,10 @@ import (
 
 // What the device holds and has done, with what the one below does.
 
-// traffic counts packets. What is sent again is counted by the hangar.
+// traffic counts packets. What is sent again is counted by the window pool.
 type traffic struct {
 	sent       uint64
-	receipts   uint64 // of those, receipts alone
+	acks       uint64 // of those, acks alone
 	received   uint64
 	duplicate  uint64
 	malformed  uint64
@@ -22,8 +22,8 @@ type traffic struct {
 
 // Counters that other devices do not have.
 const (
-	// PacketsAcks are packets that carried nothing but a receipt.
-	PacketsAcks rdma.Counter = "packets.receipts"
+	// PacketsAcks are packets that carried nothing but an ack.
+	PacketsAcks rdma.Counter = "packets.acks"
 	// PacketsNoRoom are packets that came early and were dropped.
 	PacketsNoRoom rdma.Counter = "packets.no-room"
 	// BuffersNow and BuffersPeak are receive buffers, now and at the most.
@@ -42,17 +42,17 @@ func (d *Device) Count(add func(name rdma.Counter, value uint64)) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	add(rdma.DatagramsRetransmitted, d.hangar.repeated)
+	add(rdma.DatagramsRetransmitted, d.windowPool.repeated)
 	add(rdma.DatagramsDuplicate, d.traffic.duplicate)
-	add(PacketsAcks, d.traffic.receipts)
+	add(PacketsAcks, d.traffic.acks)
 	add(PacketsNoRoom, d.traffic.noRoom)
 	add(rdma.LowWater, d.traffic.lowWater)
 	if d.closed {
 		return
 	}
-	receive := uint64(len(d.joins))*maxSend + uint64(len(d.stashes))*sizeOf[stash]()
-	send := uint64(d.hangar.made) * sizeOf[flights]()
-	for _, m := range d.shelf.all {
+	receive := uint64(len(d.joins))*maxSend + uint64(len(d.reorderBuffers))*sizeOf[reorderBuffer]()
+	send := uint64(d.windowPool.made) * sizeOf[sendWindow]()
+	for _, m := range d.messagePool.all {
 		send += sizeOf[message]() + uint64(cap(m.kept))
 	}
 	var peers uint64

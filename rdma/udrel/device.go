@@ -39,44 +39,44 @@ type Config struct {
 }
 
 const (
-	maxSend     = 60 << 10
-	maxTransfer = 1<<31 - 1
-	patience    = 30 * time.Second
-	firstMemory = 2 << 20
-	mostMemory  = 8 << 20
+	maxSend            = 60 << 10
+	maxTransfer        = 1<<31 - 1
+	defaultPeerTimeout = 30 * time.Second
+	initialMemory      = 2 << 20
+	maxMemory          = 8 << 20
 )
 
 // Device is a device for RD over another one's UD.
 type Device struct {
-	mu     sync.Mutex
-	cfg    Config
-	below  rdma.Device
-	attr   rdma.Attr
-	queues []*queue
-	pairs  []*pair
-	start  time.Time
-	now    time.Duration
-	ticked bool // now is that of the call under way
-	lull   int  // calls that may find nothing before timers are looked at
-	calls  uint // of the program, for the attendant
-	parked int  // queues in Wait
-	closed bool
-	// attending says that the attendant is at work.
-	attending bool
+	mu        sync.Mutex
+	cfg       Config
+	below     rdma.Device
+	attr      rdma.Attr
+	queues    []*queue
+	pairs     []*pair
+	start     time.Time
+	now       time.Duration
+	ticked    bool // now is that of the call under way
+	idlePolls int  // calls that may find nothing before timers are looked at
+	calls     uint // of the program, for the progress goroutine
+	parked    int  // queues in Wait
+	closed    bool
+	// attending says that the progress goroutine is at work.
+	inBackground bool
 
-	hangar   hangar
-	shelf    shelf
-	regions  table
-	guard    guard.Guard
-	told     []bool   // by PeerID: it was resolved, not only heard
-	joins    [][]byte // memory in which messages of several packets are joined
-	joinings []*joining
-	stashes  []*stash
-	parcel   parcel // packets that are about to leave
-	comps    [pollBatch]rdma.Completion
-	traffic  traffic
-	over     chan struct{} // closed with the device
-	attended sync.WaitGroup
+	windowPool     windowPool
+	messagePool    messagePool
+	regions        table
+	guard          guard.Guard
+	resolved       []bool   // by PeerID: it was resolved, not only heard
+	joins          [][]byte // memory in which messages of several packets are joined
+	joinings       []*joining
+	reorderBuffers []*reorderBuffer
+	batch          batch // packets that are about to leave
+	comps          [pollBatch]rdma.Completion
+	traffic        traffic
+	closing        chan struct{} // closed with the device
+	progressDone   sync.WaitGroup
 }
 
 const pollBatch = 32
@@ -117,7 +117,7 @@ func open(c Config) (*Device, error) {
 	if err := c.complete(below); err != nil {
 		return nil, err
 	}
-	d := &Device{cfg: c, below: c.Device, start: time.Now(), over: make(chan struct{}), attr: attrOf(&c, below)}
+	d := &Device{cfg: c, below: c.Device, start: time.Now(), closing: make(chan struct{}), attr: attrOf(&c, below)}
 	return d, nil
 }
 
@@ -127,10 +127,10 @@ func (c *Config) complete(below *rdma.Attr) error {
 		c.Name = "ud"
 	}
 	if c.Packet == 0 {
-		c.Packet = min(below.MaxSend, mostInline+2*rdma.HeadMax)
+		c.Packet = min(below.MaxSend, maxInline+2*rdma.HeadMax)
 	}
 	if c.PeerTimeout == 0 {
-		c.PeerTimeout = patience
+		c.PeerTimeout = defaultPeerTimeout
 	}
 	if c.MaxTransfer == 0 {
 		c.MaxTransfer = maxTransfer
@@ -139,10 +139,10 @@ func (c *Config) complete(below *rdma.Attr) error {
 		return fmt.Errorf("udrel: Config.MaxTransfer is %d; want 1 to %d, or 0 for the most", c.MaxTransfer, maxTransfer)
 	}
 	if c.Least == 0 {
-		c.Least = min(max(firstMemory/c.Packet, 128), 512)
+		c.Least = min(max(initialMemory/c.Packet, 128), 512)
 	}
 	if c.Most == 0 {
-		c.Most = max(min(max(mostMemory/c.Packet, 128), 2048), c.Least)
+		c.Most = max(min(max(maxMemory/c.Packet, 128), 2048), c.Least)
 	}
 	if c.Packet < 4*rdma.HeadMax || c.Packet > below.MaxSend {
 		return fmt.Errorf("udrel: a packet of %d bytes is out of range; device %s takes %d to %d", c.Packet, below.Name, 4*rdma.HeadMax, below.MaxSend)
@@ -154,7 +154,7 @@ func (c *Config) complete(below *rdma.Attr) error {
 func attrOf(c *Config, below *rdma.Attr) rdma.Attr {
 	a := rdma.Attr{
 		Name: c.Name, Transports: rdma.RD, Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpRead),
-		MaxSend: maxSend, MaxInline: mostInline, MaxTransfer: c.MaxTransfer, RemoteCPU: true, Oversubscribed: below.Oversubscribed,
+		MaxSend: maxSend, MaxInline: maxInline, MaxTransfer: c.MaxTransfer, RemoteCPU: true, Oversubscribed: below.Oversubscribed,
 		SendCost: below.SendCost, RegCost: rdma.Cost{Fixed: 100},
 	}
 	// An access is a message there and one back.
@@ -179,10 +179,10 @@ func (d *Device) Resolve(a rdma.Addr) (rdma.PeerID, error) {
 	if err != nil {
 		return id, err
 	}
-	for int(id) >= len(d.told) {
-		d.told = append(d.told, false)
+	for int(id) >= len(d.resolved) {
+		d.resolved = append(d.resolved, false)
 	}
-	d.told[id] = true
+	d.resolved[id] = true
 	return id, nil
 }
 
@@ -194,8 +194,8 @@ func (d *Device) tick() {
 	}
 }
 
-// tendEvery is how many calls that find nothing go by between two looks at the timers.
-const tendEvery = 4
+// idlePollsPerService is how many calls that find nothing go by between two looks at the timers.
+const idlePollsPerService = 4
 
 // progress takes in what has come and sends what may go. It reports whether anything came.
 // A queue in which somebody waits is left to who waits, but for the one that calls.
@@ -206,20 +206,20 @@ func (d *Device) progress(by *queue) (came bool) {
 			came = c.takeIn() || came
 		}
 	}
-	if came || d.lull == 0 {
-		d.lull = tendEvery
-		d.tend()
+	if came || d.idlePolls == 0 {
+		d.idlePolls = idlePollsPerService
+		d.service()
 	}
-	d.lull--
+	d.idlePolls--
 	return came
 }
 
 // tend serves the peers of all queue pairs.
-func (d *Device) tend() {
+func (d *Device) service() {
 	for _, q := range d.pairs {
 		if q != nil && (len(q.busy) > 0 || !q.pool.Idle()) {
 			d.tick()
-			q.tend()
+			q.service()
 		}
 	}
 }
@@ -236,7 +236,7 @@ func (d *Device) wake() time.Duration {
 }
 
 // rouse lets those who wait look at the timers again.
-func (d *Device) rouse() {
+func (d *Device) wakeAll() {
 	for _, c := range d.queues {
 		if c.parked > 0 {
 			c.below.Wake()
@@ -258,12 +258,12 @@ func (d *Device) Close() error {
 		}
 	}
 	d.closed = true
-	close(d.over)
-	d.rouse()
+	close(d.closing)
+	d.wakeAll()
 	for _, c := range d.queues {
 		c.closed = true
 	}
 	d.mu.Unlock()
-	d.attended.Wait()
+	d.progressDone.Wait()
 	return errors.Join(err, d.below.Close())
 }

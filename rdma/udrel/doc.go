@@ -1,6 +1,6 @@
 // Package udrel makes reliable datagrams (RD) of unreliable ones (UD), whatever device
 // has them: the second way of T1 chapter 6 to carry MPI over datagrams, with reliability
-// above the queue pair. T1 6.6.1 has it as sequence numbers, a receipt for every 50
+// above the queue pair. T1 6.6.1 has it as sequence numbers, an ack for every 50
 // messages, and time-outs; package dgram, for comparison, has reliability inside the queue
 // pair.
 //
@@ -21,7 +21,7 @@
 //	            peer has is forgotten, what was lost goes again                sender.go
 //	wire        the header of a packet                                         wire.go
 //	            packets leave in batches, by the device below                  depart.go
-//	receiver    duplicates are dropped, order is kept, receipts written        receiver.go
+//	receiver    duplicates are dropped, order is kept, acks written        receiver.go
 //	            packets become messages, messages become completions           arrive.go, queue.go
 //
 // Sender and receiver know no device and no clock. Their tests run them over a simulated

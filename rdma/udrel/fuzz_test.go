@@ -10,9 +10,9 @@ import (
 
 // FuzzHeader reads what anybody may send, and writes what was understood again.
 func FuzzHeader(f *testing.F) {
-	for _, k := range []kind{kindSend, kindWrite, kindRead, kindAnswer, kindReceipt, kindGoodbye} {
+	for _, k := range []kind{kindSend, kindWrite, kindRead, kindResponse, kindAck, kindClose} {
 		var head [rdma.HeadMax]byte
-		h := header{kind: k, flags: flagLast, number: 7, want: 9, left: 11, held: 13, place: place{1 << 40, 2, 30}, sighted: sightings{1, 1 << 63}}
+		h := header{kind: k, flags: flagLast, number: 7, want: 9, left: 11, held: 13, target: target{1 << 40, 2, 30}, history: receiveHistory{1, 1 << 63}}
 		f.Add(head[:h.put(&head)])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -30,27 +30,27 @@ func FuzzHeader(f *testing.F) {
 			t.Fatalf("contents %x become %x", h.contents, again.contents)
 		}
 		h.contents, again.contents = nil, nil
-		if h.kind != again.kind || h.number != again.number || h.want != again.want || h.place != again.place || h.sighted != again.sighted {
+		if h.kind != again.kind || h.number != again.number || h.want != again.want || h.target != again.target || h.history != again.history {
 			t.Fatalf("%+v becomes %+v", h, again)
 		}
 	})
 }
 
-// FuzzSender lets a peer send any receipts at any time. Whatever it says, the counts stay
+// FuzzSender lets a peer send any acks at any time. Whatever it says, the counts stay
 // right, and every message ends once.
 func FuzzSender(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 1, 1, 2, 40, 3, 3})
 	f.Add([]byte{0, 0, 0, 1, 5, 2, 4, 255, 3, 200, 1, 1, 1, 4, 4})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		var s sender
-		var h hangar
-		var shelf shelf
+		var h windowPool
+		var messagePool messagePool
 		now, taken, ended := time.Duration(0), 0, 0
 		for i := 0; i+1 < len(script); i += 2 {
 			arg := script[i+1]
 			switch script[i] % 5 {
 			case 0:
-				m := shelf.take(0)
+				m := messagePool.take(0)
 				m.kind, m.room, m.sending, m.body = kindSend, 100, true, rdma.MemOf(make([]byte, int(arg)*4))
 				s.push(m)
 				taken++
@@ -61,12 +61,12 @@ func FuzzSender(f *testing.F) {
 						break
 					}
 					if arg&64 != 0 {
-						s.stays(n)
+						s.undoSend(n)
 						break
 					}
 				}
 			case 2:
-				seen := sightings{uint64(arg) * 0x0101_0011_0301_0101, uint64(arg)}
+				seen := receiveHistory{uint64(arg) * 0x0101_0011_0301_0101, uint64(arg)}
 				for m := s.acknowledge(now, s.first+psn(arg%16), &seen, &h); m != nil; m = m.following {
 					ended++
 				}
@@ -82,29 +82,29 @@ func FuzzSender(f *testing.F) {
 			ended++
 		}
 		checkSender(t, &s)
-		if taken != ended || s.flights != nil || len(h.free) != h.made {
-			t.Fatalf("%d messages were taken and %d have ended; %d of %d flights came back", taken, ended, len(h.free), h.made)
+		if taken != ended || s.sendWindow != nil || len(h.free) != h.made {
+			t.Fatalf("%d messages were taken and %d have ended; %d of %d send windows came back", taken, ended, len(h.free), h.made)
 		}
 	})
 }
 
 func checkSender(t *testing.T, s *sender) {
 	t.Helper()
-	var flying, waiting int
+	var inFlight, waiting int
 	for n := s.first; n != s.number; n++ {
-		switch f := &s.flights[n%window]; f.fate {
-		case fateUnderWay:
-			flying++
-		case fateWaiting:
+		switch f := &s.sendWindow[n%window]; f.packetState {
+		case stateInFlight:
+			inFlight++
+		case statePending:
 			waiting++
 			if n.before(s.scan) {
 				t.Fatalf("packet %d waits before %d, where the search begins", n, s.scan)
 			}
-		case fateNone:
+		case stateNone:
 			t.Fatalf("packet %d of %d to %d has no fate", n, s.first, s.number)
 		}
 	}
-	if flying != int(s.flying) || waiting != int(s.waiting) || s.number-s.first > window {
-		t.Fatalf("%d packets are under way and %d wait, of %d; counted are %d and %d", flying, waiting, s.number-s.first, s.flying, s.waiting)
+	if inFlight != int(s.inFlight) || waiting != int(s.waiting) || s.number-s.first > window {
+		t.Fatalf("%d packets are under way and %d wait, of %d; counted are %d and %d", inFlight, waiting, s.number-s.first, s.inFlight, s.waiting)
 	}
 }

@@ -9,33 +9,33 @@ import (
 // the peer, whose answer is awaited. The last one lets go of it.
 
 type message struct {
-	following *message // in the list it is in
-	asked     *message // the next that awaits an answer of the same peer
-	peer      *peer
-	pair      *pair
-	region    *region // whose memory an answer shows
-	body      rdma.Mem
-	kept      []byte // a copy of the body, or room for one
-	id        uint64 // of the work request
-	place     place
-	slot      uint32 // by which the device below knows it
-	cut       int    // bytes of the body that packets carry
-	got       int    // a Read: bytes that have come
-	pieces    int    // packets that have not come
-	below     int    // packets that the device below is reading
-	room      int    // bytes of the body that a packet has room for, beside the head
-	kind      kind
-	flags     uint8 // of its packets
-	headLen   uint8
-	status    rdma.Status
-	op        rdma.Op
-	silent    bool // only a failure is told
-	awaited   bool // somebody waits for its receipt
-	whole     bool // is all cut
-	sending   bool // not all of it has come
-	asking    bool // the peer has not answered
-	refused   bool // an answer whose memory is gone, or was never allowed
-	head      [longestHead]byte
+	following      *message // in the list it is in
+	nextAccess     *message // the next that awaits an answer of the same peer
+	peer           *peer
+	pair           *pair
+	region         *region // whose memory an answer shows
+	body           rdma.Mem
+	kept           []byte // a copy of the body, or room for one
+	id             uint64 // of the work request
+	target         target
+	slot           uint32 // by which the device below knows it
+	cut            int    // bytes of the body that packets carry
+	got            int    // a Read: bytes that have come
+	pieces         int    // packets that have not come
+	below          int    // packets that the device below is reading
+	room           int    // bytes of the body that a packet has room for, beside the head
+	kind           kind
+	flags          uint8 // of its packets
+	headLen        uint8
+	status         rdma.Status
+	op             rdma.Op
+	silent         bool // only a failure is told
+	awaited        bool // somebody waits for its ack
+	whole          bool // is all cut
+	sending        bool // not all of it has come
+	awaitsResponse bool // the peer has not answered
+	refused        bool // an answer whose memory is gone, or was never allowed
+	head           [longestHead]byte
 }
 
 func (m *message) length() int {
@@ -55,27 +55,27 @@ func (m *message) pieceAt(at int) int {
 }
 
 // over reports whether nobody needs the message any more.
-func (m *message) over() bool { return !m.sending && !m.asking && m.below == 0 }
+func (m *message) over() bool { return !m.sending && !m.awaitsResponse && m.below == 0 }
 
 // shelf keeps messages that are free. Some of them keep the room for a long body.
-type shelf struct {
-	all   []*message // by slot
-	free  []*message
-	roomy []*message
+type messagePool struct {
+	all        []*message // by slot
+	free       []*message
+	withBuffer []*message
 }
 
 const (
-	mostInline = 16 << 10
+	maxInline = 16 << 10
 	// shortCopy is the room for a body that every message may keep.
-	shortCopy = 1 << 10
-	mostRoomy = 128
+	shortCopy     = 1 << 10
+	maxWithBuffer = 128
 )
 
 // take gives a message with room for a copy of so many bytes.
-func (s *shelf) take(room int) *message {
+func (s *messagePool) take(room int) *message {
 	list := &s.free
-	if room > shortCopy && len(s.roomy) > 0 || len(s.free) == 0 && len(s.roomy) > 0 {
-		list = &s.roomy
+	if room > shortCopy && len(s.withBuffer) > 0 || len(s.free) == 0 && len(s.withBuffer) > 0 {
+		list = &s.withBuffer
 	}
 	var m *message
 	if n := len(*list); n > 0 {
@@ -88,7 +88,7 @@ func (s *shelf) take(room int) *message {
 	if cap(m.kept) < room {
 		size := shortCopy
 		if room > shortCopy {
-			size = max(mostInline+rdma.HeadMax, room)
+			size = max(maxInline+rdma.HeadMax, room)
 		}
 		m.kept = make([]byte, 0, size)
 	}
@@ -96,14 +96,14 @@ func (s *shelf) take(room int) *message {
 }
 
 // put takes a message back.
-func (s *shelf) put(m *message) {
+func (s *messagePool) put(m *message) {
 	kept := m.kept[:0]
-	if cap(kept) > shortCopy && len(s.roomy) >= mostRoomy {
+	if cap(kept) > shortCopy && len(s.withBuffer) >= maxWithBuffer {
 		kept = nil
 	}
 	*m = message{slot: m.slot, kept: kept}
 	if cap(kept) > shortCopy {
-		s.roomy = append(s.roomy, m)
+		s.withBuffer = append(s.withBuffer, m)
 	} else {
 		s.free = append(s.free, m)
 	}

@@ -13,7 +13,7 @@ import (
 // on the wire, and misfortunes happen to them by the seed. A node checks that each message
 // comes once, in order and whole.
 
-type weather struct {
+type impairments struct {
 	lose, double, late float64 // shares
 	lateBy             time.Duration
 	delay              time.Duration
@@ -46,7 +46,7 @@ type network struct {
 	todo   agenda
 	count  int
 	random *rand.Rand
-	weather
+	impairments
 	nodes   [2]*simNode
 	onWay   int
 	sent    int
@@ -56,22 +56,22 @@ type network struct {
 type simNode struct {
 	net   *network
 	other *simNode
-	hangar
+	windowPool
 	peer
-	shelf    shelf
-	waiting  map[psn][]byte
-	sentNext byte // seed of the next message to send
-	wantNext byte // and of the next that should come
-	wantAt   int
-	finished int
-	got      int
-	receipts int
-	dead     bool
-	wakeAt   time.Duration
+	messagePool messagePool
+	waiting     map[psn][]byte
+	sentNext    byte // seed of the next message to send
+	wantNext    byte // and of the next that should come
+	wantAt      int
+	finished    int
+	got         int
+	acks        int
+	dead        bool
+	wakeAt      time.Duration
 }
 
-func newNetwork(t *testing.T, w weather, seed uint64) *network {
-	n := &network{t: t, weather: w, random: rand.New(rand.NewPCG(seed, 1))}
+func newNetwork(t *testing.T, w impairments, seed uint64) *network {
+	n := &network{t: t, impairments: w, random: rand.New(rand.NewPCG(seed, 1))}
 	for i := range n.nodes {
 		n.nodes[i] = &simNode{net: n, waiting: map[psn][]byte{}, wakeAt: never}
 	}
@@ -98,24 +98,24 @@ func (n *network) run(sentence string, until time.Duration, cond func() bool) {
 
 // post sends a message of so many bytes, all of them its number.
 func (s *simNode) post(length int) {
-	m := s.shelf.take(0)
+	m := s.messagePool.take(0)
 	m.kind, m.room, m.body, m.sending, m.awaited = kindSend, 1000, rdma.MemOf(make([]byte, length)), true, true
 	for i := range m.body.Bytes() {
 		m.body.Bytes()[i] = s.sentNext
 	}
 	s.sentNext++
 	s.push(m)
-	s.pump()
+	s.poll()
 }
 
-// pump does what Poll does.
-func (s *simNode) pump() {
+// poll does what Poll does.
+func (s *simNode) poll() {
 	if s.dead {
 		return
 	}
-	ask := s.expire(s.net.now)
+	probe := s.expire(s.net.now)
 	for {
-		number, f := s.next(s.net.now, &s.hangar)
+		number, f := s.next(s.net.now, &s.windowPool)
 		if f == nil {
 			break
 		}
@@ -128,12 +128,12 @@ func (s *simNode) pump() {
 		}
 		s.transmit(&h, f.message.body.Slice(int(f.offset), int(f.offset+f.length)).Bytes())
 	}
-	if ask || s.receiptDue(s.net.now) {
-		h := header{kind: kindReceipt, left: stampOf(s.net.now)}
-		if ask {
+	if probe || s.ackDue(s.net.now) {
+		h := header{kind: kindAck, left: stampOf(s.net.now)}
+		if probe {
 			h.flags |= flagUrgent
 		}
-		s.receipts++
+		s.acks++
 		s.transmit(&h, nil)
 	}
 	if wake := min(s.sender.wake(), s.receiver.wake()); wake < s.wakeAt {
@@ -141,7 +141,7 @@ func (s *simNode) pump() {
 		s.net.after(max(wake-s.net.now, 0), func() {
 			if s.wakeAt == wake {
 				s.wakeAt = never
-				s.pump()
+				s.poll()
 			}
 		})
 	}
@@ -183,29 +183,29 @@ func (s *simNode) arrive(packet []byte) {
 	if h.flags&flagHeld != 0 {
 		s.measure(stampOf(n.now).since(h.held))
 	}
-	seen := &h.sighted
+	seen := &h.history
 	if h.kind.numbered() {
 		seen = nil
 	}
-	for m := s.acknowledge(n.now, h.want, seen, &s.hangar); m != nil; m = m.following {
+	for m := s.acknowledge(n.now, h.want, seen, &s.windowPool); m != nil; m = m.following {
 		s.finished++
 	}
-	if h.kind == kindReceipt {
+	if h.kind == kindAck {
 		if h.flags&flagUrgent != 0 {
-			s.owe(n.now, &h, true)
+			s.queueAck(n.now, &h, true)
 		}
-		s.pump()
+		s.poll()
 		return
 	}
-	switch v := s.judge(h.number); v {
+	switch v := s.classify(h.number); v {
 	case duplicate, beyond:
-		s.owe(n.now, &h, true)
+		s.queueAck(n.now, &h, true)
 	case early:
 		s.waiting[h.number] = packet
 		s.hold(h.number)
-		s.owe(n.now, &h, true)
+		s.queueAck(n.now, &h, true)
 	case inOrder:
-		s.owe(n.now, &h, false)
+		s.queueAck(n.now, &h, false)
 		s.take(&h)
 		s.deliver()
 		for s.holds() {
@@ -216,7 +216,7 @@ func (s *simNode) arrive(packet []byte) {
 			s.deliver()
 		}
 	}
-	s.pump()
+	s.poll()
 }
 
 // take checks the next piece of the stream.
@@ -237,17 +237,17 @@ func (s *simNode) take(h *header) {
 func TestWeather(t *testing.T) {
 	for _, v := range []struct {
 		name   string
-		w      weather
+		w      impairments
 		length int
 		within time.Duration
 	}{
-		{"fair", weather{delay: 50 * time.Microsecond}, 100, 100 * time.Millisecond},
-		{"fair and long", weather{delay: 50 * time.Microsecond}, 20000, time.Second},
-		{"a tenth lost, doubled and late", weather{lose: 0.1, double: 0.1, late: 0.1, lateBy: time.Millisecond, delay: 50 * time.Microsecond}, 100, 5 * time.Second},
-		{"the same, of long ones", weather{lose: 0.1, double: 0.1, late: 0.1, lateBy: time.Millisecond, delay: 50 * time.Microsecond}, 20000, 60 * time.Second},
-		{"half lost", weather{lose: 0.5, delay: 50 * time.Microsecond}, 1500, 300 * time.Second},
-		{"far away", weather{lose: 0.02, delay: 50 * time.Millisecond}, 1500, 60 * time.Second},
-		{"a short queue", weather{delay: 200 * time.Microsecond, queue: 24}, 1500, 10 * time.Second},
+		{"fair", impairments{delay: 50 * time.Microsecond}, 100, 100 * time.Millisecond},
+		{"fair and long", impairments{delay: 50 * time.Microsecond}, 20000, time.Second},
+		{"a tenth lost, doubled and late", impairments{lose: 0.1, double: 0.1, late: 0.1, lateBy: time.Millisecond, delay: 50 * time.Microsecond}, 100, 5 * time.Second},
+		{"the same, of long ones", impairments{lose: 0.1, double: 0.1, late: 0.1, lateBy: time.Millisecond, delay: 50 * time.Microsecond}, 20000, 60 * time.Second},
+		{"half lost", impairments{lose: 0.5, delay: 50 * time.Microsecond}, 1500, 300 * time.Second},
+		{"far away", impairments{lose: 0.02, delay: 50 * time.Millisecond}, 1500, 60 * time.Second},
+		{"a short queue", impairments{delay: 200 * time.Microsecond, queue: 24}, 1500, 10 * time.Second},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			n := newNetwork(t, v.w, 11)
@@ -266,10 +266,10 @@ func TestWeather(t *testing.T) {
 				return true
 			})
 			for _, s := range n.nodes {
-				if s.flights != nil || !s.sender.idle() || s.flying != 0 || s.sender.waiting != 0 {
-					t.Errorf("a peer that is idle still has flights, or counts %d under way and %d waiting", s.flying, s.sender.waiting)
+				if s.sendWindow != nil || !s.sender.idle() || s.inFlight != 0 || s.sender.waiting != 0 {
+					t.Errorf("a peer that is idle still has send windows, or counts %d under way and %d waiting", s.inFlight, s.sender.waiting)
 				}
-				if v.w == (weather{delay: v.w.delay}) && s.repeated > 0 {
+				if v.w == (impairments{delay: v.w.delay}) && s.repeated > 0 {
 					t.Errorf("%d packets were repeated although none was lost", s.repeated)
 				}
 			}
@@ -277,31 +277,31 @@ func TestWeather(t *testing.T) {
 	}
 }
 
-// TestReceiptsAreFew is T1 6.6.1: in one direction there is a receipt for about 50
+// TestReceiptsAreFew is T1 6.6.1: in one direction there is an ack for about 50
 // messages, and none at all if answers can carry it.
 func TestReceiptsAreFew(t *testing.T) {
-	n := newNetwork(t, weather{delay: 5 * time.Microsecond}, 1)
+	n := newNetwork(t, impairments{delay: 5 * time.Microsecond}, 1)
 	a, b := n.nodes[0], n.nodes[1]
 	const messages = 1000
 	for range messages {
-		m := a.shelf.take(0)
+		m := a.messagePool.take(0)
 		m.kind, m.room, m.body, m.sending = kindSend, 1000, rdma.MemOf(make([]byte, 1)), true
 		m.body.Bytes()[0] = a.sentNext
 		a.sentNext++
 		a.push(m)
-		a.pump()
+		a.poll()
 		n.run("the message has come", time.Minute, func() bool { return b.wantNext == a.sentNext })
 	}
-	n.run("all receipts have come", time.Minute, func() bool { return a.finished == messages })
-	if b.receipts < messages/receiptEvery || b.receipts > messages/receiptEvery+2 {
-		t.Errorf("%d receipts were sent for %d messages, want one for %d", b.receipts, messages, receiptEvery)
+	n.run("all acks have come", time.Minute, func() bool { return a.finished == messages })
+	if b.acks < messages/ackEvery || b.acks > messages/ackEvery+2 {
+		t.Errorf("%d acks were sent for %d messages, want one for %d", b.acks, messages, ackEvery)
 	}
 }
 
 // TestFindsTheMissing loses one packet of a burst: that one goes again, long before a
 // time-out, and no other.
 func TestFindsTheMissing(t *testing.T) {
-	n := newNetwork(t, weather{delay: 50 * time.Microsecond}, 1)
+	n := newNetwork(t, impairments{delay: 50 * time.Microsecond}, 1)
 	a, b := n.nodes[0], n.nodes[1]
 	n.lose = 1
 	a.post(10)
@@ -317,7 +317,7 @@ func TestFindsTheMissing(t *testing.T) {
 
 // TestPatienceGrows is about a peer that does not answer: time-outs double.
 func TestPatienceGrows(t *testing.T) {
-	n := newNetwork(t, weather{delay: 50 * time.Microsecond}, 1)
+	n := newNetwork(t, impairments{delay: 50 * time.Microsecond}, 1)
 	a, b := n.nodes[0], n.nodes[1]
 	b.dead = true
 	a.post(10)
@@ -338,31 +338,31 @@ func TestIdlePeerIsSmall(t *testing.T) {
 
 // TestMachineAllocatesNothing lets two halves talk.
 func TestMachineAllocatesNothing(t *testing.T) {
-	var h hangar
+	var h windowPool
 	var s sender
 	var r receiver
-	shelf := shelf{}
+	messagePool := messagePool{}
 	now := time.Duration(0)
 	var head [rdma.HeadMax]byte
 	round := func() {
 		now += 10 * time.Microsecond
-		m := shelf.take(0)
+		m := messagePool.take(0)
 		m.kind, m.room, m.sending = kindSend, 1000, true
 		s.push(m)
 		number, f := s.next(now, &h)
 		out := header{kind: kindSend, number: number, left: stampOf(now)}
-		if f == nil || r.judge(number) != inOrder {
+		if f == nil || r.classify(number) != inOrder {
 			t.Fatal("the packet does not leave, or is not the next")
 		}
 		n := out.put(&head)
 		var in header
 		in.parse(head[:n])
-		r.owe(now, &in, true)
+		r.queueAck(now, &in, true)
 		r.deliver()
-		back := header{kind: kindReceipt}
+		back := header{kind: kindAck}
 		r.write(now, &back)
-		for m := s.acknowledge(now, back.want, &back.sighted, &h); m != nil; m = nil {
-			shelf.put(m)
+		for m := s.acknowledge(now, back.want, &back.history, &h); m != nil; m = nil {
+			messagePool.put(m)
 		}
 	}
 	round()

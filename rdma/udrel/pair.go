@@ -40,18 +40,18 @@ type pair struct {
 type peer struct {
 	sender
 	receiver
-	stash   *stash   // packets that came and are not delivered
-	join    *joining // a message of several packets
-	asks    *message // that await an answer, in order
-	lastAsk *message
-	heard   time.Duration
-	givenUp time.Duration // after how long a silence it was given up, 0 if it was not
-	id      rdma.PeerID
-	busy    bool
-	gone    bool
-	refuses bool // the Write that is coming
-	strikes guard.Strikes
-	barred  bool // it has tried too often to reach memory that it may not
+	reorderBuffer *reorderBuffer // packets that came and are not delivered
+	join          *joining       // a message of several packets
+	accesses      *message       // that await an answer, in order
+	lastAccess    *message
+	lastReceived  time.Duration
+	givenUp       time.Duration // after how long a silence it was given up, 0 if it was not
+	id            rdma.PeerID
+	busy          bool
+	gone          bool
+	refuses       bool // the Write that is coming
+	strikes       guard.Strikes
+	barred        bool // it has tried too often to reach memory that it may not
 }
 
 var _ rdma.DrainQP = (*pair)(nil)
@@ -86,7 +86,7 @@ func (d *Device) NewQP(c rdma.QPConfig) (rdma.QP, error) {
 	if err := q.openBelow(); err != nil {
 		return nil, err
 	}
-	d.attend()
+	d.startProgress()
 	d.pairs = append(d.pairs, q)
 	return q, nil
 }
@@ -165,17 +165,17 @@ func (q *pair) PostSend(wrs []rdma.SendWR) (n int, err error) {
 			break
 		}
 		if p := q.peer(wr.Peer); p != last && last != nil {
-			q.pump(last)
+			q.flushPeer(last)
 		}
 		last = q.take(wr)
 		n++
 	}
 	if last != nil {
-		q.pump(last)
+		q.flushPeer(last)
 		d.flush()
 	}
 	if d.parked > 0 && n > 0 {
-		d.rouse() // whoever waits does not know of the new timers
+		d.wakeAll() // whoever waits does not know of the new timers
 	}
 	return n, err
 }
@@ -190,8 +190,8 @@ func (q *pair) check(wr *rdma.SendWR) error {
 		return fmt.Errorf("udrel: a head of %d bytes for peer %d is longer than %d", wr.HeadLen, wr.Peer, rdma.HeadMax)
 	case wr.Op == rdma.OpSend && length > maxSend:
 		return fmt.Errorf("udrel: a message of %d bytes for peer %d is longer than Attr.MaxSend, %d; cut it", length, wr.Peer, maxSend)
-	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > mostInline:
-		return fmt.Errorf("udrel: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, mostInline)
+	case wr.Flags&rdma.Inline != 0 && wr.Body.Len() > maxInline:
+		return fmt.Errorf("udrel: an inline body of %d bytes for peer %d is longer than Attr.MaxInline, %d; send it without Inline", wr.Body.Len(), wr.Peer, maxInline)
 	case wr.Op != rdma.OpSend && wr.Body.Len() > q.dev.cfg.MaxTransfer:
 		return fmt.Errorf("udrel: a %v of %d bytes at peer %d is longer than Attr.MaxTransfer, %d; cut it", wr.Op, wr.Body.Len(), wr.Peer, q.dev.cfg.MaxTransfer)
 	}
@@ -210,7 +210,7 @@ func (q *pair) take(wr *rdma.SendWR) *peer {
 	if inline && wr.Op != rdma.OpRead || beside != int(wr.HeadLen) {
 		room = int(wr.HeadLen) - beside + wr.Body.Len()
 	}
-	m := d.shelf.take(room)
+	m := d.messagePool.take(room)
 	m.peer, m.pair, m.id, m.op, m.body = p, q, wr.ID, wr.Op, wr.Body
 	m.kind, m.silent, m.sending, m.awaited = kindSend, inline, true, !inline
 	m.room = d.cfg.Packet - headerLen
@@ -231,7 +231,7 @@ func (q *pair) take(wr *rdma.SendWR) *peer {
 			m.flags |= flagSolicited
 		}
 	} else {
-		m.ask(wr)
+		m.setAccess(wr)
 	}
 	q.enqueue(p, m)
 	return p
@@ -240,10 +240,10 @@ func (q *pair) take(wr *rdma.SendWR) *peer {
 // enqueue gives a message to the sender of a peer.
 func (q *pair) enqueue(p *peer, m *message) {
 	if p.sender.idle() {
-		p.heard = q.dev.now // its patience begins now
+		p.lastReceived = q.dev.now // its patience begins now
 	}
 	p.push(m)
-	q.occupy(p)
+	q.markBusy(p)
 }
 
 // peer is what this queue pair keeps of a peer; it begins with the first packet.
@@ -258,7 +258,7 @@ func (q *pair) peer(id rdma.PeerID) *peer {
 }
 
 // occupy puts a peer on the list of those to be served.
-func (q *pair) occupy(p *peer) {
+func (q *pair) markBusy(p *peer) {
 	if !p.busy {
 		p.busy = true
 		q.busy = append(q.busy, p)
@@ -266,27 +266,27 @@ func (q *pair) occupy(p *peer) {
 }
 
 // tend serves the peers that are not resting.
-func (q *pair) tend() {
+func (q *pair) service() {
 	now := q.dev.now
 	q.stuck = false
 	q.pool.Drained(now)
 	for i := 0; i < len(q.busy); {
 		p := q.busy[i]
-		ask := p.expire(now)
-		if !(p.sender.idle() && p.asks == nil) && now-p.heard > q.dev.cfg.PeerTimeout {
-			p.givenUp = now - p.heard
+		probe := p.expire(now)
+		if !(p.sender.idle() && p.accesses == nil) && now-p.lastReceived > q.dev.cfg.PeerTimeout {
+			p.givenUp = now - p.lastReceived
 			q.abandon(p, rdma.StatusPeerGone)
 			q.recvCQ.push(rdma.Completion{Op: rdma.OpDisconnected, Peer: p.id, Status: rdma.StatusPeerGone}, loan{})
 		}
-		q.unstash(p)
-		q.pump(p)
+		q.deliverReordered(p)
+		q.flushPeer(p)
 		switch {
-		case ask:
-			q.writeReceipt(p, kindReceipt, flagUrgent)
-		case p.receiptDue(now):
-			q.writeReceipt(p, kindReceipt, 0)
+		case probe:
+			q.writeAck(p, kindAck, flagUrgent)
+		case p.ackDue(now):
+			q.writeAck(p, kindAck, 0)
 		}
-		if !p.resting() {
+		if !p.inactive() {
 			i++
 			continue
 		}
@@ -299,27 +299,27 @@ func (q *pair) tend() {
 }
 
 // resting reports whether there is nothing to be done for a peer until a packet comes.
-func (p *peer) resting() bool {
-	return p.sender.idle() && p.asks == nil && p.owed == 0 && p.stash == nil
+func (p *peer) inactive() bool {
+	return p.sender.idle() && p.accesses == nil && p.ackPending == 0 && p.reorderBuffer == nil
 }
 
 // wake is when tend has something to do.
 func (q *pair) wake() time.Duration {
 	at := never
 	if q.stuck {
-		at = q.dev.now + stuckDelay
+		at = q.dev.now + sendRetryDelay
 	}
 	for _, p := range q.busy {
 		at = min(at, p.sender.wake(), p.receiver.wake())
-		if p.asks != nil {
-			at = min(at, p.heard+q.dev.cfg.PeerTimeout)
+		if p.accesses != nil {
+			at = min(at, p.lastReceived+q.dev.cfg.PeerTimeout)
 		}
 	}
 	return at
 }
 
-// stuckDelay is how long to wait for a device that takes no more packets.
-const stuckDelay = 100 * time.Microsecond
+// sendRetryDelay is how long to wait for a device that takes no more packets.
+const sendRetryDelay = 100 * time.Microsecond
 
 // ended goes through a list of messages that have come, or never will.
 func (q *pair) ended(list *message, status rdma.Status) {
@@ -339,7 +339,7 @@ func (q *pair) end(m *message, status rdma.Status) {
 	if !m.over() {
 		return
 	}
-	if m.kind != kindAnswer {
+	if m.kind != kindResponse {
 		q.pending--
 		if !m.silent || m.status != rdma.StatusOK {
 			q.sendCQ.push(rdma.Completion{ID: m.id, Op: m.op, Peer: m.peer.id, Len: m.moved(), Status: m.status}, loan{})
@@ -347,7 +347,7 @@ func (q *pair) end(m *message, status rdma.Status) {
 	} else if m.region != nil {
 		m.region.shown--
 	}
-	q.dev.shelf.put(m)
+	q.dev.messagePool.put(m)
 }
 
 // moved is the bytes of a request that is complete.
@@ -361,9 +361,9 @@ func (m *message) moved() uint64 {
 // abandon gives a peer up. Its numbers would not fit any more, so that is for good.
 func (q *pair) abandon(p *peer, status rdma.Status) {
 	p.gone = true
-	q.ended(p.sender.abandon(&q.dev.hangar), status)
-	for p.asks != nil {
-		q.answered(p, status)
+	q.ended(p.sender.abandon(&q.dev.windowPool), status)
+	for p.accesses != nil {
+		q.endAccess(p, status)
 	}
 }
 
@@ -376,7 +376,7 @@ func (q *pair) Close() error {
 }
 
 // farewells is how often a goodbye is said to a peer that is busy: it may be lost.
-const farewells = 3
+const closeRepeats = 3
 
 func (q *pair) shut() error {
 	d := q.dev
@@ -386,10 +386,10 @@ func (q *pair) shut() error {
 	q.closed = true
 	d.ticked = false
 	d.tick()
-	for i := range farewells {
+	for i := range closeRepeats {
 		for _, p := range q.peers {
 			if p != nil && !p.gone && (i == 0 || p.busy) {
-				q.writeReceipt(p, kindGoodbye, 0)
+				q.writeAck(p, kindClose, 0)
 			}
 		}
 		d.flush()
@@ -401,7 +401,7 @@ func (q *pair) shut() error {
 			q.clear(p)
 		}
 	}
-	for _, m := range d.shelf.all { // the device below reads nothing any more
+	for _, m := range d.messagePool.all { // the device below reads nothing any more
 		if m.pair == q && m.below > 0 {
 			m.below = 0
 			q.end(m, rdma.StatusFlushed)

@@ -76,7 +76,7 @@ func (c *queue) push(done rdma.Completion, l loan) {
 		c.ready, c.first = c.ready[:n], 0
 	}
 	c.ready = append(c.ready, entry{done, l})
-	if c.parked > 0 || c.dev.attending {
+	if c.parked > 0 || c.dev.inBackground {
 		c.below.Wake() // somebody may wait here while another one moves the device
 	}
 }
@@ -210,8 +210,8 @@ func (r *receiveQueue) PostRecv(wrs []rdma.RecvWR) (n int, err error) {
 	if r.n >= r.lowWater {
 		r.warned = false
 	}
-	d.lull = 0 // a message may have waited for it
-	d.rouse()
+	d.idlePolls = 0 // a message may have waited for it
+	d.wakeAll()
 	if n < len(wrs) {
 		return n, rdma.ErrAgain
 	}

@@ -3,37 +3,37 @@ package udrel
 import "time"
 
 // The receiving half of what is kept of a peer, without device or clock: judge says what a
-// packet is, accept and deliver book it, receiptDue and write make receipts.
+// packet is, accept and deliver book it, ackDue and write make acks.
 
 const (
-	// receiptEvery is how many packets are received for by one receipt (T1 6.6.1).
-	receiptEvery = 50
-	// receiptDelay is how long a receipt may wait for a packet to ride on.
-	receiptDelay = time.Millisecond
+	// ackEvery is how many packets are received for by one ack (T1 6.6.1).
+	ackEvery = 50
+	// ackDelay is how long an ack may wait for a packet to ride on.
+	ackDelay = time.Millisecond
 )
 
-// verdict is what a packet is to the receiver.
-type verdict uint8
+// classification is what a packet is to the receiver.
+type classification uint8
 
 const (
-	inOrder   verdict = iota // the one that is wanted
-	early                    // one of those behind it
-	duplicate                // one that has come
-	beyond                   // one that may not have left yet
+	inOrder   classification = iota // the one that is wanted
+	early                           // one of those behind it
+	duplicate                       // one that has come
+	beyond                          // one that may not have left yet
 )
 
 // receiver is what is kept of a peer for receiving.
 type receiver struct {
-	want  psn
-	seen  sightings
-	left  stamp         // of the packet that the next receipt is for
-	came  time.Duration // when it came
-	since time.Duration // when the first packet came that no receipt is sent for
-	owed  uint8         // packets that no receipt is sent for
-	hurry bool          // one is wanted at once
+	want       psn
+	seen       receiveHistory
+	left       stamp         // of the packet that the next ack is for
+	came       time.Duration // when it came
+	since      time.Duration // when the first packet came that no ack is sent for
+	ackPending uint8         // packets that no ack is sent for
+	ackNow     bool          // one is wanted at once
 }
 
-func (r *receiver) judge(number psn) verdict {
+func (r *receiver) classify(number psn) classification {
 	switch ahead := number - r.want; {
 	case number.before(r.want):
 		return duplicate
@@ -47,16 +47,16 @@ func (r *receiver) judge(number psn) verdict {
 	return inOrder
 }
 
-// owe notes that a receipt is wanted for a packet.
-func (r *receiver) owe(now time.Duration, h *header, urgent bool) {
-	if r.owed == 0 {
+// owe notes that an ack is wanted for a packet.
+func (r *receiver) queueAck(now time.Duration, h *header, urgent bool) {
+	if r.ackPending == 0 {
 		r.since = now
 	}
-	if r.owed < 255 {
-		r.owed++
+	if r.ackPending < 255 {
+		r.ackPending++
 	}
 	r.left, r.came = h.left, now
-	r.hurry = r.hurry || urgent || h.flags&flagUrgent != 0
+	r.ackNow = r.ackNow || urgent || h.flags&flagUrgent != 0
 }
 
 // hold notes that a packet has come that cannot be delivered yet.
@@ -65,11 +65,11 @@ func (r *receiver) hold(number psn) { r.seen.set(number - r.want) }
 // holds reports whether the packet that is wanted has come.
 func (r *receiver) holds() bool { return r.seen[0]&1 != 0 }
 
-// lag owes a receipt because packets that had to wait were delivered: the peer may wait
+// lag owes an ack because packets that had to wait were delivered: the peer may wait
 // for that.
-func (r *receiver) lag(now time.Duration) {
-	if r.owed == 0 {
-		r.owed, r.since = 1, now
+func (r *receiver) ackDelivered(now time.Duration) {
+	if r.ackPending == 0 {
+		r.ackPending, r.since = 1, now
 	}
 }
 
@@ -79,33 +79,33 @@ func (r *receiver) deliver() {
 	r.seen.shift()
 }
 
-// receiptDue reports whether a receipt should leave now, with a packet or without.
-func (r *receiver) receiptDue(now time.Duration) bool {
-	return r.owed > 0 && (r.hurry || r.owed >= receiptEvery || now-r.since >= receiptDelay)
+// ackDue reports whether an ack should leave now, with a packet or without.
+func (r *receiver) ackDue(now time.Duration) bool {
+	return r.ackPending > 0 && (r.ackNow || r.ackPending >= ackEvery || now-r.since >= ackDelay)
 }
 
-// wake is when receiptDue becomes true.
+// wake is when ackDue becomes true.
 func (r *receiver) wake() time.Duration {
 	switch {
-	case r.owed == 0:
+	case r.ackPending == 0:
 		return never
-	case r.hurry || r.owed >= receiptEvery:
+	case r.ackNow || r.ackPending >= ackEvery:
 		return 0
 	}
-	return r.since + receiptDelay
+	return r.since + ackDelay
 }
 
-// write puts the receipt into a packet. If something is missing, only a receipt alone tells
+// write puts the ack into a packet. If something is missing, only an ack alone tells
 // what.
 func (r *receiver) write(now time.Duration, h *header) {
 	h.want = r.want
-	if r.owed > 0 {
+	if r.ackPending > 0 {
 		h.flags |= flagHeld
 		h.held = r.left + stampOf(now-r.came)
 	}
-	if h.kind.numbered() && r.seen != (sightings{}) {
+	if h.kind.numbered() && r.seen != (receiveHistory{}) {
 		return
 	}
-	h.sighted = r.seen
-	r.owed, r.hurry = 0, false
+	h.history = r.seen
+	r.ackPending, r.ackNow = 0, false
 }

@@ -17,7 +17,7 @@ const maxRegions = 1 << 20
 type region struct {
 	mem    []byte
 	base   uint64
-	era    uint32
+	secret uint32
 	access rdma.Access
 	open   bool
 	shown  int // answers that show it
@@ -60,8 +60,8 @@ func (d *Device) Register(mem []byte, acc rdma.Access) (rdma.MR, error) {
 		t.free = t.free[:n-1]
 	}
 	r := t.list[slot]
-	*r = region{mem: mem, base: rdma.MemOf(mem).Addr(), era: t.draw(), access: acc, open: true}
-	return rdma.MR{Base: r.base, Len: uint64(len(mem)), RKey: uint64(r.era)<<32 | uint64(slot), LKey: slot + 1}, nil
+	*r = region{mem: mem, base: rdma.MemOf(mem).Addr(), secret: t.draw(), access: acc, open: true}
+	return rdma.MR{Base: r.base, Len: uint64(len(mem)), RKey: uint64(r.secret)<<32 | uint64(slot), LKey: slot + 1}, nil
 }
 
 // Deregister ends a registration. What is being answered from it is refused from now on.
@@ -80,7 +80,7 @@ func (d *Device) Deregister(mr rdma.MR) error {
 	if r.shown > 0 {
 		for _, q := range d.pairs {
 			if q != nil {
-				q.refuseAnswers(r)
+				q.refuseResponses(r)
 			}
 		}
 		d.regions.list[slot] = new(region) // the old one is still named by answers
@@ -93,14 +93,14 @@ func (d *Device) Deregister(mr rdma.MR) error {
 
 func (t *table) find(key uint64) *region {
 	slot := uint32(key)
-	if uint64(slot) >= uint64(len(t.list)) || !t.list[slot].open || uint64(t.list[slot].era) != key>>32 {
+	if uint64(slot) >= uint64(len(t.list)) || !t.list[slot].open || uint64(t.list[slot].secret) != key>>32 {
 		return nil
 	}
 	return t.list[slot]
 }
 
 // reach is the memory that an access may touch, nil and false if it may not.
-func (t *table) reach(p place, right rdma.Access) (*region, []byte, bool) {
+func (t *table) reach(p target, right rdma.Access) (*region, []byte, bool) {
 	r := t.find(p.key)
 	if r == nil || r.access&right == 0 || p.address < r.base {
 		return nil, nil, false

@@ -14,16 +14,16 @@ func (a psn) before(b psn) bool { return int32(a-b) < 0 }
 // window is how many packets may be under way to a peer.
 const window = 128
 
-// sightings reports which packets have come out of order: bit i is that of the i-th packet
+// receive history reports which packets have come out of order: bit i is that of the i-th packet
 // from the one that is wanted.
-type sightings [window / 64]uint64
+type receiveHistory [window / 64]uint64
 
-func (s *sightings) has(i psn) bool { return s[i/64]>>(i%64)&1 != 0 }
+func (s *receiveHistory) has(i psn) bool { return s[i/64]>>(i%64)&1 != 0 }
 
-func (s *sightings) set(i psn) { s[i/64] |= 1 << (i % 64) }
+func (s *receiveHistory) set(i psn) { s[i/64] |= 1 << (i % 64) }
 
 // shift drops the first bit.
-func (s *sightings) shift() {
+func (s *receiveHistory) shift() {
 	for i := range s {
 		s[i] >>= 1
 		if i+1 < len(s) {

@@ -12,12 +12,12 @@ import (
 var _ rdma.ArmedCQ = armedQueue{}
 
 const (
-	// besideDelay bounds a wait on one of several queues: packets that concern it come to
+	// otherQueueDelay bounds a wait on one of several queues: packets that concern it come to
 	// another one.
-	besideDelay = time.Millisecond
-	// standByDelay is the longest sleep of who stands by: timers that begin meanwhile do
+	otherQueueDelay = time.Millisecond
+	// armedWaitMax is the longest sleep of who stands by: timers that begin meanwhile do
 	// not wake it.
-	standByDelay = 50 * time.Millisecond
+	armedWaitMax = 50 * time.Millisecond
 )
 
 // Wait parks until Poll may have something to do.
@@ -30,7 +30,7 @@ func (c *queue) Wait(timeout time.Duration) error {
 	}
 	timeout = c.untilDue(timeout)
 	if timeout <= 0 {
-		d.lull = 0
+		d.idlePolls = 0
 		d.mu.Unlock()
 		return nil
 	}
@@ -41,7 +41,7 @@ func (c *queue) Wait(timeout time.Duration) error {
 	d.mu.Lock()
 	c.parked--
 	d.parked--
-	d.lull = 0
+	d.idlePolls = 0
 	d.mu.Unlock()
 	return err
 }
@@ -58,7 +58,7 @@ func (c *queue) untilDue(limit time.Duration) time.Duration {
 		}
 	}
 	if len(d.queues) > 1 {
-		limit = min(limit, besideDelay)
+		limit = min(limit, otherQueueDelay)
 	}
 	if at := d.wake(); at != never {
 		limit = min(limit, at-time.Since(d.start))
@@ -75,7 +75,7 @@ func (a armedQueue) Arm() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if a.closed || d.closed || a.untilDue(time.Hour) <= 0 {
-		d.lull = 0
+		d.idlePolls = 0
 		return false
 	}
 	return a.armed.Arm()
@@ -85,7 +85,7 @@ func (a armedQueue) Arm() bool {
 func (a armedQueue) WaitArmed(timeout time.Duration) error {
 	d := a.dev
 	d.mu.Lock()
-	timeout = a.untilDue(min(timeout, standByDelay))
+	timeout = a.untilDue(min(timeout, armedWaitMax))
 	d.mu.Unlock()
 	if timeout <= 0 {
 		return nil

@@ -12,41 +12,41 @@ import (
 //
 //	0  version and kind   4  number          8  want            12  left          16  held
 //	1  flags              of this packet     the next number     when it left,     of the packet
-//	2  0                                     that is wanted      in µs             that a receipt
+//	2  0                                     that is wanted      in µs             that an ack
 //	                                         from the peer                         is for, with the
 //	                                                                               time it was kept
 //
-// number is 0 and means nothing in a packet that is a receipt alone.
+// number is 0 and means nothing in a packet that is an ack alone.
 
 type kind uint8
 
 const (
-	kindSend    kind = iota + 1 // a piece of a message
-	kindWrite                   // a piece of a Write: place follows
-	kindRead                    // asks for memory: place follows
-	kindAnswer                  // a piece of what a Read asked for, or the end of a Write
-	kindReceipt                 // a receipt alone: sightings follow
-	kindGoodbye                 // the same, and the sender is closing
+	kindSend     kind = iota + 1 // a piece of a message
+	kindWrite                    // a piece of a Write: place follows
+	kindRead                     // asks for memory: place follows
+	kindResponse                 // a piece of what a Read asked for, or the end of a Write
+	kindAck                      // an ack alone: receive history follow
+	kindClose                    // the same, and the sender is closing
 	kinds
 )
 
 // numbered reports whether packets of this kind are part of the stream.
-func (k kind) numbered() bool { return k < kindReceipt }
+func (k kind) numbered() bool { return k < kindAck }
 
 const (
 	flagLast    = 1 << iota // the last piece of its message
-	flagUrgent              // a receipt is wanted at once
+	flagUrgent              // an ack is wanted at once
 	flagRefused             // an answer: the access was not allowed
 	flagHeld                // held is set
 	flagSolicited
 )
 
 const (
-	version      = 1 << 4
-	headerLen    = 20
-	placeLen     = 20
-	sightingsLen = window / 8
-	longestHead  = rdma.HeadMax - headerLen // of the user's, that goes beside ours
+	version     = 1 << 4
+	headerLen   = 20
+	targetLen   = 20
+	historyLen  = window / 8
+	longestHead = rdma.HeadMax - headerLen // of the user's, that goes beside ours
 )
 
 // header is what a packet says.
@@ -57,13 +57,13 @@ type header struct {
 	want     psn
 	left     stamp
 	held     stamp
-	place    place     // kindWrite, kindRead
-	sighted  sightings // kindReceipt, kindGoodbye
-	contents []byte    // what follows
+	target   target         // kindWrite, kindRead
+	history  receiveHistory // kindAck, kindClose
+	contents []byte         // what follows
 }
 
 // place is where an access goes: all that is left of it, from this piece on.
-type place struct {
+type target struct {
 	address uint64
 	key     uint64
 	length  uint32
@@ -79,15 +79,15 @@ func (h *header) put(head *[rdma.HeadMax]byte) int {
 	binary.BigEndian.PutUint32(head[16:], uint32(h.held))
 	switch h.kind {
 	case kindWrite, kindRead:
-		binary.BigEndian.PutUint64(head[headerLen:], h.place.address)
-		binary.BigEndian.PutUint64(head[headerLen+8:], h.place.key)
-		binary.BigEndian.PutUint32(head[headerLen+16:], h.place.length)
-		return headerLen + placeLen
-	case kindReceipt, kindGoodbye:
-		for i, w := range h.sighted {
+		binary.BigEndian.PutUint64(head[headerLen:], h.target.address)
+		binary.BigEndian.PutUint64(head[headerLen+8:], h.target.key)
+		binary.BigEndian.PutUint32(head[headerLen+16:], h.target.length)
+		return headerLen + targetLen
+	case kindAck, kindClose:
+		for i, w := range h.history {
 			binary.BigEndian.PutUint64(head[headerLen+8*i:], w)
 		}
-		return headerLen + sightingsLen
+		return headerLen + historyLen
 	}
 	return headerLen
 }
@@ -108,20 +108,20 @@ func (h *header) parse(b []byte) bool {
 	h.contents = b[headerLen:]
 	switch h.kind {
 	case kindWrite, kindRead:
-		if len(h.contents) < placeLen {
+		if len(h.contents) < targetLen {
 			return false
 		}
-		h.place = place{binary.BigEndian.Uint64(h.contents), binary.BigEndian.Uint64(h.contents[8:]), binary.BigEndian.Uint32(h.contents[16:])}
-		h.contents = h.contents[placeLen:]
-		if int64(len(h.contents)) > int64(h.place.length) {
+		h.target = target{binary.BigEndian.Uint64(h.contents), binary.BigEndian.Uint64(h.contents[8:]), binary.BigEndian.Uint32(h.contents[16:])}
+		h.contents = h.contents[targetLen:]
+		if int64(len(h.contents)) > int64(h.target.length) {
 			return false
 		}
-	case kindReceipt, kindGoodbye:
-		if len(h.contents) < sightingsLen {
+	case kindAck, kindClose:
+		if len(h.contents) < historyLen {
 			return false
 		}
-		for i := range h.sighted {
-			h.sighted[i] = binary.BigEndian.Uint64(h.contents[8*i:])
+		for i := range h.history {
+			h.history[i] = binary.BigEndian.Uint64(h.contents[8*i:])
 		}
 		h.contents = nil
 	}

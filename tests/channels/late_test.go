@@ -11,8 +11,8 @@ import (
 	"github.com/muster-mpi/muster/internal/lab"
 )
 
-// Collectives that serve first who has arrived, on hosts with two rails of which one
-// goes down and comes back in mid-collective: right to the byte.
+// Collectives that serve arrived ranks first, on hosts with two rails of which one
+// goes down and comes back during a collective. Every byte must be correct.
 func TestLateRanksWhileARailGoesDown(t *testing.T) {
 	j := build(t, lab.Config{Hosts: 3, Rails: 2})
 	host := j.hosts.Hosts()[1]

@@ -75,16 +75,12 @@ func (j *job) partitioned(t *testing.T, channel string, heals bool) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for deadline := time.Now().Add(20 * time.Second); len(j.processes(t, j.hosts.Hosts()[1])) == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the ranks do not run:\n%s", out.String())
-		}
-	}
-	time.Sleep(500 * time.Millisecond)
+	j.awaitRanks(t, j.hosts.Hosts()[1], &out)
+	time.Sleep(500 * time.Millisecond) // until messages flow
 	at := time.Now()
 	j.partition(t, true)
 	if heals {
-		time.Sleep(shortPartition)
+		time.Sleep(shortPartition) // of a real network
 		j.partition(t, false)
 		partition := time.Since(at) // on a busy machine it takes iptables a while
 		if partition > peerTimeout*3/4 {

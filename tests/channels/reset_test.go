@@ -76,11 +76,7 @@ func (j *job) begin(t *testing.T, channel, traffic string, out *bytes.Buffer) (c
 	ended = make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for _, host := range j.hosts.Hosts() {
-		for deadline := time.Now().Add(20 * time.Second); len(j.processes(t, host)) == 0; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("the ranks do not run:\n%s", out.String())
-			}
-		}
+		j.awaitRanks(t, host, out)
 	}
 	return cmd, ended
 }
@@ -104,7 +100,7 @@ func (j *job) reset(t *testing.T, channel, traffic string, run int, lasts time.D
 	var out bytes.Buffer
 	cmd, ended := j.begin(t, channel, traffic, &out)
 	victim, other := j.hosts.Hosts()[run%2], j.hosts.Hosts()[1-run%2]
-	time.Sleep(time.Duration((0.2 + 0.6*rand.Float64()) * float64(lasts)))
+	time.Sleep(time.Duration((0.2 + 0.6*rand.Float64()) * float64(lasts))) // to a random moment of the job
 	rule := []string{"INPUT", "-p", "tcp", "-s", j.hosts.Addr(other, 0), "-j", "REJECT", "--reject-with", "tcp-reset"}
 	iptables := func(change string) []byte {
 		args := append([]string{"netns", "exec", victim, "iptables", "-w", change}, rule...)
@@ -116,7 +112,7 @@ func (j *job) reset(t *testing.T, channel, traffic string, run int, lasts time.D
 	}
 	at := time.Now()
 	iptables("-I")
-	time.Sleep(time.Duration(5+rand.IntN(100)) * time.Millisecond)
+	time.Sleep(time.Duration(5+rand.IntN(100)) * time.Millisecond) // resets happen meanwhile
 	o.packets = j.resetPackets(t, victim)
 	iptables("-D")
 	select {

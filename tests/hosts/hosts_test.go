@@ -133,7 +133,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestSixtyFourRanksOnFourHostsSayHello(t *testing.T) {
+func TestHelloOnFourHosts(t *testing.T) {
 	b := build(t)
 	l := lab.New(t, lab.Config{Hosts: 4})
 	start := time.Now()

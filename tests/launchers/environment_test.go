@@ -35,7 +35,7 @@ func indexedJob(t *testing.T, env []string, command []string) (outs [4]string, e
 
 func TestAnIndexedJobWithoutALauncher(t *testing.T) {
 	for _, c := range []trial{
-		{"four ranks find each other", []string{role + "exchange"}, places(0, 0, 0, 0), nil, plain},
+		{"four ranks find each other", []string{role + "exchange"}, nodeLines(0, 0, 0, 0), nil, plain},
 		{"a message goes round", nil, ringOfFour, nil, ring},
 		{"a message goes round over the network", []string{"MUSTER_INTERFACE=lo", "MUSTER_NO_SHARED_MEMORY=1"}, ringOfFour, nil, ring},
 		{"the tests of point-to-point pass", nil, []string{"PASS"}, nil, mpi},

@@ -54,15 +54,15 @@ func TestUnderHydraOnTwoHosts(t *testing.T) {
 	tryAll(t, nil, start, []trial{
 		// First, while the link has just come up: see linkTime of rdma/ofi.
 		{"a message goes round two hosts", nil, ringOfFour, nil, ring},
-		{"by a socket", []string{role + "exchange"}, places(0, 0, 1, 1), nil, plain},
-		{"by a port", []string{role + "exchange"}, places(0, 0, 1, 1), []string{"-pmi-port"}, plain},
+		{"by a socket", []string{role + "exchange"}, nodeLines(0, 0, 1, 1), nil, plain},
+		{"by a port", []string{role + "exchange"}, nodeLines(0, 0, 1, 1), []string{"-pmi-port"}, plain},
 		{"the tests of point-to-point pass on two hosts", nil, []string{"PASS"}, nil, mpi},
 	})
 }
 
 // Ranks that need a network where there is none say so instead of waiting for
 // each other.
-func TestAHostWithoutANetworkIsTold(t *testing.T) {
+func TestHostWithoutNetworkIsReported(t *testing.T) {
 	program := ring.command(t)[0]
 	a, _, _ := twoHosts(t)
 	if out, err := exec.Command("ip", "-n", a, "link", "set", "eth0", "down").CombinedOutput(); err != nil {

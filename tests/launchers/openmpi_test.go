@@ -15,7 +15,7 @@ func TestUnderOpenMPI(t *testing.T) {
 	mpirun := tool(t, "mpirun.openmpi", "openmpi-bin")
 	four := []string{mpirun, "--oversubscribe", "--bind-to", "none", "-n", "4"}
 	tryAll(t, asOpenMPIWants, four, []trial{
-		{"four ranks find each other", []string{role + "exchange"}, places(0, 0, 0, 0), nil, bootstrap},
+		{"four ranks find each other", []string{role + "exchange"}, nodeLines(0, 0, 0, 0), nil, bootstrap},
 		{"a message goes round", nil, ringOfFour, nil, ring},
 		{"the tests of point-to-point pass", nil, []string{"PASS"}, nil, mpi},
 	})

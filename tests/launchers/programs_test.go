@@ -134,7 +134,7 @@ func showStacks() {
 			}
 		}
 	}
-	time.Sleep(500 * time.Millisecond) // for what they print
+	time.Sleep(500 * time.Millisecond) // until they have printed their stacks
 }
 
 // end is the last lines of a long output, for a report.
@@ -182,9 +182,9 @@ func tryAll(t *testing.T, env, launcher []string, trials []trial) {
 	}
 }
 
-// places are the lines of an exchange: for each rank its node, and its place
-// among the ranks of that node.
-func places(nodes ...int) (lines []string) {
+// nodeLines returns the output of an exchange: for each rank its node and its local
+// rank there.
+func nodeLines(nodes ...int) (lines []string) {
 	all := map[int]int{}
 	for _, node := range nodes {
 		all[node]++

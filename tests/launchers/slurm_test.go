@@ -102,7 +102,7 @@ func startSlurm(t *testing.T) []string {
 	}
 }
 
-// serve starts a server that lives as long as the test.
+// serve starts a server that runs until the test ends.
 func serve(t *testing.T, env []string, log, name string, args ...string) {
 	t.Helper()
 	file, err := os.Create(log)
@@ -158,7 +158,7 @@ func TestUnderSlurm(t *testing.T) {
 	env := startSlurm(t)
 	four := []string{"srun", "-N2", "-n4", "--ntasks-per-node=2"}
 	byPMI2, byPMIx := []string{"--mpi=pmi2"}, []string{"--mpi=pmix"}
-	two := places(0, 0, 1, 1)
+	two := nodeLines(0, 0, 1, 1)
 	tryAll(t, env, four, []trial{
 		{"four ranks on two nodes find each other by pmi2", []string{role + "exchange"}, two, byPMI2, plain},
 		{"four ranks on two nodes find each other by pmix", []string{role + "exchange"}, two, byPMIx, bootstrap},

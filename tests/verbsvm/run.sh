@@ -2,7 +2,7 @@
 # Runs Muster over libfabric's verbs provider on RDMA devices that really
 # register memory: the kernel's soft-iWARP (siw) and soft-RoCE (rxe), in a
 # virtual machine with Debian's kernel, because a container's kernel seldom has
-# them. README.md tells more. The flow: packages, kernel, image, guest, verdict.
+# them. README.md tells more. The flow: packages, kernel, image, guest, result.
 #
 # Settings, from the environment:
 #   VERBSVM_DIR       the cache, default muster/verbsvm in the user's cache directory
@@ -70,14 +70,14 @@ boot() {
 	[ "$status" != 124 ] || say "the guest was stopped after $limit s"
 }
 
-# verdict: the guest must have come to its end with status 0.
-verdict() {
+# result: the guest must have ended with status 0.
+result() {
 	local passed skipped failed
 	passed=$(grep -ac '^verbsvm: ok ' "$log" || true)
 	skipped=$(grep -ac '^verbsvm: skipped ' "$log" || true)
 	failed=$(grep -ac '^verbsvm: FAILED ' "$log" || true)
 	say "$passed steps passed, $skipped skipped, $failed failed, in $SECONDS s; the log is $log"
-	grep -aq '^verbsvm: end .*status 0' "$log" || die "FAILED: the guest did not come to a good end"
+	grep -aq '^verbsvm: end .*status 0' "$log" || die "FAILED: the guest did not end with status 0"
 }
 
 mkdir -p "$cache"
@@ -93,4 +93,4 @@ pack_system
 build_cargo
 say "booting; stopped after $limit s at the latest"
 boot 9>&-
-verdict
+result

@@ -100,13 +100,13 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		said, err := Conversations(frames)
+		conversations, err := Conversations(frames)
 		if err != nil {
 			return
 		}
 		total := 0
-		for i := range said {
-			total += len(said[i].Bytes(Client)) + len(said[i].Bytes(Server))
+		for i := range conversations {
+			total += len(conversations[i].Bytes(Client)) + len(conversations[i].Bytes(Server))
 		}
 		if total > len(b) {
 			t.Errorf("%d bytes were said in a file of %d", total, len(b))

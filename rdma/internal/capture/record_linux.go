@@ -56,7 +56,7 @@ func Record(name string, host netip.Addr) (*Recorder, error) {
 	return &Recorder{name, fd}, nil
 }
 
-// hostFilter is a program for the kernel that lets through IPv4 from or to a host.
+// hostFilter returns a program for the kernel that lets through IPv4 from or to a host.
 func hostFilter(host netip.Addr) []unix.SockFilter {
 	address := host.As4()
 	want := binary.BigEndian.Uint32(address[:])
@@ -103,7 +103,7 @@ func (r *Recorder) Stop() ([]Frame, error) {
 	}
 }
 
-// lost is an error if frames came for which there was no room.
+// lost returns an error if frames came for which there was no room.
 func (r *Recorder) lost() error {
 	stats, err := unix.GetsockoptTpacketStats(r.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {

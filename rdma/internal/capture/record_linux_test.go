@@ -53,14 +53,14 @@ func TestRecordHearsLoopback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := Conversations(frames)
+	conversations, err := Conversations(frames)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(said) != 1 || said[0].Server.String() != l.Addr().String() {
-		t.Fatalf("%d conversations are in the recording of %d frames, want the one with %v", len(said), len(frames), l.Addr())
+	if len(conversations) != 1 || conversations[0].Server.String() != l.Addr().String() {
+		t.Fatalf("%d conversations are in the recording of %d frames, want the one with %v", len(conversations), len(frames), l.Addr())
 	}
-	if got := &said[0]; string(got.Bytes(Client)) != question || string(got.Bytes(Server)) != answer {
+	if got := &conversations[0]; string(got.Bytes(Client)) != question || string(got.Bytes(Server)) != answer {
 		t.Errorf("recorded are %d and %d bytes, said were %d and %d", len(got.Bytes(Client)), len(got.Bytes(Server)), len(question), len(answer))
 	}
 	bytes := 0

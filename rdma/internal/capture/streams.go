@@ -20,7 +20,7 @@ type Conversation struct {
 	Segments       []Segment
 }
 
-// Bytes is all that a side sent.
+// Bytes returns all that a side sent.
 func (c *Conversation) Bytes(from Side) []byte {
 	var all []byte
 	for _, s := range c.Segments {
@@ -159,5 +159,5 @@ func (c *connection) take(from Side, p packet) {
 	}
 }
 
-// ahead is how far a packet begins behind the wanted byte; sequence numbers wrap.
+// ahead returns how far a packet begins behind the wanted byte; sequence numbers wrap.
 func (d *direction) ahead(p packet) int32 { return int32(p.seq - d.next) }

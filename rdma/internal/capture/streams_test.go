@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorded is what a recorder would have kept of a conversation.
+// recorded returns what a recorder would have kept of a conversation.
 func recorded(t *testing.T, segments ...Segment) []Frame {
 	t.Helper()
 	var file bytes.Buffer
@@ -34,21 +34,21 @@ var talk = []Segment{
 const handshake = 3
 
 func TestConversationRoundTrip(t *testing.T) {
-	said, err := Conversations(recorded(t, talk...))
+	conversations, err := Conversations(recorded(t, talk...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(said) != 1 || !reflect.DeepEqual(said[0].Segments, talk) {
-		t.Fatalf("read %v, written %v", said, talk)
+	if len(conversations) != 1 || !reflect.DeepEqual(conversations[0].Segments, talk) {
+		t.Fatalf("read %v, written %v", conversations, talk)
 	}
-	if got := string(said[0].Bytes(Client)); got != "questionthanks" {
+	if got := string(conversations[0].Bytes(Client)); got != "questionthanks" {
 		t.Errorf("the client said %q", got)
 	}
-	if got := len(said[0].Bytes(Server)); got != 301 {
+	if got := len(conversations[0].Bytes(Server)); got != 301 {
 		t.Errorf("the server said %d bytes, not 301", got)
 	}
-	if said[0].Client.Port() != 40000 || said[0].Server.Port() != 7174 {
-		t.Errorf("between %v and %v", said[0].Client, said[0].Server)
+	if conversations[0].Client.Port() != 40000 || conversations[0].Server.Port() != 7174 {
+		t.Errorf("between %v and %v", conversations[0].Client, conversations[0].Server)
 	}
 }
 
@@ -68,16 +68,16 @@ func TestANetworkIsPutIntoOrder(t *testing.T) {
 		{"the end sent again", append(slices.Clone(whole), Frame{Data: overlap})},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			said, err := Conversations(c.frames)
+			conversations, err := Conversations(c.frames)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(said) != 1 {
-				t.Fatalf("%d conversations", len(said))
+			if len(conversations) != 1 {
+				t.Fatalf("%d conversations", len(conversations))
 			}
 			want := &Conversation{Segments: talk}
 			for _, side := range []Side{Client, Server} {
-				if got := said[0].Bytes(side); !bytes.Equal(got, want.Bytes(side)) {
+				if got := conversations[0].Bytes(side); !bytes.Equal(got, want.Bytes(side)) {
 					t.Errorf("the %v said %q", side, got)
 				}
 			}
@@ -88,14 +88,14 @@ func TestANetworkIsPutIntoOrder(t *testing.T) {
 func TestConnectionsAreKeptApart(t *testing.T) {
 	refused := recorded(t)
 	one, two := recorded(t, Segment{Client, []byte("one")}), recorded(t, Segment{Server, []byte("two")})
-	said, err := Conversations(slices.Concat(refused, one, two)) // all with the same ports
+	conversations, err := Conversations(slices.Concat(refused, one, two)) // all with the same ports
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(said) != 2 {
-		t.Fatalf("%d conversations, want 2", len(said))
+	if len(conversations) != 2 {
+		t.Fatalf("%d conversations, want 2", len(conversations))
 	}
-	if got := string(said[0].Bytes(Client)) + "," + string(said[1].Bytes(Server)); got != "one,two" {
+	if got := string(conversations[0].Bytes(Client)) + "," + string(conversations[1].Bytes(Server)); got != "one,two" {
 		t.Errorf("said %q", got)
 	}
 }

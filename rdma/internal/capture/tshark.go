@@ -24,8 +24,8 @@ import (
 // ErrNoJudge says that tshark is not installed; tests skip then.
 var ErrNoJudge = errors.New("tshark is not installed (Debian: apt-get install tshark)")
 
-// Verdict is what tshark saw in a capture.
-type Verdict struct {
+// Dissection is what tshark saw in a capture.
+type Dissection struct {
 	Requests, Replies int // MPA startup frames
 	FPDUs             int // frames of MPA behind them
 	GoodCRC, BadCRC   int // of those, if the connection uses the checksum
@@ -42,14 +42,14 @@ type Verdict struct {
 // iwarp_rdma.opcode.
 type Header map[string]string
 
-// Number is the value of a field, and whether the field is there and a number.
+// Number returns the value of a field, and whether the field is there and a number.
 func (h Header) Number(field string) (value uint64, ok bool) {
 	value, err := strconv.ParseUint(h[field], 0, 64)
 	return value, err == nil
 }
 
-// Opcodes are the RDMAP opcodes of all segments, in order; -1 if one has none.
-func (v *Verdict) Opcodes() []int {
+// Opcodes returns the RDMAP opcodes of all segments, in order; -1 if one has none.
+func (v *Dissection) Opcodes() []int {
 	var all []int
 	for _, h := range v.Headers {
 		code, ok := h.Number("iwarp_rdma.opcode")
@@ -62,9 +62,9 @@ func (v *Verdict) Opcodes() []int {
 	return all
 }
 
-// Err says what is wrong with the traffic as such: frames that are no iWARP, a
+// Err reports what is wrong with the traffic as such: frames that are no iWARP, a
 // wrong checksum, no startup. What should have been in it is for the test to say.
-func (v *Verdict) Err() error {
+func (v *Dissection) Err() error {
 	var wrong []string
 	if v.Requests == 0 || v.Replies == 0 {
 		wrong = append(wrong, fmt.Sprintf("%d MPA requests and %d replies", v.Requests, v.Replies))
@@ -86,7 +86,7 @@ func (v *Verdict) Err() error {
 
 // Ask lets tshark judge the capture in a file, with plugins in Lua for what it does
 // not know. The error is [ErrNoJudge] if there is no tshark.
-func Ask(ctx context.Context, path string, plugins ...string) (*Verdict, error) {
+func Ask(ctx context.Context, path string, plugins ...string) (*Dissection, error) {
 	tshark, err := exec.LookPath("tshark")
 	if err != nil {
 		return nil, ErrNoJudge
@@ -108,16 +108,16 @@ func Ask(ctx context.Context, path string, plugins ...string) (*Verdict, error) 
 	if err != nil {
 		return nil, fmt.Errorf("tshark on %s: %w: %s", path, err, bytes.TrimSpace(complaint.Bytes()))
 	}
-	v, err := parseVerdict(bytes.NewReader(out))
+	v, err := parsePDML(bytes.NewReader(out))
 	if err != nil {
 		return nil, fmt.Errorf("tshark on %s: its output: %w", path, err)
 	}
 	return v, nil
 }
 
-// parseVerdict reads PDML: packets, in them protocols, in them fields, which nest.
-func parseVerdict(r io.Reader) (*Verdict, error) {
-	v := &Verdict{}
+// parsePDML reads PDML: packets, in them protocols, in them fields, which nest.
+func parsePDML(r io.Reader) (*Dissection, error) {
+	v := &Dissection{}
 	var seen frame
 	for d := xml.NewDecoder(r); ; {
 		token, err := d.Token()
@@ -156,7 +156,7 @@ type frame struct {
 }
 
 // note takes one element into account.
-func (v *Verdict) note(seen *frame, e xml.StartElement) error {
+func (v *Dissection) note(seen *frame, e xml.StartElement) error {
 	name, show, text := attribute(e, "name"), attribute(e, "show"), attribute(e, "showname")
 	numeric := func(into *int) error {
 		n, err := strconv.ParseInt(show, 0, 64)
@@ -209,7 +209,7 @@ func (v *Verdict) note(seen *frame, e xml.StartElement) error {
 }
 
 // close adds a packet that has been read to what is wrong, if it is.
-func (v *Verdict) close(seen *frame) {
+func (v *Dissection) close(seen *frame) {
 	if seen.malformed {
 		v.Malformed = append(v.Malformed, seen.number)
 	}
@@ -218,7 +218,7 @@ func (v *Verdict) close(seen *frame) {
 	}
 }
 
-// attribute is the value of an attribute, empty if it is not there.
+// attribute returns the value of an attribute, empty if it is not there.
 func attribute(e xml.StartElement, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name {

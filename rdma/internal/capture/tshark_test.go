@@ -13,7 +13,7 @@ import (
 )
 
 // judged is tshark's verdict on a capture; the test is skipped without tshark.
-func judged(t *testing.T, path string) *Verdict {
+func judged(t *testing.T, path string) *Dissection {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -27,8 +27,8 @@ func judged(t *testing.T, path string) *Verdict {
 	return v
 }
 
-// spoken is the verdict on a conversation, its segments written in hexadecimal.
-func spoken(t *testing.T, lines ...string) *Verdict {
+// spoken returns the verdict on a conversation, its segments written in hexadecimal.
+func spoken(t *testing.T, lines ...string) *Dissection {
 	t.Helper()
 	var segments []Segment
 	for _, line := range lines {
@@ -63,7 +63,7 @@ const (
 )
 
 // The first words between two soft-iWARP kernels in peer-to-peer mode: a Write of no bytes.
-func TestTsharkTakesWhatAKernelSays(t *testing.T) {
+func TestTsharkAcceptsKernelTraffic(t *testing.T) {
 	v := spoken(t,
 		request+"50 02 0004 8001c001",
 		reply+"50 02 0004 80018001",
@@ -103,7 +103,7 @@ func TestTsharkTakesTheExampleWithAMarker(t *testing.T) {
 func TestTsharkRefusesWhatIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
-		said       []string
+		lines      []string
 	}{
 		{"a wrong checksum", "1 of 1 checksums are wrong", []string{request + "40 01 0000", reply + "40 01 0000", "client: 000e c140 00000001 0000000000000000 ebd34c5e"}},
 		{"no startup", "0 MPA requests and 0 replies; frames [4] hold data that is no iWARP", []string{"client: 68656c6c6f"}},
@@ -111,7 +111,7 @@ func TestTsharkRefusesWhatIsWrong(t *testing.T) {
 		{"other data behind the startup", "frames [6] hold data that is no iWARP", []string{request + "40 01 0000", reply + "40 01 0000", "client: 00"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := spoken(t, c.said...).Err()
+			err := spoken(t, c.lines...).Err()
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
@@ -119,7 +119,7 @@ func TestTsharkRefusesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoCaptureHasNoVerdict(t *testing.T) {
+func TestDissectRejectsOtherFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing.pcap")
 	_, err := Ask(t.Context(), path)
 	if errors.Is(err, ErrNoJudge) {
@@ -137,13 +137,13 @@ func TestAnAnswerThatIsNotUnderstoodIsAnError(t *testing.T) {
 		{"no number", "not a number", `<pdml><packet><field name="tcp.len" show="many"/></packet></pdml>`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := parseVerdict(strings.NewReader(c.answer))
+			_, err := parsePDML(strings.NewReader(c.answer))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 		})
 	}
-	v, err := parseVerdict(strings.NewReader(`<pdml><packet><field name="num" show="7"/><proto name="_ws.malformed"/></packet><packet><proto name="iwarp_ddp_rdmap"/></packet></pdml>`))
+	v, err := parsePDML(strings.NewReader(`<pdml><packet><field name="num" show="7"/><proto name="_ws.malformed"/></packet><packet><proto name="iwarp_ddp_rdmap"/></packet></pdml>`))
 	if err != nil {
 		t.Fatal(err)
 	}

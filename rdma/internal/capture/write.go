@@ -150,7 +150,7 @@ func appendTCP(b []byte, from, to netip.AddrPort, seq, ack uint32, flags byte, d
 	return b
 }
 
-// checksum is the one of the Internet protocols (RFC 1071) over b, begun with a sum.
+// checksum returns the one of the Internet protocols (RFC 1071) over b, begun with a sum.
 func checksum(begun uint32, b []byte) uint16 {
 	s := begun + sum(b)
 	for s > 0xffff {

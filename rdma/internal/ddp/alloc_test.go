@@ -33,8 +33,8 @@ func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 		if _, f := h.Decode(wire[:size], size); f != NoFault {
 			t.Fatal(f)
 		}
-		place, f := to.Place(&h, 0, size-n)
-		copy(place, wire[n:size])
+		placement, f := to.Placement(&h, 0, size-n)
+		copy(placement, wire[n:size])
 		if f != NoFault {
 			t.Fatal(f)
 		}

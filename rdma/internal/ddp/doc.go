@@ -1,7 +1,7 @@
 // Package ddp is the part of iWARP that is the same over TCP and over datagrams:
 // direct data placement (RFC 5041) and the RDMA operations on it (RFC 5040, RFC
 // 7306). It has no socket, no clock and no goroutine; a device brings the segments
-// and carries the answers away. Calls on what belongs to one device are serialised
+// and carries the answers away. Calls on what belongs to one device are serialized
 // by the device.
 //
 // # The road of a segment in
@@ -12,7 +12,7 @@
 //	Stream.Deliver   once per segment and in order: what has happened, as an Event
 //	Stream.Respond   while an answer is owed: the next segment of it
 //
-// Place may be asked in any order and again for the same bytes; it changes no count.
+// Placement may be asked in any order and again for the same bytes; it changes no count.
 // Deliver is asked in the order of the stream. Over TCP the two follow each other;
 // over datagrams a segment may be placed long before it is delivered.
 //

@@ -108,13 +108,13 @@ func FaultOf(layer, etype, code uint8) Fault {
 	return someFault | Fault(layer&7)<<12 | Fault(etype&15)<<8 | Fault(code)
 }
 
-// Layer is 0 for RDMAP, 1 for DDP and 2 for the layer below.
+// Layer returns 0 for RDMAP, 1 for DDP and 2 for the layer below.
 func (f Fault) Layer() uint8 { return uint8(f >> 12 & 7) }
 
-// Type is the error type within the layer.
+// Type returns the error type within the layer.
 func (f Fault) Type() uint8 { return uint8(f >> 8 & 15) }
 
-// Code is the error code within the type.
+// Code returns the error code within the type.
 func (f Fault) Code() uint8 { return uint8(f) }
 
 // known reports whether the RFCs have this fault.
@@ -140,7 +140,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s (layer %d, type %d, code %d)", text, f.Layer(), f.Type(), f.Code())
 }
 
-// Err is nil if there is no fault.
+// Err returns nil if there is no fault.
 func (f Fault) Err() error {
 	if f == NoFault {
 		return nil

@@ -148,7 +148,7 @@ func (a *arena) feed(t *testing.T, s *Stream, segment []byte) {
 		return
 	}
 	payload := segment[n:]
-	to, fault := s.Place(&h, 0, len(payload))
+	to, fault := s.Placement(&h, 0, len(payload))
 	if fault != NoFault {
 		return
 	}

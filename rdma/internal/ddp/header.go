@@ -107,7 +107,7 @@ type Header struct {
 	QN, MSN, MO uint32
 }
 
-// HeaderLen is the length of the header that begins with this byte.
+// HeaderLen returns the length of the header that begins with this byte.
 func HeaderLen(first byte) int {
 	if first&flagTagged != 0 {
 		return TaggedLen
@@ -115,7 +115,7 @@ func HeaderLen(first byte) int {
 	return UntaggedLen
 }
 
-// Len is the length of the header.
+// Len returns the length of the header.
 func (h *Header) Len() int {
 	if h.Op.Tagged() {
 		return TaggedLen

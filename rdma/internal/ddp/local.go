@@ -18,7 +18,7 @@ func (t *Table) Holds(tag Tag, mem rdma.Mem) bool {
 	return off <= n && uint64(mem.Len()) <= n-off
 }
 
-// MemoryOf is the memory of a region, none if there is no such tag.
+// MemoryOf returns the memory of a region, none if there is no such tag.
 func (t *Table) MemoryOf(tag Tag) rdma.Mem {
 	if i := t.find(tag); i >= 0 {
 		return t.slots[i].region.Mem

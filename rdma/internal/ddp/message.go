@@ -9,7 +9,7 @@ type Message struct {
 	Len    uint32 // of the payload
 }
 
-// Segment is the header of the piece that begins at off, with at most room bytes of
+// Segment returns the header of the piece that begins at off, with at most room bytes of
 // payload, and its length. An empty message is one empty segment.
 func (m *Message) Segment(off uint32, room int) (h Header, n int) {
 	h = m.Header

@@ -31,7 +31,7 @@ func (r *ReadRequest) Put(b []byte) int {
 	return ReadRequestLen
 }
 
-// Decode reads the 28 bytes; it is false if b has another length.
+// Decode reads the 28 bytes; it returns false if b has another length.
 func (r *ReadRequest) Decode(b []byte) bool {
 	if len(b) != ReadRequestLen {
 		return false
@@ -82,7 +82,7 @@ func (r *AtomicRequest) Put(b []byte) int {
 	return AtomicRequestLen
 }
 
-// Decode reads the 52 bytes; it is false if b has another length.
+// Decode reads the 52 bytes; it returns false if b has another length.
 func (r *AtomicRequest) Decode(b []byte) bool {
 	if len(b) != AtomicRequestLen {
 		return false
@@ -100,7 +100,7 @@ func (r *AtomicRequest) Decode(b []byte) bool {
 	return true
 }
 
-// Apply is the new value for an old one: RFC 7306 section 5.1. It is false for a code
+// Apply returns the new value for an old one: RFC 7306 section 5.1. It is false for a code
 // that the RFC does not have.
 func (r *AtomicRequest) Apply(old uint64) (value uint64, ok bool) {
 	switch r.Code {
@@ -136,7 +136,7 @@ func (r *AtomicResponse) Put(b []byte) int {
 	return AtomicResponseLen
 }
 
-// Decode reads the 12 bytes; it is false if b has another length.
+// Decode reads the 12 bytes; it returns false if b has another length.
 func (r *AtomicResponse) Decode(b []byte) bool {
 	if len(b) != AtomicResponseLen {
 		return false

@@ -71,9 +71,9 @@ func (s *Stream) ask(op Opcode, length uint32, one ask) Message {
 	return Message{Header{Op: op, QN: QueueRequest, MSN: one.number}, length}
 }
 
-// place is the memory for the bytes [off, off+n) of a Read Response. The tag is
+// placement returns the memory for the bytes [off, off+n) of a Read Response. The tag is
 // looked for among all that are open, because datagrams may pass each other.
-func (a *asks) place(h *Header, off, n int) ([]byte, Fault) {
+func (a *asks) placement(h *Header, off, n int) ([]byte, Fault) {
 	if n == 0 {
 		return nil, NoFault
 	}

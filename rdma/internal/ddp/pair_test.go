@@ -38,7 +38,7 @@ func (p *postedBuffers) post(id uint64, mem []byte) {
 	*p = append(*p, rdma.RecvWR{ID: id, Body: rdma.MemOf(mem)})
 }
 
-// seeded is a random source that is the same in every run.
+// seeded returns a random source that is the same in every run.
 func seeded(n byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{n}) }
 
 const testDomain Domain = 7
@@ -101,7 +101,7 @@ func encode(h Header, payload []byte) []byte {
 	return append(segment, payload...)
 }
 
-// take is the receiving side of a device.
+// take returns the receiving side of a device.
 func (s *side) take(segment []byte) (e Event, f Fault) {
 	var h Header
 	n, f := h.Decode(segment, len(segment))
@@ -109,7 +109,7 @@ func (s *side) take(segment []byte) (e Event, f Fault) {
 		return e, f
 	}
 	payload := segment[n:]
-	to, f := s.stream.Place(&h, 0, len(payload))
+	to, f := s.stream.Placement(&h, 0, len(payload))
 	if f != NoFault {
 		return e, f
 	}

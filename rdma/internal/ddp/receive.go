@@ -24,8 +24,8 @@ type receives struct {
 	taken  ring[rdma.RecvWR]
 }
 
-// place is the memory for the bytes [off, off+n) of a segment's payload.
-func (r *receives) place(h *Header, off, n int) ([]byte, Fault) {
+// placement returns the memory for the bytes [off, off+n) of a segment's payload.
+func (r *receives) placement(h *Header, off, n int) ([]byte, Fault) {
 	ahead := h.MSN - r.next // wraps as the numbers do
 	if ahead >= uint32(r.taken.limit) {
 		return nil, FaultMSN
@@ -61,14 +61,14 @@ func (r *receives) deliver(h *Header, n int) Fault {
 		return FaultMO
 	}
 	// A segment that is empty may not have been placed, and its buffer not taken.
-	if _, f := r.place(h, 0, n); f != NoFault {
+	if _, f := r.placement(h, 0, n); f != NoFault {
 		return f
 	}
 	r.offset += uint32(n)
 	return NoFault
 }
 
-// finish gives out the message that has been delivered to its end.
+// finish completes the message that has been delivered to its end.
 func (r *receives) finish() (rdma.RecvWR, uint32) {
 	wr, n := *r.taken.at(0), r.offset
 	r.taken.pop()

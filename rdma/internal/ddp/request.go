@@ -18,10 +18,10 @@ type request struct {
 
 // requests is the side that is asked.
 type requests struct {
-	next   uint32 // the number of the request to be delivered next
-	answer uint32 // the number of the next atomic response
-	owed   ring[request]
-	result [AtomicResponseLen]byte
+	next    uint32 // the number of the request to be delivered next
+	answer  uint32 // the number of the next atomic response
+	pending ring[request]
+	result  [AtomicResponseLen]byte
 }
 
 // deliver takes a request in.
@@ -29,7 +29,7 @@ func (q *requests) deliver(h *Header, body []byte) Fault {
 	if h.MSN != q.next {
 		return FaultMSN
 	}
-	if q.owed.full() {
+	if q.pending.full() {
 		return FaultNoBuffer
 	}
 	r := request{op: h.Op, number: h.MSN}
@@ -43,14 +43,14 @@ func (q *requests) deliver(h *Header, body []byte) Fault {
 	if !ok {
 		return FaultUnspecified
 	}
-	*q.owed.push() = r
+	*q.pending.push() = r
 	q.next++
 	return NoFault
 }
 
 // respond makes the next segment of the oldest answer.
 func (q *requests) respond(s *Stream, room int) (h Header, payload []byte, f Fault) {
-	r := q.owed.at(0)
+	r := q.pending.at(0)
 	done := true
 	if r.op == AtomicRequestOp {
 		h, payload, f = q.atomic(s, &r.atomic)
@@ -60,12 +60,12 @@ func (q *requests) respond(s *Stream, room int) (h Header, payload []byte, f Fau
 		done = h.Last
 	}
 	if done && f == NoFault {
-		q.owed.pop()
+		q.pending.pop()
 	}
 	return h, payload, f
 }
 
-// segment is the next piece of a read. The source is checked for each piece, because
+// segment returns the next piece of a read. The source is checked for each piece, because
 // it may have been deregistered since the last. An empty read asks for nothing, so
 // nothing is checked (RFC 5040 section 5.2.1).
 func (r *request) segment(s *Stream, room int) (h Header, payload []byte, f Fault) {
@@ -85,7 +85,7 @@ func (r *request) segment(s *Stream, room int) (h Header, payload []byte, f Faul
 }
 
 // atomic changes the target and makes the answer. Nothing comes between the load and
-// the store but the processor itself: all atomics of a device are serialised with it
+// the store but the processor itself: all atomics of a device are serialized with it
 // (RFC 7306 section 5.3).
 func (q *requests) atomic(s *Stream, a *AtomicRequest) (h Header, payload []byte, f Fault) {
 	h = Header{Op: AtomicResponseOp, Last: true, QN: QueueAtomic, MSN: q.answer}
@@ -101,10 +101,10 @@ func (q *requests) atomic(s *Stream, a *AtomicRequest) (h Header, payload []byte
 	return h, q.result[:], NoFault
 }
 
-// refusal is the Terminate for a fault of the oldest request. Its segment is made again
+// refusal returns the Terminate for a fault of the oldest request. Its segment is made again
 // and shows what was left to read (RFC 5040 section 4.8).
 func (q *requests) refusal(f Fault) Terminate {
-	r := q.owed.at(0)
+	r := q.pending.at(0)
 	h := Header{Op: r.op, Last: true, QN: QueueRequest, MSN: r.number}
 	var raw [UntaggedLen + ControlMax]byte
 	n := h.Put(raw[:])

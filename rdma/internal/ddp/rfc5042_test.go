@@ -141,7 +141,7 @@ func TestRFC5042_6_2_2_BufferIsClosedWhenIndicated(t *testing.T) {
 		m := a.stream.Send(op, 150, tag)
 		for off := uint32(0); off < m.Len; {
 			h, n := m.Segment(off, a.room)
-			if _, f := b.table.Place(testDomain, b.stream.id, tag, 0x1000, 1); f != NoFault {
+			if _, f := b.table.Placement(testDomain, b.stream.id, tag, 0x1000, 1); f != NoFault {
 				t.Fatalf("closed before the message was complete: %v", f)
 			}
 			e, f := b.take(encode(h, make([]byte, n)))
@@ -184,14 +184,14 @@ func TestRFC5042_6_2_2_NothingAfterDeregister(t *testing.T) {
 		_, b := newPair(t, nil)
 		mem, tag := b.region(64, bothWays, nil)
 		h := Header{Op: Write, Last: true, Tag: tag, TO: 0x1000}
-		if to, f := b.stream.Place(&h, 0, 32); f != NoFault || len(to) != 32 {
+		if to, f := b.stream.Placement(&h, 0, 32); f != NoFault || len(to) != 32 {
 			t.Fatalf("%d bytes, %v", len(to), f)
 		}
-		if to, f := b.stream.Place(&h, 10, 22); f != NoFault || &to[0] != &mem[10] {
+		if to, f := b.stream.Placement(&h, 10, 22); f != NoFault || &to[0] != &mem[10] {
 			t.Fatalf("the rest goes elsewhere: %v", f)
 		}
 		b.table.Deregister(tag)
-		if to, f := b.stream.Place(&h, 10, 22); f != FaultTag || to != nil {
+		if to, f := b.stream.Placement(&h, 10, 22); f != FaultTag || to != nil {
 			t.Fatalf("the rest is placed: %d bytes, %v", len(to), f)
 		}
 	})

@@ -22,7 +22,7 @@ func (r *ring[T]) push() *T {
 	return r.at(r.n - 1)
 }
 
-// at is the i-th from the front.
+// at returns the i-th from the front.
 func (r *ring[T]) at(i int32) *T {
 	if i += r.head; i >= r.limit {
 		i -= r.limit

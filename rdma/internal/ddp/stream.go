@@ -12,7 +12,7 @@ import (
 // MaxMessage is the longest message: RFC 5041 section 5.2.
 const MaxMessage = 1<<32 - 1
 
-// MaxTransfer is the Attr.MaxTransfer of a device whose Config asks for limit: a Read
+// MaxTransfer returns the Attr.MaxTransfer of a device whose Config asks for limit: a Read
 // Request has 32 bits for its length (RFC 5040 section 4.4). 0 is as much as there is.
 func MaxTransfer(limit int) (int, error) {
 	switch {
@@ -55,7 +55,7 @@ func NewStream(c Config) *Stream {
 	return &Stream{
 		table: c.Table, domain: c.Domain, id: c.ID, sent: 1,
 		receives: receives{from: c.Buffers, next: 1, taken: newRing[rdma.RecvWR](max(c.Window, 1))},
-		requests: requests{next: 1, answer: 1, owed: newRing[request](c.Inbound)},
+		requests: requests{next: 1, answer: 1, pending: newRing[request](c.Inbound)},
 		asks:     asks{next: 1, answer: 1, open: newRing[ask](c.Outbound)},
 	}
 }
@@ -67,15 +67,15 @@ func (s *Stream) Send(op Opcode, n uint32, invalidate Tag) Message {
 	return Message{Header{Op: op, Tag: invalidate, QN: QueueSend, MSN: s.sent - 1}, n}
 }
 
-// Write is a message into the peer's memory. It has no number.
+// Write returns a message into the peer's memory. It has no number.
 func (s *Stream) Write(tag Tag, to uint64, n uint32) Message {
 	return Message{Header{Op: Write, Tag: tag, TO: to}, n}
 }
 
-// Place is the memory for the bytes [off, off+n) of the payload of a segment. It is
+// Placement returns the memory for the bytes [off, off+n) of the payload of a segment. It is
 // nil for no bytes and for a header of RDMAP. FaultNoBuffer changes nothing: the
 // device may end the stream, or let the peer wait and ask again.
-func (s *Stream) Place(h *Header, off, n int) ([]byte, Fault) {
+func (s *Stream) Placement(h *Header, off, n int) ([]byte, Fault) {
 	switch {
 	case h.Op == Write && n == 0: // RFC 5041 section 5.2: tag and address are not checked
 		return nil, NoFault
@@ -84,13 +84,13 @@ func (s *Stream) Place(h *Header, off, n int) ([]byte, Fault) {
 		if to < h.TO {
 			return nil, FaultTagWrap
 		}
-		return s.table.Place(s.domain, s.id, h.Tag, to, uint64(n))
+		return s.table.Placement(s.domain, s.id, h.Tag, to, uint64(n))
 	case h.Op == ReadResponse:
-		return s.asks.place(h, off, n)
+		return s.asks.placement(h, off, n)
 	case h.Op.Control():
 		return nil, NoFault
 	}
-	return s.receives.place(h, off, n)
+	return s.receives.placement(h, off, n)
 }
 
 // EventKind is what a delivered segment means to the device.
@@ -175,7 +175,7 @@ func (s *Stream) deliverTerminate(h *Header, body []byte, e *Event) Fault {
 }
 
 // ResponsesPending reports whether the peer waits for an answer.
-func (s *Stream) ResponsesPending() bool { return s.requests.owed.n != 0 }
+func (s *Stream) ResponsesPending() bool { return s.requests.pending.n != 0 }
 
 // Respond makes the next segment of the answers that are owed, with at most room
 // bytes of payload and room for an atomic response. The payload is the source itself,
@@ -186,7 +186,7 @@ func (s *Stream) Respond(room int) (Header, []byte, Fault) {
 }
 
 // Terminate makes the message that ends the stream for a fault, which the segment
-// caused that begins with raw and has size bytes. It is false if one was made before:
+// caused that begins with raw and has size bytes. It returns false if one was made before:
 // there is only one, and nothing follows it (RFC 5040 section 5.4).
 func (s *Stream) Terminate(f Fault, raw []byte, size int) (m Message, t Terminate, ok bool) {
 	return s.end(TerminateFor(f, raw, size))
@@ -214,7 +214,7 @@ func (s *Stream) Flush(received func(rdma.RecvWR), fetching func(id uint64, atom
 	for ; s.asks.open.n != 0; s.asks.open.pop() {
 		fetching(s.asks.open.at(0).id, s.asks.open.at(0).atomic)
 	}
-	for s.requests.owed.n != 0 {
-		s.requests.owed.pop()
+	for s.requests.pending.n != 0 {
+		s.requests.pending.pop()
 	}
 }

@@ -74,7 +74,7 @@ func TestPlacedBeforeDelivered(t *testing.T) {
 	}
 	for _, i := range []int{5, 0, 4, 4, 2, 1, 0, 3} {
 		h := headers[i]
-		to, f := b.stream.Place(&h, 0, 50)
+		to, f := b.stream.Placement(&h, 0, 50)
 		wantFault(t, "Place", f, NoFault)
 		copy(to, payload[h.MO:])
 	}
@@ -455,9 +455,9 @@ func TestAtomicAlignment(t *testing.T) {
 	}
 }
 
-// TestReadsAnsweredOutOfTurn takes the answer to the second read first: it may be
+// TestReadsAnsweredOutOfOrder takes the answer to the second read first: it may be
 // placed, as datagrams come, but not delivered.
-func TestReadsAnsweredOutOfTurn(t *testing.T) {
+func TestReadsAnsweredOutOfOrder(t *testing.T) {
 	a, _ := newPair(t, nil)
 	var requests [2]ReadRequest
 	var sinks [2][]byte
@@ -469,7 +469,7 @@ func TestReadsAnsweredOutOfTurn(t *testing.T) {
 		}
 	}
 	second := Header{Op: ReadResponse, Last: true, Tag: requests[1].Sink}
-	to, f := a.stream.Place(&second, 0, 8)
+	to, f := a.stream.Placement(&second, 0, 8)
 	if f != NoFault || &to[0] != &sinks[1][0] {
 		t.Fatalf("Place: %v", f)
 	}
@@ -483,8 +483,8 @@ func TestReadsAnsweredOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestDeliverWithoutPlace is a device that forgets a step: it is refused, not trusted.
-func TestDeliverWithoutPlace(t *testing.T) {
+// TestDeliverWithoutPlacement is a device that forgets a step: it is refused, not trusted.
+func TestDeliverWithoutPlacement(t *testing.T) {
 	_, b := newPair(t, nil)
 	var e Event
 	h := Header{Op: Send, Last: true, MSN: 1}
@@ -496,11 +496,11 @@ func TestDeliverWithoutPlace(t *testing.T) {
 	}
 }
 
-func TestPlaceWrapsNowhere(t *testing.T) {
+func TestPlacementDoesNotWrap(t *testing.T) {
 	_, b := newPair(t, nil)
 	_, tag := b.region(64, bothWays, nil)
 	h := Header{Op: Write, Tag: tag, TO: 1<<64 - 4}
-	_, f := b.stream.Place(&h, 0x1004, 4) // 0x1000 behind the end of all addresses
+	_, f := b.stream.Placement(&h, 0x1004, 4) // 0x1000 behind the end of all addresses
 	wantFault(t, "Place", f, FaultTagWrap)
 }
 

@@ -87,10 +87,10 @@ func NewTable(random io.Reader, maximum int) *Table {
 	return &Table{random: random, maximum: maximum}
 }
 
-// Len is the number of regions.
+// Len returns the number of regions.
 func (t *Table) Len() int { return t.used }
 
-// Register gives a region a tag that nobody can guess.
+// Register registers a region under a tag that cannot be guessed.
 func (t *Table) Register(r Region) (Tag, error) {
 	if r.Base+uint64(r.Mem.Len()) < r.Base {
 		return 0, fmt.Errorf("ddp: a region of %d bytes at %#x leaves the 64-bit address space; give it a lower base", r.Mem.Len(), r.Base)
@@ -113,7 +113,7 @@ func (t *Table) Register(r Region) (Tag, error) {
 	return tag, nil
 }
 
-// Draw gives a tag that no region has. The sink of a read is named by such a one: it
+// Draw returns a tag that no region has. The sink of a read is named by such a one: it
 // is good for that read alone and never stands in the table.
 func (t *Table) Draw() (Tag, error) {
 	for {
@@ -149,7 +149,7 @@ func (t *Table) home(tag Tag) int     { return int(tag) & (len(t.slots) - 1) }
 func (t *Table) after(i int) int      { return (i + 1) & (len(t.slots) - 1) }
 func (t *Table) gap(from, to int) int { return (to - from) & (len(t.slots) - 1) }
 
-// find is the slot of a tag, or -1. Half of the slots are free, so it ends.
+// find returns the slot of a tag, or -1. Half of the slots are free, so it ends.
 func (t *Table) find(tag Tag) int {
 	if t.used == 0 || tag == 0 {
 		return -1
@@ -177,7 +177,7 @@ func (t *Table) remove(i int) {
 	t.slots[i] = slot{}
 }
 
-// reach is the memory that a peer of a stream names by a tag, an address and a
+// reach returns the memory that a peer of a stream names by a tag, an address and a
 // length, if it has all the rights in need. Every placement and every source of a
 // read comes through here (RFC 5042 section 6.2.1 and 6.3.1). n is at least 1: an access of
 // nothing is not to be checked (RFC 5041 section 5.2).
@@ -202,19 +202,19 @@ func (t *Table) reach(d Domain, s StreamID, tag Tag, to, n uint64, need rdma.Acc
 	return r.Mem.Bytes()[off : off+n : off+n], granted
 }
 
-// Place is the memory for n bytes that a peer writes: RFC 5041 section 7.1.
-func (t *Table) Place(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fault) {
+// Placement returns the memory for n bytes that a peer writes: RFC 5041 section 7.1.
+func (t *Table) Placement(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fault) {
 	mem, r := t.reach(d, s, tag, to, n, rdma.RemoteWrite)
 	return mem, refusedPlacement[r]
 }
 
-// Source is the memory of n bytes that a peer reads: RFC 5040 section 7.2.
+// Source returns the memory of n bytes that a peer reads: RFC 5040 section 7.2.
 func (t *Table) Source(d Domain, s StreamID, tag Tag, to, n uint64) ([]byte, Fault) {
 	mem, r := t.reach(d, s, tag, to, n, rdma.RemoteRead)
 	return mem, refusedSource[r]
 }
 
-// Target is the 8 bytes that a peer changes by an atomic: RFC 7306 section
+// Target returns the 8 bytes that a peer changes by an atomic: RFC 7306 section
 // 8.2. It is the memory that must be aligned, whatever its address is to peers.
 func (t *Table) Target(d Domain, s StreamID, tag Tag, to uint64) ([]byte, Fault) {
 	mem, r := t.reach(d, s, tag, to, 8, rdma.RemoteRead|rdma.RemoteWrite)
@@ -224,7 +224,7 @@ func (t *Table) Target(d Domain, s StreamID, tag Tag, to uint64) ([]byte, Fault)
 	return mem, refusedSource[r]
 }
 
-// Deregister ends a registration by its owner. It is false if there is no such tag.
+// Deregister ends a registration by its owner. It returns false if there is no such tag.
 func (t *Table) Deregister(tag Tag) bool {
 	i := t.find(tag)
 	if i < 0 {

@@ -15,7 +15,7 @@ import (
 // few values, so that they crowd in the table and gaps are closed.
 func TestTableAgainstMap(t *testing.T) {
 	random := rand.New(seeded(4))
-	table := NewTable(crowded{random}, 200)
+	table := NewTable(fewTags{random}, 200)
 	model := map[Tag]uint64{}
 	tags := []Tag{}
 	for step := range 20000 {
@@ -55,10 +55,10 @@ func TestTableAgainstMap(t *testing.T) {
 	}
 }
 
-// crowded draws tags below 1024.
-type crowded struct{ from *rand.Rand }
+// fewTags draws tags below 1024.
+type fewTags struct{ from *rand.Rand }
 
-func (c crowded) Read(b []byte) (int, error) {
+func (c fewTags) Read(b []byte) (int, error) {
 	v := c.from.Uint32N(1 << 10)
 	return copy(b, []byte{0, 0, byte(v >> 8), byte(v)}), nil
 }
@@ -132,7 +132,7 @@ func TestReachBounds(t *testing.T) {
 		{"address 0", 0, 1, FaultTagBounds, FaultSourceBounds},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, f := table.Place(0, 0, tag, c.to, c.n)
+			got, f := table.Placement(0, 0, tag, c.to, c.n)
 			wantFault(t, "Place", f, c.placed)
 			if f == NoFault && (uint64(len(got)) != c.n || cap(got) != len(got) || &got[0] != &mem[c.to-base]) {
 				t.Fatalf("another piece: %d bytes, room for %d", len(got), cap(got))
@@ -153,10 +153,10 @@ func TestReachAllocatesNothing(t *testing.T) {
 		}
 	}
 	if n := testing.AllocsPerRun(100, func() {
-		if _, f := table.Place(0, 1, tag, 8, 16); f != NoFault {
+		if _, f := table.Placement(0, 1, tag, 8, 16); f != NoFault {
 			t.Fatal(f)
 		}
-		if _, f := table.Place(0, 1, tag+1, 8, 16); f != FaultTag {
+		if _, f := table.Placement(0, 1, tag+1, 8, 16); f != FaultTag {
 			t.Fatal(f)
 		}
 	}); n != 0 {

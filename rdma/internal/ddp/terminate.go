@@ -48,10 +48,10 @@ func TerminateFor(f Fault, raw []byte, size int) Terminate {
 	return t
 }
 
-// DDP is the header of the segment to blame, as it came, or nil.
+// DDP returns the header of the segment to blame, as it came, or nil.
 func (t *Terminate) DDP() []byte { return t.shown[:t.header] }
 
-// Request is the read to blame, if there is one.
+// Request returns the read to blame, if there is one.
 func (t *Terminate) Request() (r ReadRequest, ok bool) {
 	if t.read {
 		ok = r.Decode(t.shown[t.header : int(t.header)+ReadRequestLen])
@@ -59,7 +59,7 @@ func (t *Terminate) Request() (r ReadRequest, ok bool) {
 	return r, ok
 }
 
-// Len is the length of the payload.
+// Len returns the length of the payload.
 func (t *Terminate) Len() int {
 	n := terminateFixed
 	if t.header != 0 {
@@ -90,7 +90,7 @@ func (t *Terminate) Put(b []byte) int {
 	return terminateFixed + 2 + n
 }
 
-// Decode reads a Terminate; it is false if there is no fault in it. Headers that are
+// Decode reads a Terminate; it returns false if there is no fault in it. Headers that are
 // not whole are left out: the fault is what counts.
 func (t *Terminate) Decode(b []byte) bool {
 	*t = Terminate{}

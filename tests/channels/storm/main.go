@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/muster-mpi/muster/mpi"
+	"github.com/muster-mpi/muster/mpi/inspect"
 )
 
 func main() {
@@ -158,11 +159,11 @@ func exchange(c *mpi.Comm, messages, longest int) error {
 	if err := mpi.Barrier(c); err != nil {
 		return err
 	}
-	fmt.Printf("rank %d has exchanged %d messages with each of %d ranks, network %s\n", me, messages, size-1, mpi.DeviceName(c, (me+size-1)%size))
+	fmt.Printf("rank %d has exchanged %d messages with each of %d ranks, network %s\n", me, messages, size-1, inspect.DeviceName(c, (me+size-1)%size))
 	return nil
 }
 
-// answer lets ranks 0 and 1 send to each other in turns: who waits has nothing to send.
+// answer lets ranks 0 and 1 alternate in sending: the waiting rank has nothing to send.
 func answer(c *mpi.Comm, messages, longest int, think time.Duration) error {
 	me := c.Rank()
 	buf, scratch := make([]byte, longest), make([]byte, longest)
@@ -241,8 +242,8 @@ func resident(what string) int {
 	return 0
 }
 
-// wait waits for rank 1, which tells its process id and never sends. All others print
-// what they are told, and how long after its death.
+// wait waits for rank 1, which prints its process id and never sends. All others print
+// the error that they get, and when.
 func wait(c *mpi.Comm) error {
 	if err := mpi.Barrier(c); err != nil {
 		return err
@@ -253,6 +254,6 @@ func wait(c *mpi.Comm) error {
 	}
 	buf := make([]byte, 1<<20)
 	_, err := mpi.Recv(c, buf, 1, 7)
-	fmt.Printf("told %d %d %v\n", c.Rank(), time.Now().UnixMilli(), err)
+	fmt.Printf("wait ended: %d %d %v\n", c.Rank(), time.Now().UnixMilli(), err)
 	return nil
 }

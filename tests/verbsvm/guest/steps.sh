@@ -167,7 +167,7 @@ windows='FetchAndAdd|ExclusiveLock|ReadersShare|Accumulate|CompareAndSwap|PutInt
 reading='ExclusiveLock|ReadersShare|GetReads|OfWindows' # of these, they get
 frequent='MessagesOfAJob|AJobSends'
 # These count allocations and processor time over thousands of rounds.
-measuring='AllocateNothing|WaitingIsCheap'
+measuring='AllocateNothing|WaitingUsesLittleCPU'
 step_p2p() {
 	mpi_tests 2 -test.skip "$communicators|$collectives|$windows|$frequent|$measuring"
 }
@@ -246,9 +246,9 @@ step_verbs() {
 	grep -q '^64 .*rc .*latency' /tmp/verbs
 }
 
-# What it brings to send from where the data is: registering and copying by themselves, then
-# worlds that take turns with every message, the gain beside what theory promises. The time of
-# a message is that of an emulated machine; the two in one run can be compared.
+# The gain of sending without a copy: registration and copying alone, then worlds that alternate
+# with every message, next to the predicted gain. The time of a message is that of an emulated
+# machine; the two of one run can be compared.
 step_bench_buffers() {
 	over_verbs 100 2 muster bench reg -m 1K,4K,8K -i 200 >/tmp/figures
 	over_verbs 200 2 muster bench reuse -m 1K,4K,8K -i 1000 >>/tmp/figures

@@ -1,0 +1,65 @@
+package p2p
+
+// Memory that is moved for a window (MPI-4.1 chapter 12): one RDMA Write or Read
+// into or out of memory that the peer has told us of. There is no packet and nothing
+// to match, and the peer takes no part.
+//
+//	origin                target
+//	Move    ═════════════▶ RDMA Write, or ◀══ RDMA Read
+//	done: the bytes are where they should be
+//
+// Where the device takes them from here, or lays them, is in stage.go.
+
+import "github.com/muster-mpi/muster/rdma"
+
+type oneSided struct{}
+
+func (oneSided) Name() string { return "window" }
+
+// Probe never offers it: it carries no messages.
+func (oneSided) Probe(Key, *Link) []Range { return nil }
+
+func (oneSided) Begin(*Machine, *Xfer) {}
+
+// Move starts to write Buf to remote, or to read it from there. Buf and Link are
+// set; op is OpWrite or OpRead.
+func (m *Machine) Transfer(x *Xfer, op rdma.Op, remote, key uint64) {
+	l := x.Link
+	x.proto, x.total, x.Send = protoOneSided, len(x.Buf), op == rdma.OpWrite
+	if l.Err != nil {
+		m.fail(x, l.Err)
+		return
+	}
+	body := m.transferBuffer(x)
+	if body == nil {
+		return
+	}
+	x.stage = stageTransfer
+	l.Stats.ByProtocol[protoOneSided]++
+	m.sizes.add(protoOneSided, len(x.Buf))
+	m.transferWith(rdma.Synchronous, x, op, body, remote, key)
+}
+
+func (oneSided) Step(m *Machine, x *Xfer, ev Event) bool {
+	if ev.Kind != EvDone || x.stage != stageTransfer {
+		return false
+	}
+	if via := x.via; via != nil && !x.Send && ev.Status == rdma.StatusOK {
+		copy(x.Buf, via.Mem)
+	}
+	m.releaseBuffer(x)
+	if ev.Status != rdma.StatusOK {
+		m.failed(x, ev.Status)
+		return true
+	}
+	x.Len = x.total
+	m.complete(x)
+	return true
+}
+
+func (oneSided) Abort(m *Machine, x *Xfer) {
+	if x.via != nil {
+		m.orphanStage(x)
+	}
+	m.release(x)
+}

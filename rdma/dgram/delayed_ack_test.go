@@ -1,0 +1,87 @@
+package dgram
+
+import (
+	"testing"
+	"time"
+)
+
+// Acks of messages whose end nobody waits for.
+
+func TestDelayedAcksPiggyback(t *testing.T) {
+	const rounds, pause = 100, time.Millisecond
+	for _, delayAck := range []bool{false, true} {
+		n := newNetwork(t, 2, 1400, impairments{delay: 20 * time.Microsecond})
+		for _, node := range n.nodes {
+			node.delayAck = delayAck
+		}
+		for i := range rounds {
+			from := n.nodes[i%2]
+			from.post(1-i%2, 4000) // three datagrams
+			n.after(pause, func() {})
+			until := n.now + pause
+			n.run("the pause is over", until, func() bool { return n.now >= until })
+		}
+		want := 3 * rounds
+		if !delayAck {
+			want += rounds // each asked for an ack
+		}
+		if n.sent < want || n.sent > want+want/50 {
+			t.Errorf("patient: %v: %d datagrams were sent for %d messages, want about %d", delayAck, n.sent, rounds, want)
+		}
+	}
+}
+
+func TestDelayedAckTimeout(t *testing.T) {
+	n := newNetwork(t, 2, 1400, impairments{delay: 20 * time.Microsecond})
+	a := n.nodes[0]
+	p := a.peers[1]
+	done := func() bool { return p.sender.idle() }
+	a.post(1, 4000) // the round trip is known from now on
+	n.run("the first message is done", time.Second, done)
+	a.delayAck = true
+
+	// Alone, it is received for in time, and nothing is sent twice for want of an ack.
+	begin, sent := n.now, n.sent
+	a.post(1, 4000)
+	n.run("a lone message is done", n.now+longAckDelay+time.Millisecond, done)
+	if took := n.now - begin; took < longAckDelay {
+		t.Errorf("the ack came after %v, and could have waited for %v", took, longAckDelay)
+	}
+	if got := n.sent - sent; got != 4 {
+		t.Errorf("%d datagrams were sent for a message of three and its ack", got)
+	}
+	// Many in a row are received for together.
+	begin = n.now
+	for range 8 {
+		a.post(1, 4000)
+	}
+	n.run("some of many messages are done", begin+time.Millisecond, func() bool { return p.finished >= 4 })
+	n.run("all of them are", begin+longAckDelay+time.Millisecond, done)
+
+	// One that somebody waits for takes the others with it.
+	a.post(1, 100)
+	a.delayAck = false
+	begin = n.now
+	a.post(1, 100)
+	n.run("a message that is waited for is done", begin+ackDelay+100*time.Microsecond, done)
+
+	// What is lost is repaired soon, and for a while nobody is patient after it.
+	a.delayAck = true
+	begin = n.now
+	n.lose = 1
+	a.post(1, 100)
+	n.lose = 0
+	n.run("a lost message is done", begin+longAckDelay+2*time.Millisecond, done)
+	begin = n.now
+	a.post(1, 100)
+	n.run("the one after it is done", begin+ackDelay+100*time.Microsecond, done)
+	if a.repeated != 1 {
+		t.Errorf("%d datagrams were sent again, and one was lost", a.repeated)
+	}
+	n.after(lossMemory+time.Millisecond, func() {})
+	lossFree := n.now + lossMemory + time.Millisecond
+	n.run("it is calm again", lossFree, func() bool { return n.now >= lossFree })
+	if !p.lossFree(n.now) {
+		t.Error("the loss is remembered for longer than it should be")
+	}
+}

@@ -1,0 +1,278 @@
+package dgram
+
+import (
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/internal/ddp"
+)
+
+// The receive path: takeIn splits what the kernel coalesced, arrive checks a datagram
+// and finds its queue pair, receiveRD processes an RD datagram, deliverReordered
+// delivers datagrams from the reorder buffer, and deliver adds a segment to its message
+// and completes the message.
+
+// takeIn processes the contents of a slot. It returns true if the slot is kept.
+func (d *Device) takeIn(s *slot) (kept bool) {
+	if s.each == 0 || s.n <= s.each {
+		if s.most <= longSlot || s.n > pageSize || len(s.placed) > 0 || d.datagram > pageSize {
+			return d.arrive(s)
+		}
+		s.each = s.n // a slot that coalesced datagrams have filled is not kept for a single one
+	}
+	d.divide(s)
+	return false
+}
+
+// divide processes datagrams that the kernel coalesced, in order and without copying:
+// most are pieces of a message and are copied into it. A datagram that is kept gets its
+// own slot. All have the same length except the last.
+func (d *Device) divide(s *slot) {
+	d.store.fill(s)
+	one := &d.part
+	one.from, one.part = s.from, true
+	for rest := s.data[:s.n]; len(rest) > 0; rest = rest[one.n:] {
+		one.n = min(s.each, len(rest))
+		one.data = rest[:one.n:one.n]
+		d.arrive(one)
+	}
+	one.data = nil
+}
+
+// arrive processes a datagram. Nothing is kept of a datagram that was not sent by a
+// process of the job. It returns true if the slot is kept.
+func (d *Device) arrive(s *slot) (kept bool) {
+	content, err := d.keys.check(s.data[:s.n])
+	if err != nil {
+		switch err {
+		case errStranger:
+			d.drops.Strangers++
+		case errSecrecy:
+			d.drops.Secrecy++
+		default:
+			d.drops.Corrupt++
+		}
+		return false
+	}
+	var h header
+	segment, err := h.parse(content)
+	if err != nil {
+		d.drops.Malformed++
+		return false
+	}
+	if h.toIncarnation != d.keys.incarnation || int(h.to) >= len(d.pairs) || d.pairs[h.to] == nil {
+		d.drops.Astray++
+		return false
+	}
+	q := d.pairs[h.to]
+	if (q.kind == rdma.UD) != h.kind.unreliable() {
+		d.drops.Malformed++
+		return false
+	}
+	s.hi = len(content)
+	s.lo = s.hi - len(segment)
+	d.traffic.received++
+	if !s.part {
+		d.store.fill(s)
+	}
+	id := d.peerID(h.fromIncarnation, h.from, h.name, &s.from)
+	if q.kind == rdma.UD {
+		return q.receiveUD(s, id, &h)
+	}
+	d.tick()
+	return q.receiveRD(s, q.peer(id), &h)
+}
+
+func isSend(op ddp.Opcode) bool { return op == ddp.Send || op == ddp.SendSolicited }
+
+// receiveRD processes an RD datagram.
+func (q *pair) receiveRD(s *slot, p *peer, h *header) (kept bool) {
+	now := q.dev.now
+	if p.barred {
+		q.dev.drops.Barred++
+		return false
+	}
+	if !p.serials.fresh(h.serial) {
+		q.dev.drops.Replayed++
+		return false
+	}
+	q.markBusy(p)
+	p.lastReceived, p.rejected = now, false
+	if h.hasAck {
+		q.finish(p.acknowledge(now, &h.ack), p, rdma.StatusOK)
+	}
+	if h.kind == kindAck {
+		if h.urgent { // a probe: the peer requests an ack
+			p.refuse(now, p.receiver.stamp)
+		}
+		return false
+	}
+	switch classification := p.classify(h.number); classification {
+	case duplicate, beyond:
+		if classification == duplicate {
+			q.dev.traffic.duplicates++
+		}
+		p.refuse(now, h.left)
+		return false
+	case inOrder:
+		taken, kept := q.deliver(s, p)
+		if taken {
+			p.accept(now, h.number, h.left, h.ackMode())
+			p.markDelivered()
+			q.deliverReordered(p)
+			return kept
+		}
+	}
+	if !q.dev.store.ample() {
+		q.dev.drops.NoRoom++
+		p.refuse(now, h.left)
+		return false
+	}
+	if p.reorderBuffer == nil {
+		p.reorderBuffer = q.dev.takeReorderBuffer()
+	}
+	p.reorderBuffer[h.number%window] = q.dev.store.own(s) // ample has ensured that there is one
+	p.accept(now, h.number, h.left, h.ackMode())
+	return !s.part
+}
+
+// deliverReordered delivers datagrams from the reorder buffer that have become
+// deliverable.
+func (q *pair) deliverReordered(p *peer) {
+	for p.waiting() && !p.barred {
+		at := &p.reorderBuffer[p.nextUp%window]
+		taken, kept := q.deliver(*at, p)
+		if !taken {
+			return
+		}
+		if !kept {
+			q.dev.store.giveBack(*at)
+		}
+		*at = nil
+		p.markDelivered()
+	}
+	if p.reorderBuffer != nil && p.seen == (receiveHistory{}) {
+		q.dev.reorderBuffers = append(q.dev.reorderBuffers, p.reorderBuffer)
+		p.reorderBuffer = nil
+	}
+}
+
+// deliver processes the next segment of a peer. taken is false if there is no buffer
+// for the message. kept is true if the completion refers to the slot.
+func (q *pair) deliver(s *slot, p *peer) (taken, kept bool) {
+	var h ddp.Header
+	n, fault := h.Decode(s.data[s.lo:s.hi], s.hi-s.lo+len(s.placed))
+	if fault == ddp.NoFault && !isSend(h.Op) {
+		payload := s.placed
+		if payload == nil {
+			payload = s.data[s.lo+n : s.hi]
+		}
+		return q.deliverAccess(p, &h, payload), false
+	}
+	got := 0
+	if p.join != nil {
+		got = p.join.got
+	}
+	if fault != ddp.NoFault || h.MSN != p.recvNumber || int(h.MO) != got {
+		q.dev.drops.Malformed++
+		return true, false
+	}
+	payload := s.data[s.lo+n : s.hi]
+	if p.join == nil && h.Last {
+		s.lo += n
+		if taken, kept, _ = q.deliverWhole(s, p.id); taken {
+			p.recvNumber++
+		} else {
+			s.lo -= n // it will be parsed again
+		}
+		return taken, kept
+	}
+	if p.join == nil {
+		recv, ok := q.recv.take(q.recvCQ)
+		if !ok {
+			return false, false
+		}
+		p.join = q.dev.takeJoining()
+		p.join.recv = recv
+	}
+	j := p.join
+	if room := j.recv.Body.Bytes(); len(payload) > len(room)-j.got {
+		j.tooLong = true
+	} else if !j.tooLong {
+		copy(room[j.got:], payload)
+	}
+	if j.got += len(payload); h.Last {
+		q.deliverJoined(p)
+	}
+	return true, false
+}
+
+// deliverWhole completes a message that fits into one datagram. A lending queue shows
+// it in its slot, without a copy.
+func (q *pair) deliverWhole(s *slot, id rdma.PeerID) (taken, kept, tooLong bool) {
+	payload := s.data[s.lo:s.hi]
+	c := rdma.Completion{Op: rdma.OpRecv, Peer: id, Len: uint64(len(payload))}
+	if q.recv.lends {
+		if !q.recv.mayLend() {
+			return false, false, false
+		}
+		own := q.dev.store.own(s)
+		if own == nil {
+			return false, false, false
+		}
+		c.Data = rdma.MemOf(own.data[own.lo:own.hi])
+		q.recv.lent++
+		q.recvCQ.push(c, loan{slot: own, from: q.recv})
+		return true, own == s, false
+	}
+	recv, ok := q.recv.take(q.recvCQ)
+	if !ok {
+		return false, false, false
+	}
+	c.ID = recv.ID
+	if len(payload) > recv.Body.Len() {
+		c.Status = rdma.StatusTooLong
+	} else {
+		copy(recv.Body.Bytes(), payload)
+		c.Data = recv.Body.Slice(0, len(payload))
+	}
+	q.recvCQ.push(c, loan{})
+	return true, false, c.Status != rdma.StatusOK
+}
+
+// deliverJoined completes a message of several datagrams.
+func (q *pair) deliverJoined(p *peer) {
+	j := p.join
+	p.join = nil
+	p.recvNumber++
+	c := rdma.Completion{ID: j.recv.ID, Op: rdma.OpRecv, Peer: p.id, Len: uint64(j.got)}
+	if j.tooLong {
+		c.Status = rdma.StatusTooLong
+	} else {
+		c.Data = j.recv.Body.Slice(0, j.got)
+	}
+	var l loan
+	if q.recv.lends {
+		l = loan{join: j.recv.Body.Bytes(), from: q.recv}
+	}
+	q.recvCQ.push(c, l)
+	q.dev.giveBackJoining(j)
+}
+
+// clear returns the memory that a closing queue pair holds for a peer.
+func (q *pair) clear(p *peer) {
+	d := q.dev
+	if p.reorderBuffer != nil {
+		for _, s := range p.reorderBuffer {
+			if s != nil {
+				d.store.giveBack(s)
+			}
+		}
+		p.reorderBuffer = nil
+	}
+	if j := p.join; j != nil {
+		if q.recv.lends {
+			d.giveBack(&loan{join: j.recv.Body.Bytes(), from: q.recv})
+		}
+		d.giveBackJoining(j)
+		p.join = nil
+	}
+}

@@ -1,0 +1,219 @@
+package hybrid
+
+import (
+	"fmt"
+
+	"github.com/muster-mpi/muster/rdma"
+	"github.com/muster-mpi/muster/rdma/iwarp"
+)
+
+// What is kept of a peer that we have talked to, and of its connection if it has one. A
+// peer that was never resolved or heard of has nothing.
+
+type peerState struct {
+	end
+	score
+	id           rdma.PeerID
+	isCandidate  bool
+	lossRecorded bool // it was counted as lost
+	hasControl   bool
+	control      rdma.PeerID // of its control queue pair
+	controlAddr  rdma.Addr   // "" until it is resolved, or offers
+	remote       rdma.Addr   // of the queue pair that it named last
+	conn         *connection
+	records      []record // of a lost connection: to be sent again
+}
+
+// connection is a queue pair of the device for connections. Its completions carry its slot
+// as their peer.
+type connection struct {
+	peer    *peerState
+	qp      rdma.QP
+	slot    rdma.PeerID
+	keys    [paths]uint32 // of buffers, in strict mode
+	buffers []byte        // its own receive buffers, if it has any
+	retain  iwarp.RetainQP
+	history history
+	failed  bool // the user was shown the errors with which its work ended
+	replays bool // it broke: its work is sent again by datagram, and its errors are not shown
+
+	draining  bool // it broke: what has arrived is taken before it is closed
+	closed    bool
+	sendClean bool // since it was closed, a Poll of that queue found it empty
+	recvClean bool
+}
+
+// peer returns what is kept of a peer, and begins to.
+func (d *Device) peer(id rdma.PeerID) *peerState {
+	for int(id) >= len(d.peers) {
+		d.peers = append(d.peers, nil)
+	}
+	m := d.peers[id]
+	if m == nil {
+		m = &peerState{id: id}
+		d.peers[id] = m
+		d.policy.meet(&m.score, id)
+	}
+	return m
+}
+
+// known returns what is kept of a peer, nil if that is nothing.
+func (d *Device) known(id rdma.PeerID) *peerState {
+	if int(id) < len(d.peers) {
+		return d.peers[id]
+	}
+	return nil
+}
+
+// peerStateBytes is about what a mate takes, with its places in the tables and its addresses.
+const peerStateBytes = 288
+
+func (d *Device) peerMemory() uint64 { return uint64(len(d.policy.known)) * peerStateBytes }
+
+// hindrance returns why nothing can be posted to a peer: for the moment, or for good.
+func (d *Device) hindrance(m *peerState) error {
+	switch {
+	case m.phase == failed:
+		return d.failure(m)
+	case m.blocked():
+		return rdma.ErrAgain
+	}
+	return nil
+}
+
+// Explain reports why a peer was given up.
+func (d *Device) Explain(id rdma.PeerID) error {
+	if m := d.known(id); m != nil && m.phase == failed {
+		return d.failure(m)
+	}
+	return d.rd.Explain(id)
+}
+
+// failure reports why a peer was given up.
+func (d *Device) failure(m *peerState) error {
+	name, _ := d.rd.NameOf(m.id)
+	if m.isBroken {
+		return fmt.Errorf("hybrid: the TCP connection to peer %d (number %d) failed, and of %d messages that it took the peer got %d: "+
+			"the others are lost; find out why TCP connections fail between the two hosts, or use the channel %v",
+			name, m.id, m.sent[byConnection], m.got, Datagrams)
+	}
+	err := d.rd.Explain(m.control)
+	if err == nil {
+		err = &rdma.SilenceError{For: d.cfg.PeerTimeout}
+	}
+	return fmt.Errorf("hybrid: peer %d (number %d) does not answer: %w", name, m.id, err)
+}
+
+// used counts a message to or from a peer.
+func (d *Device) used(m *peerState, length int) {
+	if d.policy.use(&m.score, length) {
+		d.ask(m)
+	}
+}
+
+// connectionIn returns the connection of a slot.
+func (d *Device) connectionIn(slot rdma.PeerID) *connection {
+	if int(slot) < len(d.slots) {
+		return d.slots[slot]
+	}
+	return nil
+}
+
+// newConnection makes a queue pair for a peer.
+func (d *Device) newConnection(m *peerState) error {
+	q := d.pair
+	slot := 0
+	for slot < len(d.slots) && d.slots[slot] != nil {
+		slot++
+	}
+	cfg := rdma.QPConfig{Type: rdma.RC, SendCQ: q.sendCQ.rc, RecvCQ: q.recvCQ.rc, SRQ: q.srq.rc, Peer: rdma.PeerID(slot)}
+	if d.cfg.ConnectionBuffers > 0 {
+		cfg.SRQ, cfg.Depth = nil, max(d.cfg.ConnectionBuffers, connectionDepth)
+	}
+	qp, err := d.rc.NewQP(cfg)
+	if err != nil {
+		return err
+	}
+	c := &connection{peer: m, qp: qp, slot: rdma.PeerID(slot), retain: asRetain(qp)}
+	if n := d.cfg.ConnectionBuffers; n > 0 {
+		c.buffers = make([]byte, n*d.cfg.ConnectionBuffer)
+		if c.keys, err = d.own(c.buffers); err != nil {
+			_ = qp.Close() // it was made a moment ago
+			return err
+		}
+		for i := range n {
+			if err := d.postBuffer(c, i); err != nil {
+				_ = qp.Close() // it was made a moment ago
+				return err
+			}
+		}
+	}
+	if slot == len(d.slots) {
+		d.slots = append(d.slots, nil)
+	}
+	d.slots[slot] = c
+	m.conn = c
+	d.live++
+	d.policy.take(&m.score)
+	return nil
+}
+
+// connectionDepth is the work that a connection with its own buffers may have under way.
+const connectionDepth = 128
+
+// postBuffer posts a buffer of a connection.
+func (d *Device) postBuffer(c *connection, i int) error {
+	size := d.cfg.ConnectionBuffer
+	d.scratch[0] = rdma.RecvWR{ID: uint64(i), Body: rdma.MemOf(c.buffers[i*size : (i+1)*size]), LKey: c.keys[byConnection]}
+	_, err := c.qp.PostRecv(d.scratch[:])
+	return err
+}
+
+// closeConnection closes the queue pair of a peer. Its completions are still to be taken.
+func (d *Device) closeConnection(c *connection) {
+	if c.closed {
+		return
+	}
+	_ = c.qp.Close() // it cannot fail
+	c.closed = true
+	if !c.draining {
+		d.ending = append(d.ending, c)
+	}
+	c.draining = false
+}
+
+// emptied reports that a queue for connections had nothing more: connections that were closed
+// before are forgotten, and those that broke have given all they will.
+func (d *Device) emptied(q *queue) {
+	kept := d.ending[:0]
+	for _, c := range d.ending {
+		switch {
+		case !c.closed && q == d.pair.recvCQ && c.retain != nil:
+			if c.retire() {
+				c.closed, c.draining = true, false
+			}
+		case !c.closed && q == d.pair.recvCQ: // all that has arrived was taken
+			d.closeConnection(c)
+		case c.closed:
+			c.sendClean = c.sendClean || q == d.pair.sendCQ
+			c.recvClean = c.recvClean || q == d.pair.recvCQ
+		}
+		if !c.sendClean || !c.recvClean || c.peer.conn == c {
+			kept = append(kept, c)
+			continue
+		}
+		d.slots[c.slot] = nil
+		d.live--
+	}
+	clear(d.ending[len(kept):])
+	d.ending = kept
+	for _, c := range kept {
+		if m := c.peer; c.closed && (c.recvClean || c.retain != nil) && m.conn == c && m.phase == breaking {
+			m.collected(m.dropped(c))
+			d.run(m)
+			d.recordLoss(m)
+			break // others are told by the next Poll
+		}
+	}
+	d.countDeferred()
+}

@@ -1,3 +1,0 @@
-// Package prompt is for the goroutine of a device that serves its sockets while the program
-// computes: it must be woken soon, and cost a program that polls nothing.
-package prompt

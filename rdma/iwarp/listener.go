@@ -1,0 +1,239 @@
+//go:build linux
+
+package iwarp
+
+import (
+	"crypto/hmac"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/muster-mpi/muster/rdma"
+)
+
+// The door: a listening socket, and callers whose request is not complete yet. Whoever
+// is in Connect tends it, so that two ranks that connect in different orders do not
+// wait for each other for ever. A caller costs a descriptor and half a kilobyte until
+// it has shown that it knows the job's key; there are few of them and they have little
+// time. A new caller displaces the oldest one, so a flood of callers that say nothing
+// keeps no peer waiting: a peer's request follows its connection at once. A caller that is
+// displaced sees a reset, and a peer then dials again.
+
+type listener struct {
+	fd      int
+	at      netip.AddrPort
+	callers []*caller
+	closed  bool
+}
+
+// caller is a connection that was accepted and has not said what it wants.
+type caller struct {
+	fd    int
+	since time.Time
+	buf   [startupMax]byte
+	n     int
+}
+
+const (
+	mostCallers      = 64
+	mostAccepts      = 256 // by one call of tend, which holds the device's lock
+	handshakeTimeout = 5 * time.Second
+)
+
+// open listens, on a port of the kernel's choice if it is 0.
+func (d *listener) open(at netip.AddrPort) error {
+	ip := at.Addr()
+	fail := func(what string, err error) error {
+		d.close()
+		return fmt.Errorf("iwarp: %s on %v: %w; Config.Address must be an address of this host, and Config.Port free", what, at, err)
+	}
+	var err error
+	if d.fd, err = newSocket(ip); err != nil {
+		d.closed = true
+		return fail("make a socket", err)
+	}
+	if err = unix.Bind(d.fd, sockaddr(at)); err != nil {
+		return fail("bind a socket", err)
+	}
+	if err = unix.Listen(d.fd, 1024); err != nil {
+		return fail("listen", err)
+	}
+	name, err := unix.Getsockname(d.fd)
+	if err != nil {
+		return fail("ask for the port", err)
+	}
+	switch a := name.(type) {
+	case *unix.SockaddrInet4:
+		d.at = netip.AddrPortFrom(ip, uint16(a.Port))
+	case *unix.SockaddrInet6:
+		d.at = netip.AddrPortFrom(ip, uint16(a.Port))
+	}
+	return nil
+}
+
+// newSocket returns a TCP socket that does not block and does not hold back small frames.
+func newSocket(ip netip.Addr) (int, error) {
+	family := unix.AF_INET
+	if !ip.Is4() {
+		family = unix.AF_INET6
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	if a.Addr().Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+	}
+	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
+}
+
+// serviceListener lets callers in and listens to them. The device's lock is held.
+func (d *device) serviceListener(now time.Time) {
+	listener := &d.listener
+	kept := listener.callers[:0]
+	for _, c := range listener.callers {
+		switch {
+		case d.hear(c):
+		case now.Sub(c.since) > handshakeTimeout:
+			_ = unix.Close(c.fd)
+		default:
+			kept = append(kept, c)
+		}
+	}
+	clear(listener.callers[len(kept):])
+	listener.callers = kept
+	for range mostAccepts {
+		fd, _, err := unix.Accept4(listener.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if err != nil {
+			break // nobody is there, or has gone again
+		}
+		c := &caller{fd: fd, since: now}
+		if d.hear(c) {
+			continue
+		}
+		if len(listener.callers) == mostCallers {
+			if oldest := listener.callers[0]; !d.hear(oldest) {
+				displace(oldest.fd)
+			}
+			listener.callers = append(listener.callers[:0], listener.callers[1:]...)
+		}
+		listener.callers = append(listener.callers, c)
+	}
+}
+
+// displace ends the connection of a caller with a reset, by which a peer knows that it was not
+// refused.
+func displace(fd int) {
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // without it the peer takes it for a refusal
+	_ = unix.Close(fd)
+}
+
+// hear reads what a caller says, and reports whether it has been dealt with.
+func (d *device) hear(c *caller) bool {
+	n, err := read(c.fd, c.buf[c.n:])
+	if err == unix.EAGAIN || err == unix.EINTR {
+		return false
+	}
+	if err != nil || n == 0 {
+		_ = unix.Close(c.fd)
+		return true
+	}
+	c.n += n
+	req, n, err := parseStartup(c.buf[:c.n], false)
+	if err == nil && n == 0 {
+		return false
+	}
+	// Bytes behind a request are against the rules: RFC 5044 section 7.1.2.
+	if err != nil || n != c.n || !d.admit(c.fd, &req) {
+		_ = unix.Close(c.fd)
+	}
+	return true
+}
+
+// admit assigns a caller the queue pair it asks for, if it may have it.
+func (d *device) admit(fd int, req *startup) bool {
+	token, from, ours := d.cfg.readGreeting(req.private)
+	for _, q := range d.queues {
+		switch {
+		case q.state != unconnected || q.greeted:
+		case !ours && q.peer == Anybody && len(d.cfg.Key) == 0:
+			return q.accept(fd, req, nil)
+		case ours && q.token == token && (q.peer == "" || q.peer == from):
+			if !hmac.Equal(req.private, d.cfg.greeting(greetRequest, token, q.addr, from)) {
+				return false // it does not know the key
+			}
+			if d.bars(from, q.bound) {
+				return false
+			}
+			q.peer = from
+			return q.accept(fd, req, d.cfg.greeting(greetReply, token, q.addr, from))
+		}
+	}
+	return false
+}
+
+// accept replies to a request and begins.
+func (q *queuePair) accept(fd int, req *startup, private []byte) bool {
+	w := q.dev.wishes()
+	rep, t, err := w.answer(req, private)
+	frame, tooLong := rep.append(nil)
+	if tooLong != nil {
+		return false
+	}
+	if n, sendErr := unix.Write(fd, frame); err != nil || sendErr != nil || n != len(frame) {
+		return false
+	}
+	if unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) != nil {
+		return false
+	}
+	if q.dev.cfg.Encrypt {
+		q.shakeHandsAs(fd, t, time.Now().Add(handshakeTimeout))
+		return true
+	}
+	return q.attach(fd, t, false) == nil
+}
+
+// wishes are what this device wants of every connection. The first message is a Write
+// of nothing, because siw knows no other that we like.
+func (d *device) wishes() wishes {
+	return wishes{markers: d.cfg.Markers, crc: !d.cfg.NoCRC && !d.cfg.Encrypt, p2p: true, ready: readyWrite, ird: readDepth, ord: readDepth}
+}
+
+func (d *listener) close() {
+	if d.closed {
+		return
+	}
+	d.closed = true
+	for _, c := range d.callers {
+		_ = unix.Close(c.fd)
+	}
+	d.callers = nil
+	_ = unix.Close(d.fd)
+}
+
+// parseAddr takes the address of a peer apart. Without a token it is one of another
+// make.
+func parseAddr(a rdma.Addr) (at netip.AddrPort, token uint64, ours bool, err error) {
+	host, name, ours := strings.Cut(string(a), "/")
+	if at, err = netip.ParseAddrPort(host); err == nil && ours {
+		if token, err = strconv.ParseUint(name, 16, 64); len(name) != 16 {
+			err = strconv.ErrSyntax
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("iwarp: %q is no address of a queue pair, which looks like 10.0.0.1:4000/0123456789abcdef: %w", a, err)
+	}
+	return at, token, ours, err
+}

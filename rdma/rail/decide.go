@@ -1,0 +1,165 @@
+package rail
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// From proofs to rails. Each host judges what has answered it, Report; one rank puts the
+// reports of all hosts together, Decide; each host applies what was decided about it,
+// Apply. Hosts dial in a ring, each the next one, so the work of a host does not grow
+// with the job. That a rail reaches some other peer is shown when the two first talk, by
+// the hello that must arrive before anything else is given to the rail.
+
+// grade is how good a pair of interfaces is that has answered; less is better. What is no
+// ordinary interface comes last: a bridge may lead to other hosts, and a tunnel to some.
+// Within that, interfaces of one network are two ends of a cable, and what answers across
+// networks may do so over any.
+func grade(mine, theirs *CardEntry, expected bool) int {
+	g := 3 * int(max(mine.Kind, theirs.Kind))
+	switch {
+	case mine.Network == theirs.Network:
+		return g
+	case expected:
+		return g + 1
+	}
+	return g + 2
+}
+
+// expectedPairs are those of ordinary interfaces that belong together: of one network,
+// and then those that are left, in order.
+func expectedPairs(ours, theirs []CardEntry) (pairs [][2]int) {
+	taken := make([]bool, len(theirs))
+	alone := func(i int) bool {
+		return !slices.ContainsFunc(pairs, func(p [2]int) bool { return p[0] == i })
+	}
+	for _, same := range []bool{true, false} {
+		for i := range ours {
+			for j := range theirs {
+				if alone(i) && !taken[j] && ours[i].Kind == Ordinary && theirs[j].Kind == Ordinary && (!same || ours[i].Network == theirs[j].Network) {
+					taken[j] = true
+					pairs = append(pairs, [2]int{i, j})
+				}
+			}
+		}
+		if same && len(pairs) > 0 {
+			break // the others lead elsewhere, if anywhere
+		}
+	}
+	return pairs
+}
+
+// Verdict is what a host thinks of its interfaces and of those of the host it has dialled.
+type HostReport struct {
+	Host, Next   string
+	Mine, Theirs []string      // the interfaces that are ends of rails
+	Names        []string      // of all that were dialled from
+	Trip         time.Duration // of the first
+}
+
+// Report judges what has answered: the pairs of the best grade are rails.
+func (p *Prover) Report(next []byte, proofs []Proof) ([]byte, error) {
+	theirs, _, err := parseCard(next)
+	if err != nil {
+		return nil, err
+	}
+	v := HostReport{Host: p.card.Host, Next: theirs.Host}
+	for i := range p.card.Interfaces {
+		v.Names = append(v.Names, p.card.Interfaces[i].Name)
+	}
+	expected := expectedPairs(p.card.Interfaces, theirs.Interfaces)
+	best := -1
+	gradeOf := func(f Proof) int {
+		return grade(&p.card.Interfaces[f.Mine], &theirs.Interfaces[f.Theirs], slices.Contains(expected, [2]int{f.Mine, f.Theirs}))
+	}
+	proofs = slices.DeleteFunc(slices.Clone(proofs), func(f Proof) bool { return f.Theirs >= len(theirs.Interfaces) })
+	for _, f := range proofs {
+		if g := gradeOf(f); best < 0 || g < best {
+			best = g
+		}
+	}
+	for _, f := range proofs {
+		if gradeOf(f) != best || best%3 == 2 && len(v.Mine) > 0 {
+			continue
+		}
+		if len(v.Mine) == 0 {
+			v.Trip = f.Trip
+		}
+		v.Mine = append(v.Mine, p.card.Interfaces[f.Mine].Name)
+		v.Theirs = append(v.Theirs, theirs.Interfaces[f.Theirs].Name)
+	}
+	return json.Marshal(&v)
+}
+
+// Decision is what was decided about a host.
+type Decision struct {
+	Rails   []string // its interfaces
+	Several bool     // some host has more than one, so all speak as rails do
+	Peers   string   // who has answered, for people
+	Hosts   int
+}
+
+// Decide puts the reports of all hosts together, in the order of the ring. An interface
+// is a rail if the next host has answered over it, or the one before over its own. That
+// some host reaches nobody is an error that names it.
+func Decide(reports [][]byte) ([]Decision, error) {
+	list := make([]HostReport, len(reports))
+	for i, text := range reports {
+		if err := json.Unmarshal(text, &list[i]); err != nil {
+			return nil, fmt.Errorf("rail: what a host found out about its interfaces is not readable: %w; do all hosts run the same version?", err)
+		}
+	}
+	out := make([]Decision, len(list))
+	several := false
+	for i := range list {
+		v, before := &list[i], &list[(i+len(list)-1)%len(list)]
+		if len(v.Mine) == 0 {
+			return nil, fmt.Errorf("rail: no interface of %s reaches %s: a hello over UDP from %s got no answer; see whether a firewall drops UDP between them, or name interfaces that lead there in MUSTER_INTERFACE", v.Host, v.Next, orNone(v.Names))
+		}
+		d := &out[i]
+		d.Hosts = len(list)
+		d.Peers = fmt.Sprintf("%s answered in %v", v.Next, v.Trip.Round(time.Microsecond))
+		for _, name := range slices.Concat(v.Mine, before.Theirs) {
+			if !slices.Contains(d.Rails, name) {
+				d.Rails = append(d.Rails, name)
+			}
+		}
+		several = several || len(d.Rails) > 1
+	}
+	for i := range out {
+		out[i].Several = several
+	}
+	return out, nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "no interface"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Apply marks what was decided. It reports whether that is not what the names and kinds of
+// the interfaces promise.
+func (d *Decision) Apply(list []Candidate) (surprising bool) {
+	for i := range list {
+		c := &list[i]
+		if !c.Possible {
+			c.Taken = false // such as the interface of a host that has no other
+			continue
+		}
+		promised := c.Taken
+		if c.Taken = slices.Contains(d.Rails, c.Name); c.Taken {
+			c.Why = d.Peers
+		} else if c.Kind == Ordinary {
+			c.Why = "nobody answers over it"
+		} else {
+			c.Why += ", and it is not needed"
+		}
+		surprising = surprising || c.Taken != promised
+	}
+	return surprising
+}
