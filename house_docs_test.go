@@ -20,7 +20,8 @@ import (
 // the repository, and anchors of other pages.
 //
 //   - `mpi.Isend`, `rdma.Attr.MaxPush`: a package of this module must declare it.
-//   - `Config.Eager`: some type Config of this module must have that field or method.
+//   - `Config.Eager`: type Config of package mpi must have that field or method; a type that
+//     mpi does not have may be of any package.
 //   - `WaitAll`, `pollOnce`: a name in mixed case must occur in some Go file.
 //   - internal/engine/wait.go, `docs/guide/*.md`: a path below a top-level folder must exist,
 //     and so must a bare name such as `wait.go`, in any folder.
@@ -38,7 +39,7 @@ var (
 	treePath           = regexp.MustCompile(`(?:^|[^\w./-])(?:\./)?((?:mpi|mpitest|prof|internal|rdma|cmd|bench|docs|examples|tests)/[\w*][\w./*-]*)`)
 	bareFile           = regexp.MustCompile(`(?:^|[\s(,])([\w*]+\.(?:go|md|lua|txt|svg))(?:$|[\s),;:])`)
 	qualified          = regexp.MustCompile(`\b([a-z][a-z0-9]*)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
-	typeMember         = regexp.MustCompile(`(?:^|[^\w.])([A-Z]\w*)\.([A-Z]\w*)`)
+	typeMember         = regexp.MustCompile(`(?:^|[^\w.])([A-Z]\w*)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
 	mixedCase          = regexp.MustCompile(`^\*?([A-Za-z][a-z0-9]*[A-Za-z0-9]*)(?:\[[^\]]*\])?(?:\(.*\))?$`)
 	webAddress         = regexp.MustCompile(`(?:https?://|github\.com/)[^\s)>` + "`" + `]*`)
 	inlineCode         = regexp.MustCompile("`([^`\n]+)`")
@@ -66,13 +67,14 @@ func TestPageCheckFindsFaults(t *testing.T) {
 		"an https://example.org/internal/engine address":                                       "",
 		"`mpi.Irecv`":             "docs/a.md:1: `mpi.Irecv`: package mpi declares no Irecv",
 		"x\n`mpi.Config.Lazy`":    "docs/a.md:2: `mpi.Config.Lazy`: mpi.Config has no field or method Lazy",
-		"`Config.Lazy`":           "docs/a.md:1: `Config.Lazy`: no type Config of this module has a field or method Lazy",
-		"`Gadget.Lazy`":           "docs/a.md:1: `Gadget.Lazy`: no type Gadget of this module has a field or method Lazy",
+		"`Config.Lazy`":           "docs/a.md:1: `Config.Lazy`: no type Config has a field or method Lazy",
+		"`Gadget.Lazy`":           "docs/a.md:1: `Gadget.Lazy`: no type Gadget has a field or method Lazy",
 		"`pollTwice`":             "docs/a.md:1: `pollTwice`: no Go file has this name",
 		"see mpi/gone.go.":        "docs/a.md:1: mpi/gone.go: not in the tree",
 		"`gone.go`":               "docs/a.md:1: gone.go: no folder has this file",
 		"```\nmpi/gone.go\n```":   "docs/a.md:2: mpi/gone.go: not in the tree",
 		"```go\nmpi.Gone(x)\n```": "docs/a.md:2: `mpi.Gone`: package mpi declares no Gone",
+		"| old | new |\n| --- | --- |\n| `mpi.Gone` | `mpi.Lost` |": "docs/a.md:3: `mpi.Lost`: package mpi declares no Lost",
 		"[b](b.md#other)":         "docs/a.md:1: link to b.md#other: docs/b.md has no such heading",
 		"# A\n\n[a](#a) [a](#no)": "docs/a.md:3: link to #no: docs/a.md has no such heading",
 	} {
@@ -221,8 +223,12 @@ func typeName(e ast.Expr) string {
 
 func (d *declared) checkPage(page, text string) (faults []string) {
 	names := historical[page] == "" && !strings.HasPrefix(page, generatedResults) && !decisionSuperseded.MatchString(text)
-	fence, inFence := "", false
+	fence, inFence, renames := "", false, false
 	for i, line := range strings.Split(text, "\n") {
+		renames = strings.HasPrefix(line, "| old |") || renames && strings.HasPrefix(line, "|")
+		if renames { // the first column of such a table names what is gone
+			_, line, _ = strings.Cut(strings.TrimPrefix(line, "|"), "|")
+		}
 		fault := func(format string, args ...any) {
 			faults = append(faults, fmt.Sprintf("%s:%d: ", page, i+1)+fmt.Sprintf(format, args...))
 		}
@@ -300,16 +306,26 @@ func (d *declared) hasFile(pattern string) bool {
 func (d *declared) checkCode(code string, fault faultFunc) {
 	d.checkQualified(code, fault)
 	for _, m := range typeMember.FindAllStringSubmatch(code, -1) {
-		ok := false
-		for pkg := range d.members {
-			ok = ok || d.members[pkg][m[1]][m[2]]
-		}
-		if !ok {
-			fault("`%s.%s`: no type %s of this module has a field or method %s", m[1], m[2], m[1], m[2])
+		d.checkMember(m[1], m[2], fault)
+		if m[3] != "" {
+			d.checkMember(m[2], m[3], fault)
 		}
 	}
 	if m := mixedCase.FindStringSubmatch(code); m != nil && isMixed(m[1]) && !d.used[m[1]] {
 		fault("`%s`: no Go file has this name", m[1])
+	}
+}
+
+// checkMember checks a type without its package: that of package mpi, or if it has none, any.
+func (d *declared) checkMember(typ, member string, fault faultFunc) {
+	ok := d.members["mpi"][typ][member]
+	if d.members["mpi"][typ] == nil {
+		for pkg := range d.members {
+			ok = ok || d.members[pkg][typ][member]
+		}
+	}
+	if !ok {
+		fault("`%s.%s`: no type %s has a field or method %s", typ, member, typ, member)
 	}
 }
 
