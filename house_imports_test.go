@@ -54,7 +54,8 @@ mpi/rails.go        rdma/rail rdma/dgram
 
 mpitest             mpi sim rdma internal/cputime
 bench               mpi prof rdma internal/regcache internal/cputime
-bench/peers         bench internal/lab
+bench/peers         bench bench/results internal/lab
+bench/results
 apps/*              mpi
 tests/*             mpi
 tests/channels/storm mpi

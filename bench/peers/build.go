@@ -43,26 +43,25 @@ func (g *group) programs(peersOnly bool) []program {
 	switch {
 	case peersOnly:
 		return list
-	case g.over == sharedMemory || g.channel != "":
+	case g.over == sharedMemory || g.channel != "" || g.direct:
 		return append(list, musterProgram)
 	}
 	return append(list, musterOFIProgram)
 }
 
-// possible leaves out the groups that this machine cannot run, saying why, and
-// reports what the others need.
-func possible(groups []*group, o options) (left []*group, needed []program) {
+// possible leaves out the groups that this machine cannot run. It returns what the
+// others need, and the reasons.
+func possible(groups []*group, o options) (left []*group, needed []program, skipped []outcome) {
 	for _, g := range groups {
 		programs := g.programs(o.peersOnly)
-		err := g.obstacle(programs)
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "skipped: %s: %v\n", g.name, err)
+		if err := g.obstacle(programs); err != nil {
+			skipped = append(skipped, outcome{g.name, "skipped", err})
 			continue
 		}
 		left, needed = append(left, g), append(needed, programs...)
 	}
 	slices.Sort(needed)
-	return left, slices.Compact(needed)
+	return left, slices.Compact(needed), skipped
 }
 
 // obstacle is what keeps a group from running here, nil if nothing does.
@@ -73,6 +72,16 @@ func (g *group) obstacle(programs []program) error {
 	if g.over == hosts {
 		if err := lab.Usable(); err != nil {
 			return err
+		}
+	}
+	for p, tools := range map[program][]string{openMPIProgram: {"mpicc.openmpi", "mpirun.openmpi"}, mpichProgram: {"mpicc.mpich", "mpiexec.hydra"}} {
+		for _, tool := range tools {
+			if !slices.Contains(programs, p) {
+				continue
+			}
+			if _, err := exec.LookPath(tool); err != nil {
+				return fmt.Errorf("%s is not installed; on Debian: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev", tool)
+			}
 		}
 	}
 	if !slices.Contains(programs, bareProgram) && !slices.Contains(programs, musterOFIProgram) {
@@ -170,7 +179,7 @@ func contenderVersions(ctx context.Context) map[contender]string {
 }
 
 // versions are those of the libraries that the group has used.
-func (g *group) versions(all map[contender]string) string {
+func (g *group) versions(all map[contender]string) []string {
 	var used []string
 	for _, c := range g.peers {
 		if v := all[c]; v != "" {
@@ -180,5 +189,5 @@ func (g *group) versions(all map[contender]string) string {
 	if g.over != sharedMemory && g.channel == "" && !slices.Contains(g.peers, bare) {
 		used = append(used, all[bare])
 	}
-	return strings.Join(used, ", ")
+	return used
 }

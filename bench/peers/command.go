@@ -124,6 +124,11 @@ func (g *group) muster(bin binaries, at place) command {
 	case g.over == hosts:
 		cmd.env = []string{"MUSTER_NETWORK=ofi:net"}
 	}
+	if g.direct {
+		cmd.argv = append([]string{program, "bench"}, strings.Fields(g.ours)...)
+		cmd.argv = append(cmd.argv, "--json")
+		return cmd
+	}
 	cmd.argv = []string{program, "run", "-n", strconv.Itoa(g.ranks)}
 	switch {
 	case g.over == hosts:

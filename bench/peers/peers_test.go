@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/muster-mpi/muster/bench/results"
 )
 
 func TestMediansAndSpreadIgnoreFailedRuns(t *testing.T) {
@@ -43,13 +45,13 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	r.values[muster][0] = []float64{0.5, 1, 0.7, 9}
 	s := r.summary()
 	l := s.lines[0]
-	if l.better != openMPI || l.ratio != (spread{0.5, 0.5, 0.7}) || s.verdict(&l) != "met" {
-		t.Errorf("against %s the ratio is %v, %s; want 0.5 (0.5 to 0.7) against Open MPI, met", l.better, l.ratio, s.verdict(&l))
+	if l.better != openMPI || l.ratio != (spread{0.5, 0.5, 0.7}) || s.result(&l) != "met" {
+		t.Errorf("against %s the ratio is %v, %s; want 0.5 (0.5 to 0.7) against Open MPI, met", l.better, l.ratio, s.result(&l))
 	}
 	g.largerBetter = true
 	s = r.summary()
-	if l := s.lines[0]; l.better != mpich || s.verdict(&l) != "missed" {
-		t.Errorf("where larger is better, the better peer is %s and the line is %s; want MPICH, missed", l.better, s.verdict(&l))
+	if l := s.lines[0]; l.better != mpich || s.result(&l) != "missed" {
+		t.Errorf("where larger is better, the better peer is %s and the line is %s; want MPICH, missed", l.better, s.result(&l))
 	}
 }
 
@@ -109,8 +111,8 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 		}
 		for _, c := range append(slices.Clone(g.peers), muster) {
 			argv := strings.Join(g.command(c, bin, at).argv, " ")
-			if c == bare {
-				continue // it makes its two processes itself, and binds them
+			if c == bare || g.direct {
+				continue // it starts and binds its processes itself
 			}
 			if !strings.Contains(argv, fmt.Sprintf("-n %d ", g.ranks)) {
 				t.Errorf("%s of %s does not start %d ranks: %s", g.name, c, g.ranks, argv)
@@ -120,8 +122,11 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 			}
 		}
 		for _, l := range g.lines {
-			if l.bound < 0 || l.bound == unbound && !g.beside {
+			if l.bound < 0 || l.bound == unbound && !g.beside && len(g.peers) > 0 {
 				t.Errorf("%s %s has no bound", g.name, l.title)
+			}
+			if l.over != "" && l.protocol == "" {
+				t.Errorf("%s %s is a ratio of nothing", g.name, l.title)
 			}
 			if l.metric == "" && g.metric == "" && !g.wallClock {
 				t.Errorf("%s %s has no metric", g.name, l.title)
@@ -222,10 +227,10 @@ func TestFiguresBesideThePeersAreJudgedByThemselves(t *testing.T) {
 		r.values[muster][i], r.values[openMPI][i] = []float64{v}, []float64{100}
 	}
 	s := r.summary()
-	if one, two := s.verdict(&s.lines[0]), s.verdict(&s.lines[1]); one != "met" || two != "-" {
+	if one, two := s.result(&s.lines[0]), s.result(&s.lines[1]); one != "met" || two != "-" {
 		t.Errorf("99 %% is %s and a line without a bound is %s; want met and -", one, two)
 	}
-	if text := s.markdown(); !strings.Contains(text, "| first | 100 (100–100) | 99.0 (99.0–99.0) | ≥ 92 | met |") || strings.Contains(text, "ratio") {
+	if text := s.table().Markdown(); !strings.Contains(text, "| first | 100 (100–100) | 99.0 (99.0–99.0) | ≥ 92 | met |") || strings.Contains(text, "ratio") {
 		t.Errorf("the table is\n%s", text)
 	}
 }
@@ -263,33 +268,99 @@ func TestFiguresOfTheBareProvider(t *testing.T) {
 		r.values[bare][i], r.values[muster][i] = []float64{v}, []float64{v * 1.2}
 	}
 	s := r.summary()
-	if one, two := s.verdict(&s.lines[0]), s.verdict(&s.lines[1]); one != "met" || two != "missed" {
+	if one, two := s.result(&s.lines[0]), s.result(&s.lines[1]); one != "met" || two != "missed" {
 		t.Errorf("1.2 times the provider is %s at 8 B and %s at 8 KB; want met, since 1.25 is allowed, and missed, since 1.15 is", one, two)
 	}
-	if text := s.markdown(); !strings.Contains(text, "libfabric bare, µs") || !strings.Contains(text, "| 8 B | 4.10 (4.10–4.10) | 4.93") {
+	if text := s.table().Markdown(); !strings.Contains(text, "libfabric bare, µs") || !strings.Contains(text, "| 8 B | 4.10 (4.10–4.10) | 4.93") {
 		t.Errorf("the table is\n%s", text)
 	}
 }
 
-func TestSectionsAreReplacedInPlace(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "docs", "results.md")
-	steps := []struct{ name, body string }{{"latency", "old\n"}, {"bw", "other\n"}, {"latency", "new\n"}}
-	for _, s := range steps {
-		if err := writeSection(path, s.name, s.body); err != nil {
-			t.Fatal(err)
-		}
+// A table is written with its stamp, and the page can read it back.
+func TestTableRoundTrip(t *testing.T) {
+	g := &group{name: "x", title: "Half round trip", peers: []contender{openMPI, mpich}, scale: 1, shown: "µs", lines: []line{{title: "8 B", size: 8, bound: 0.6}, {title: "1 KB", size: 1024, bound: 1}}}
+	r := newRuns(g, options{rounds: 1})
+	for i, values := range [][]float64{{1, 2, 0.5}, {0, 2, 1}} {
+		r.values[openMPI][i], r.values[mpich][i], r.values[muster][i] = values[:1], values[1:2], values[2:]
 	}
-	got, err := os.ReadFile(path)
+	s := r.summary()
+	table := s.table()
+	stamp, err := results.NewStamp(t.Context(), ".", "go run ./bench/peers -only x", []string{"MPICH 4.0.2"})
+	if err != nil {
+		t.Skip(err)
+	}
+	table.Stamp = stamp
+	read, err := results.Parse("x", table.Markdown())
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(got)
-	if strings.Contains(text, "old") || strings.Count(text, "new") != 1 || strings.Index(text, "new") > strings.Index(text, "other") {
-		t.Errorf("the latency section was not replaced where it stood:\n%s", text)
+	if read.Stamp != stamp || !slices.EqualFunc(read.Rows, table.Rows, slices.Equal[[]string]) {
+		t.Errorf("read back\n%+v, want\n%+v", read, table)
 	}
-	half := text[:strings.Index(text, "<!-- bench-peers bw: end")]
-	if _, err := replaceSection(half, "bw", "x"); err == nil {
-		t.Error("a begin without an end was taken for a section")
+	// A ratio to zero is not a figure.
+	if got := s.result(&s.lines[1]); got != "-" {
+		t.Errorf("a ratio to zero is %q, want none", got)
+	}
+}
+
+func TestFailedGroupsAreReported(t *testing.T) {
+	if err := report([]outcome{{"a", "measured", nil}, {"b", "skipped", errors.New("no lab")}}); err != nil {
+		t.Errorf("nothing failed, and the error is %v", err)
+	}
+	if err := report([]outcome{{"a", "measured", nil}, {"b", "failed", errors.New("no figure")}}); err == nil {
+		t.Error("a failed table is no error")
+	}
+}
+
+func TestCommandLineOfOneTable(t *testing.T) {
+	got := commandLine("bw", []string{"-only", "latency,bw", "-rounds", "3", "--budget=14m", "-settle", "3s"})
+	if want := "go run ./bench/peers -only bw -rounds 3 -settle 3s"; got != want {
+		t.Errorf("the command is %q, want %q", got, want)
+	}
+}
+
+// A line may be a ratio of two protocols, or relative to another one, within a run.
+func TestFiguresOfProtocols(t *testing.T) {
+	g := &group{name: "x", metric: "latency", unit: "us", lines: []line{
+		{title: "ratio", size: 64, protocol: "rd", over: "rc"},
+		{title: "change", size: 64, protocol: "rd", against: "rc", metric: "change"},
+	}}
+	g.unit = "%"
+	out := `{"size":64,"metric":"latency","unit":"us","value":8,"protocol":"rc"}
+{"size":64,"metric":"latency","unit":"us","value":6,"protocol":"rd"}
+{"size":64,"metric":"change","unit":"%","value":-25,"protocol":"rd","against":"rc"}
+{"size":64,"metric":"change","unit":"us","value":6,"protocol":"rd"}
+`
+	if got, err := g.figures([]byte(out), "value"); err != nil || !slices.Equal(got, []float64{0.75, -25}) {
+		t.Errorf("the figures are %v, %v; want 0.75 and -25", got, err)
+	}
+}
+
+// Every claim of the page names rows and columns that a group of the plan produces, so
+// that a renamed row does not turn a claim into "not measured".
+func TestClaimsHaveRows(t *testing.T) {
+	for _, section := range results.Sections() {
+		for _, c := range section.Claims {
+			tables := map[string]*results.Table{}
+			for _, g := range plan() {
+				r := newRuns(g, options{rounds: 1})
+				for _, who := range r.contenders {
+					for i := range g.lines {
+						r.values[who][i] = []float64{1}
+					}
+				}
+				s := r.summary()
+				tables[g.name] = s.table()
+			}
+			for p := range strings.SplitSeq(c.Tables, ",") {
+				if !slices.ContainsFunc(plan(), func(g *group) bool { return results.Match(p, g.name) }) {
+					t.Errorf("%q: no group matches %q", c.Text, p)
+				}
+			}
+			if n := c.Measured(tables); n == 0 {
+				t.Errorf("%q: no figure in column %q of rows %q in %s", c.Text, c.Column, c.Rows, c.Tables)
+			}
+		}
 	}
 }
 

@@ -33,14 +33,14 @@ func (s *summary) chart() bench.Chart {
 	return c
 }
 
-// draw writes the picture of a group that has one.
-func (s *summary) draw(root string) error {
-	if s.group.picture == "" {
+// draw writes the chart of a group that has one into a folder.
+func (s *summary) draw(folder string) error {
+	if !s.group.chart {
 		return nil
 	}
 	var svg strings.Builder
 	if err := s.chart().WriteSVG(&svg); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(root, filepath.FromSlash(s.group.picture)), []byte(svg.String()), 0o644)
+	return os.WriteFile(filepath.Join(folder, s.group.name+".svg"), []byte(svg.String()), 0o644)
 }

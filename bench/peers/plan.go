@@ -72,7 +72,13 @@ type group struct {
 	wallClock    bool
 	largerBetter bool
 	lines        []line
-	picture      string // the file to draw into, relative to the module; "": none
+	chart        bool // draw the peers' times as multiples of ours
+	// direct: ours is started as "muster bench" itself, which starts its jobs.
+	direct bool
+	// onRequest: measured only if -only names it.
+	onRequest bool
+	// rounds is the number of rounds if fewer than -rounds are enough; 0: as -rounds.
+	rounds int
 }
 
 // line is one figure and what it must be: the ratio to the better peer, or the
@@ -83,6 +89,11 @@ type line struct {
 	bound float64
 	// metric, if it is not that of the group.
 	metric string
+	// protocol selects records of a protocol, algorithm or channel, device those of a
+	// device, and against those that are relative to another one; "": records without.
+	protocol, device, against string
+	// over makes the figure a ratio: protocol over this one, in the same run.
+	over string
 }
 
 // unbound is the bound of a line that is shown only: no figure was asked for.
@@ -93,7 +104,7 @@ func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 
 // plan is the table of what must be shown, in shared memory and on the network.
 func plan() []*group {
-	return slices.Concat(sharedMemoryPlan(), overlapPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan())
+	return slices.Concat(sharedMemoryPlan(), overlapPlan(), ownPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan(), ownLabPlan())
 }
 
 func sharedMemoryPlan() []*group {
@@ -118,14 +129,14 @@ func sharedMemoryPlan() []*group {
 			lines: []line{{title: "8 B", size: 8, bound: 1.3}},
 		},
 		{
-			name: "nocma-short", title: "Half round trip without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
+			name: "nocma-short", onRequest: true, title: "Half round trip without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
 			note: "Open MPI runs with btl_vader_single_copy_mechanism none, ours with MUSTER_NO_PROCESS_VM=1.",
 			args: "latency -s 65536,1048576", ours: "latency --sizes 65536,1048576",
 			metric: "latency", unit: "us", scale: 1, shown: "µs",
 			lines: []line{{title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
 		},
 		{
-			name: "nocma-long", title: "Half round trip of long messages without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
+			name: "nocma-long", onRequest: true, title: "Half round trip of long messages without process_vm, two ranks, shared memory", ranks: 2, peers: []contender{openMPI}, copies: true,
 			args: "latency -s 268435456,1073741824 -i 4", ours: "latency --sizes 268435456,1073741824 --iterations 4",
 			metric: "latency", unit: "us", scale: 1e-3, shown: "ms",
 			lines: []line{{title: "256 MB", size: 256 << 20, bound: 1}, {title: "1 GB", size: 1 << 30, bound: 1}},
@@ -153,7 +164,7 @@ func sharedMemoryPlan() []*group {
 			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
 		},
 		{
-			name: "idle", title: "CPU of a rank that waits for 10 s in Recv", ranks: 2,
+			name: "idle", rounds: 1, title: "CPU of a rank that waits for 10 s in Recv", ranks: 2,
 			ours: "idle", metric: "cpu", unit: "%", scale: 1, shown: "% of a core",
 			lines: []line{{title: "waiting", size: 0, bound: 2}},
 		},
@@ -197,7 +208,7 @@ func networkPlan() []*group {
 			lines: []line{{title: "64 ranks", size: 0, bound: 2}},
 		},
 		{
-			name: "hosts-cards", title: "Business cards that a rank fetched for it, the most of any", ranks: 64,
+			name: "hosts-cards", onRequest: true, title: "Business cards that a rank fetched for it, the most of any", ranks: 64,
 			over: hosts, hosts: 4, note: onHosts + " It needs the card of the rank that it sends to.",
 			ours: "first-message --since {now}", metric: "cards", unit: "cards", scale: 1, shown: "cards",
 			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
@@ -233,6 +244,6 @@ var unitFactors = map[string]map[string]float64{
 	"s":     {"s": 1, "ms": 1e-3, "us": 1e-6},
 	"cards": {"cards": 1},
 	"KiB":   {"KiB": 1, "MiB": 1024, "B": 1.0 / 1024, "MB": 1e6 / 1024},
-	"%":     {"%": 1},
+	"%":     {"%": 1, "ppm": 1e-4},
 	"ratio": {"ratio": 1},
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/muster-mpi/muster/bench/results"
 )
 
 // cells are the table of a group: a head and one row a line.
@@ -20,7 +22,11 @@ func (s *summary) cells() [][]string {
 	if compared {
 		head = append(head, "better peer", "ratio")
 	}
-	rows := [][]string{append(head, "must be", "")}
+	bounded := slices.ContainsFunc(s.lines, func(l lineSummary) bool { return l.bound != unbound })
+	if bounded {
+		head = append(head, "must be", "")
+	}
+	rows := [][]string{head}
 	for i := range s.lines {
 		l := &s.lines[i]
 		row := []string{l.title}
@@ -34,7 +40,10 @@ func (s *summary) cells() [][]string {
 			}
 			row = append(row, better, l.ratio.show(1))
 		}
-		rows = append(rows, append(row, s.bound(l), s.verdict(l)))
+		if bounded {
+			row = append(row, s.bound(l), s.result(l))
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -62,13 +71,15 @@ func (s spread) show(scale float64) string {
 }
 
 func digits(v float64) string {
-	switch {
-	case v >= 100:
+	switch size := math.Abs(v); {
+	case size >= 100:
 		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
+	case size >= 10:
 		return fmt.Sprintf("%.1f", v)
+	case size >= 0.1:
+		return fmt.Sprintf("%.2f", v)
 	}
-	return fmt.Sprintf("%.2f", v)
+	return fmt.Sprintf("%.2g", v)
 }
 
 // conditions say how the figures came about.
@@ -88,9 +99,6 @@ func (s *summary) conditions() string {
 	if s.load.mid > quietShare {
 		fmt.Fprintf(&b, " The machine was not quiet: others used %.0f %% (%.0f–%.0f) of the cores, so take these figures for a rehearsal.",
 			s.load.mid*100, s.load.low*100, s.load.high*100)
-	}
-	if s.versions != "" {
-		fmt.Fprintf(&b, " %s.", s.versions)
 	}
 	if s.group.note != "" {
 		b.WriteString(" " + s.group.note)
@@ -122,50 +130,17 @@ func (s *summary) text() string {
 	return b.String()
 }
 
-// markdown is for docs/results.md.
-func (s *summary) markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n\n", s.group.title)
-	for i, row := range s.cells() {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
-		if i == 0 {
-			fmt.Fprintf(&b, "|%s\n", strings.Repeat(" --- |", len(row)))
-		}
+// table is the generated file without its stamp.
+func (s *summary) table() *results.Table {
+	cells := s.cells()
+	t := &results.Table{Name: s.group.name, Title: s.group.title, Head: cells[0], Rows: cells[1:], Notes: s.conditions()}
+	if s.group.chart {
+		t.Picture = s.group.name + ".svg"
 	}
-	if s.group.picture != "" {
-		fmt.Fprintf(&b, "\n![%s](%s)\n", s.group.title, strings.TrimPrefix(s.group.picture, "docs/"))
-	}
-	fmt.Fprintf(&b, "\n%s Command: `make bench-peers`, or `go run ./bench/peers --only %s` for this table.\n", s.conditions(), s.group.name)
-	return b.String()
+	return t
 }
 
-// writeSection puts the section of one group into a file, in place of the one
-// between the same markers, or else at the end.
-func writeSection(path, name, body string) error {
-	old, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		old, err = []byte("# Results\n"), os.MkdirAll(filepath.Dir(path), 0o755)
-	}
-	if err != nil {
-		return err
-	}
-	text, err := replaceSection(string(old), name, body)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return os.WriteFile(path, []byte(text), 0o644)
-}
-
-func replaceSection(text, name, body string) (string, error) {
-	begin := fmt.Sprintf("<!-- bench-peers %s: begin; written by bench/peers, do not edit -->\n", name)
-	end := fmt.Sprintf("<!-- bench-peers %s: end -->\n", name)
-	section := begin + body + end
-	i, j := strings.Index(text, begin), strings.Index(text, end)
-	switch {
-	case i < 0 && j < 0:
-		return strings.TrimRight(text, "\n") + "\n\n" + section, nil
-	case i < 0 || j < i:
-		return "", fmt.Errorf("the markers of the section %q do not pair up; put them right or remove both", name)
-	}
-	return text[:i] + section + text[j+len(end):], nil
+// measured reports whether at least one figure of ours is known.
+func (s *summary) measured() bool {
+	return slices.ContainsFunc(s.lines, func(l lineSummary) bool { return l.figures[muster].known() })
 }

@@ -30,6 +30,9 @@ type record struct {
 	Min    float64 `json:"min"`
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
+	// Protocol, Against: see bench.Result.
+	Protocol string `json:"protocol"`
+	Against  string `json:"against"`
 }
 
 // figure is one of the record's statistics.
@@ -53,6 +56,7 @@ type runs struct {
 	rounds     int
 	settle     time.Duration
 	statistic  string
+	shared     outputs
 	hops       []float64 // ns, one a round; NaN: not measured
 	loads      []float64 // share of the cores that others used, one a round
 	// values[c][i] are the figures of line i, one a round; NaN: the run failed.
@@ -62,6 +66,9 @@ type runs struct {
 
 func newRuns(g *group, o options) *runs {
 	r := &runs{group: g, limit: o.limit, settle: o.settle, statistic: o.statistic, rounds: o.rounds, contenders: g.peers}
+	if g.rounds > 0 {
+		r.rounds = min(r.rounds, g.rounds)
+	}
 	if !o.peersOnly {
 		r.contenders = append(r.contenders[:len(g.peers):len(g.peers)], muster)
 	}
@@ -84,7 +91,7 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, a
 	for i := range r.contenders {
 		c := r.contenders[(i+round)%len(r.contenders)]
 		start := time.Now()
-		values, err := r.one(ctx, r.group.command(c, bin, at))
+		values, err := r.one(ctx, r.group.command(c, bin, at), fmt.Sprint(c, round, r.group.args, r.group.ours, r.group.over))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -106,12 +113,22 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, a
 	return nil
 }
 
+// outputs keeps what runs printed, by contender, round and arguments: several groups
+// show figures of the same runs.
+type outputs map[string][]byte
+
 // one is one run of one contender: a figure for each line of the group.
-func (r *runs) one(ctx context.Context, cmd command) ([]float64, error) {
+func (r *runs) one(ctx context.Context, cmd command, key string) ([]float64, error) {
 	start := time.Now()
+	if out, ok := r.shared[key]; ok && !r.group.wallClock {
+		return r.group.figures(out, r.statistic)
+	}
 	enough := func(out []byte) bool {
+		if r.group.wallClock || r.group.direct {
+			return false
+		}
 		_, err := r.group.figures(out, r.statistic)
-		return !r.group.wallClock && err == nil
+		return err == nil
 	}
 	out, err := boundedUntil(ctx, max(r.limit, r.group.limit), cmd, enough)
 	if err != nil {
@@ -120,14 +137,23 @@ func (r *runs) one(ctx context.Context, cmd command) ([]float64, error) {
 	if r.group.wallClock {
 		return []float64{time.Since(start).Seconds()}, nil
 	}
-	return r.group.figures(out, r.statistic)
+	values, err := r.group.figures(out, r.statistic)
+	if err == nil && r.shared != nil {
+		r.shared[key] = out
+	}
+	return values, err
 }
 
 // figures finds the value of each line in what a run printed. Launchers may
 // label or mix in lines of their own: a record is what begins with a brace.
 func (g *group) figures(out []byte, statistic string) ([]float64, error) {
-	values := make([]float64, len(g.lines))
-	found := make([]bool, len(g.lines))
+	values, bases := make([]float64, len(g.lines)), make([]float64, len(g.lines))
+	for i, l := range g.lines {
+		values[i], bases[i] = math.NaN(), math.NaN()
+		if l.over == "" {
+			bases[i] = 1
+		}
+	}
 	for text := range strings.Lines(string(out)) {
 		brace := strings.IndexByte(text, '{')
 		if brace < 0 {
@@ -138,22 +164,39 @@ func (g *group) figures(out []byte, statistic string) ([]float64, error) {
 			return nil, fmt.Errorf("cannot read the line %q: %w", strings.TrimSpace(text), err)
 		}
 		for i, l := range g.lines {
-			if rec.Metric != cmp.Or(l.metric, g.metric) || l.size != 0 && l.size != rec.Size {
+			isBase := l.over != "" && rec.Protocol == l.over
+			if rec.Metric != cmp.Or(l.metric, g.metric) || !l.selects(&rec, isBase) {
 				continue
 			}
 			factor, ok := unitFactors[g.unit][rec.Unit]
-			if !ok {
-				return nil, fmt.Errorf("%s is given in %q, expected a unit like %q", g.name, rec.Unit, g.unit)
+			switch {
+			case isBase:
+				bases[i] = rec.figure(statistic)
+			case l.over != "":
+				values[i] = rec.figure(statistic)
+			case !ok:
+				return nil, fmt.Errorf("%s is in %q, expected a unit like %q", g.name, rec.Unit, g.unit)
+			default:
+				values[i] = rec.figure(statistic) * factor
 			}
-			values[i], found[i] = rec.figure(statistic)*factor, true
 		}
 	}
 	for i, l := range g.lines {
-		if !found[i] {
+		if values[i] /= bases[i]; math.IsNaN(values[i]) {
 			return nil, fmt.Errorf("nothing was printed for %s", l.title)
 		}
 	}
 	return values, nil
+}
+
+// selects reports whether a record of the right metric is the figure of the line, or its
+// base.
+func (l *line) selects(rec *record, isBase bool) bool {
+	switch {
+	case l.size != 0 && l.size != rec.Size, l.against != rec.Against, l.device != "" && l.device != rec.Device:
+		return false
+	}
+	return isBase || l.protocol == "" || l.protocol == rec.Protocol
 }
 
 var errHung = errors.New("hung and was killed")

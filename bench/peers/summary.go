@@ -10,11 +10,11 @@ type spread struct{ mid, low, high float64 }
 
 func (s spread) known() bool { return !math.IsNaN(s.mid) }
 
-// spreadOf ignores what is not a number: a run that failed.
+// spreadOf ignores what is not finite: a run that failed, or a ratio to zero.
 func spreadOf(values []float64) spread {
 	var good []float64
 	for _, v := range values {
-		if !math.IsNaN(v) {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
 			good = append(good, v)
 		}
 	}
@@ -33,10 +33,9 @@ func median(values []float64) float64 {
 // summary is what the runs of a group amount to.
 type summary struct {
 	*runs
-	versions string
-	hop      spread
-	load     spread
-	lines    []lineSummary
+	hop   spread
+	load  spread
+	lines []lineSummary
 }
 
 type lineSummary struct {
@@ -90,8 +89,8 @@ func ratios(a, b []float64) []float64 {
 	return r
 }
 
-// verdict compares with the bound.
-func (s *summary) verdict(l *lineSummary) string {
+// result compares with the bound.
+func (s *summary) result(l *lineSummary) string {
 	switch {
 	case !l.ratio.known() || l.bound == unbound:
 		return "-"
