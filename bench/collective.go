@@ -240,11 +240,11 @@ func overlapOfCollective(k collective) func(*mpi.Comm, *Params, func(Result)) er
 		}
 		for _, size := range sizes {
 			d := k.data(c, size)
-			turns, computed := 0, 0.0
+			iterations, computed := 0, 0.0
 			once := func() error {
 				req := k.start(c, d)
-				if turns > 0 {
-					computed += w.timed(turns)
+				if iterations > 0 {
+					computed += w.timed(iterations)
 				}
 				_, err := req.Wait()
 				return err
@@ -257,7 +257,7 @@ func overlapOfCollective(k collective) func(*mpi.Comm, *Params, func(Result)) er
 			if err != nil {
 				return err
 			}
-			turns = w.turns(alone)
+			iterations = w.iterations(alone)
 			overall, _, err := callLoop(c, n, once)
 			if err != nil {
 				return err

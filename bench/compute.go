@@ -11,35 +11,35 @@ import (
 
 type work struct {
 	state      uint64
-	loopMicros float64 // time of one turn of the loop
+	loopMicros float64 // time of one iteration of the loop
 	readMicros float64 // what reading the clock adds to a time
 }
 
 // newWork calibrates the loop. The fastest of many tries counts: whatever else
 // ran on the core can only have made it slower.
 func newWork() *work {
-	const tries, turns = 50, 20000
+	const tries, iterations = 50, 20000
 	w := &work{state: 88172645463325252, loopMicros: 1, readMicros: 1}
 	for range tries {
 		start := time.Now()
-		w.run(turns)
-		w.loopMicros = min(w.loopMicros, micros(time.Since(start))/turns)
+		w.run(iterations)
+		w.loopMicros = min(w.loopMicros, micros(time.Since(start))/iterations)
 		start = time.Now()
 		w.readMicros = min(w.readMicros, micros(time.Since(start)))
 	}
 	return w
 }
 
-// turns of the loop that take so long.
-func (w *work) turns(us float64) int { return int(us/w.loopMicros + .5) }
+// iterations of the loop that take so long.
+func (w *work) iterations(us float64) int { return int(us/w.loopMicros + .5) }
 
-// run computes: each turn needs the result of the one before. It is not inlined
+// run computes: each iteration needs the result of the previous one. It is not inlined
 // so that it takes the same time wherever it is called.
 //
 //go:noinline
-func (w *work) run(turns int) {
+func (w *work) run(iterations int) {
 	x := w.state
-	for range turns {
+	for range iterations {
 		x ^= x << 13
 		x ^= x >> 7
 		x ^= x << 17
@@ -48,9 +48,9 @@ func (w *work) run(turns int) {
 }
 
 // timed is run with its time, in µs, without that of the clock.
-func (w *work) timed(turns int) float64 {
+func (w *work) timed(iterations int) float64 {
 	start := time.Now()
-	w.run(turns)
+	w.run(iterations)
 	return max(0, micros(time.Since(start))-w.readMicros)
 }
 

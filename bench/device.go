@@ -1,6 +1,6 @@
 package bench
 
-// The bare device beside the messaging layer on it, in turns, so that their ratio
+// The bare device and the messaging layer on it alternate, so that their ratio
 // means something on a machine whose speed drifts.
 
 import (

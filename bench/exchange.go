@@ -43,7 +43,7 @@ func exchange(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return nil
 }
 
-// exchangeModel takes the ratios in turns, so that none of them has a minute of
+// exchangeModel alternates between the ratios, so that none of them has a minute of
 // its own. It gives the communication time that they refer to.
 func exchangeModel(x *partner, communication float64, ratios []float64, p *Params, emit func(Result)) (float64, error) {
 	warmup, n := p.iterations(len(x.out), 2000, 500)
@@ -97,7 +97,7 @@ func newPartner(c *mpi.Comm, w *work, size, model int) *partner {
 	return x
 }
 
-// batches times batches of each computation in turns: µs an iteration, by
+// batches times batches of each computation, alternately: µs per iteration, by
 // computation and batch.
 func (x *partner) batches(count int, computations []float64) ([][]float64, error) {
 	times := make([][]float64, len(computations))
@@ -118,7 +118,7 @@ func (x *partner) batch(computation float64) (float64, error) {
 	if err := mpi.Barrier(x.c); err != nil {
 		return 0, err
 	}
-	half := x.w.turns(computation / 2)
+	half := x.w.iterations(computation / 2)
 	iterate := x.model1
 	if x.model == 2 {
 		iterate = x.model2

@@ -21,16 +21,16 @@ func frequentBenchmarks() []Benchmark {
 		{Name: "reg", Title: "Registration and Deregistration by Size", Doc: "registering memory with the device, ending that, and copying as much", Ranks: 2,
 			Sizes: []int{128, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}, Metric: "register", Unit: "us", Column: "Time (us)", Run: registerApart, Devices: true},
 		{Name: "regcache", Title: "Latency and Bandwidth with the Registration Cache and without", Doc: "long messages from one buffer, with registrations that stay and that do not, in turns", Ranks: 2,
-			Sizes: []int{128 << 10, 512 << 10, 2 << 20}, Metric: "latency", Unit: "us", Column: "Value", Alternating: regcacheInTurns, Devices: true,
+			Sizes: []int{128 << 10, 512 << 10, 2 << 20}, Metric: "latency", Unit: "us", Column: "Value", Alternating: regcacheAlternating, Devices: true,
 			Worlds: []World{{"none", []string{"MUSTER_REGISTER_CACHE=-1"}}, {"cache", []string{"MUSTER_REGISTER_CACHE=0"}}}},
 		{Name: "reuse", Title: "Latency by the Reuse of Buffers", Doc: "messages, puts and gets of which 0, 50 and 100 % use the same buffer, copied and from where they are, in turns", Ranks: 2,
-			Sizes: reuseSizes, Metric: "latency", Unit: "us", Column: "Value", Alternating: reuseInTurns, Devices: true, Worlds: reuseWorlds, Calls: true},
+			Sizes: reuseSizes, Metric: "latency", Unit: "us", Column: "Value", Alternating: reuseAlternating, Devices: true, Worlds: reuseWorlds, Calls: true},
 		{Name: "spectrum", Title: "Latency over a Spectrum of Reuse", Doc: "1000 buffers, of which the i-th is used i times, back to back and one a page; --iterations is how many buffers", Ranks: 2,
-			Sizes: []int{8 << 10}, Metric: "latency", Unit: "us", Column: "Value", Alternating: spectrumInTurns, Devices: true, Worlds: reuseWorlds, Calls: true},
+			Sizes: []int{8 << 10}, Metric: "latency", Unit: "us", Column: "Value", Alternating: spectrumAlternating, Devices: true, Worlds: reuseWorlds, Calls: true},
 		{Name: "reuse-coll", Title: "Broadcast and Scatter from Reused Buffers", Doc: "broadcast and scatter with a barrier behind each, copied and from where they are, in turns", Ranks: 4, AnyRanks: true,
 			Sizes: reuseSizes, Metric: "bcast", Unit: "us", Column: "Value", Alternating: reusedCollectives, Devices: true, Worlds: frequentWorlds},
 		{Name: "reuse-isend", Title: "Latency of Isend from a Reused Buffer", Doc: "ping-pong of Isend from one buffer, copied and from where it is, in turns; the gain beside what theory promises", Ranks: 2,
-			Sizes: reuseSizes, Metric: "latency", Unit: "us", Column: "Value", Alternating: reuseIsendInTurns, Devices: true, Worlds: isendWorlds},
+			Sizes: reuseSizes, Metric: "latency", Unit: "us", Column: "Value", Alternating: reuseIsendAlternating, Devices: true, Worlds: isendWorlds},
 		{Name: "use-table", Title: "Look at the Table of Buffer Uses", Doc: "time of a look at the table of how often buffers were used, by the number of buffers in it", Ranks: 1,
 			Sizes: []int{1000, 10_000, 100_000, 1_000_000}, Metric: "look", Unit: "ns", Column: "Time (ns)", Run: useTable},
 	}
@@ -73,8 +73,8 @@ func registerApart(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return mpi.Barrier(c)
 }
 
-// regcacheInTurns measures latency and bandwidth of long messages.
-func regcacheInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
+// regcacheAlternating measures latency and bandwidth of long messages.
+func regcacheAlternating(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
 	for _, size := range p.Sizes {
 		_, n := p.iterations(size, 2000, 100)
 		count, each := batches(n)

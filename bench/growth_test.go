@@ -117,12 +117,12 @@ func TestWhatWasDoneDuringADelay(t *testing.T) {
 func TestTheComputationTakesAsLongAsAsked(t *testing.T) {
 	w := newWork()
 	if w.loopMicros <= 0 || w.loopMicros > 0.1 {
-		t.Fatalf("a turn of the loop takes %v µs", w.loopMicros)
+		t.Fatalf("an iteration of the loop takes %v µs", w.loopMicros)
 	}
 	const want = 200.0
 	best := math.Inf(1)
 	for range 50 {
-		best = min(best, w.timed(w.turns(want)))
+		best = min(best, w.timed(w.iterations(want)))
 	}
 	// Less than asked would mean that the loop is not what was calibrated; other
 	// programs on the machine can only make it longer.

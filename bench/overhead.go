@@ -17,7 +17,7 @@ package bench
 //
 // What is sought is one or two percent, and two jobs of the same program differ by
 // ten. So all settings run in one job, each in a world of its own, and the worlds
-// take turns batch by batch; a change is the median of those between neighbors.
+// alternate batch by batch; a change is the median of those between neighbors.
 
 import (
 	"slices"
@@ -56,10 +56,10 @@ func overheadLoops() []overheadLoop {
 }
 
 func rendezvousOverhead(c *mpi.Comm, p *Params, emit func(Result)) error {
-	return overheadInTurns([]*mpi.Comm{c}, p, func(_ int, r Result) { emit(r) })
+	return overheadAlternating([]*mpi.Comm{c}, p, func(_ int, r Result) { emit(r) })
 }
 
-func overheadInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
+func overheadAlternating(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
 	choices, err := mpi.Explain(worlds[0], 1-worlds[0].Rank())
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func overheadInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) erro
 				continue
 			}
 			warmup, n := p.iterations(size, 10000, 200)
-			times, err := loop.inTurns(worlds, size, warmup, n)
+			times, err := loop.alternate(worlds, size, warmup, n)
 			if err != nil {
 				return err
 			}
@@ -101,8 +101,8 @@ func eager(choices []mpi.Choice, size int) bool {
 	return false
 }
 
-// inTurns gives times in µs by world and batch.
-func (l overheadLoop) inTurns(worlds []*mpi.Comm, size, warmup, n int) ([][]float64, error) {
+// alternate gives times in µs by world and batch.
+func (l overheadLoop) alternate(worlds []*mpi.Comm, size, warmup, n int) ([][]float64, error) {
 	run := make([]func(int) (float64, error), len(worlds))
 	for k, c := range worlds {
 		run[k] = l.make(c, size)
@@ -198,7 +198,7 @@ func bothAtOnce(c *mpi.Comm, size int) func(int) (float64, error) {
 // that of the host, so both ranks must be on one.
 func crossing(c *mpi.Comm, size int) func(int) (float64, error) {
 	sbuf, rbuf := buffers(size)
-	moment, told := []int64{0}, []float64{0}
+	moment, reported := []int64{0}, []float64{0}
 	return func(n int) (float64, error) {
 		var took []float64
 		for i := range n {
@@ -212,7 +212,7 @@ func crossing(c *mpi.Comm, size int) func(int) (float64, error) {
 			}
 			for time.Now().UnixNano() < moment[0] {
 			}
-			if c.Rank() == i%2 { // they take turns as sender
+			if c.Rank() == i%2 { // they alternate as sender
 				if _, err := mpi.Isend(c, sbuf, 1-c.Rank(), overheadTag).Wait(); err != nil {
 					return 0, err
 				}
@@ -227,15 +227,15 @@ func crossing(c *mpi.Comm, size int) func(int) (float64, error) {
 			took = []float64{0}
 		}
 		if c.Rank() == 1 {
-			told[0] = median(took)
-			return 0, mpi.Send(c, told, 0, tellTag)
+			reported[0] = median(took)
+			return 0, mpi.Send(c, reported, 0, reportTag)
 		}
-		if _, err := mpi.Recv(c, told, 1, tellTag); err != nil {
+		if _, err := mpi.Recv(c, reported, 1, reportTag); err != nil {
 			return 0, err
 		}
 		if n == 1 {
-			return told[0], nil
+			return reported[0], nil
 		}
-		return (told[0] + median(took)) / 2, nil
+		return (reported[0] + median(took)) / 2, nil
 	}
 }

@@ -90,7 +90,7 @@ func multiLatency(c *mpi.Comm, p *Params, emit func(Result)) error {
 		each = max(each-each%threads, threads)
 		if c.Rank() == 0 {
 			sbuf, rbuf := buffers(size)
-			turn := func(k int) error {
+			roundTrips := func(k int) error {
 				for i := range k {
 					if err := pingpong(c, sbuf, rbuf, pingTag+i%threads, 1, p.Touch); err != nil {
 						return err
@@ -98,12 +98,12 @@ func multiLatency(c *mpi.Comm, p *Params, emit func(Result)) error {
 				}
 				return nil
 			}
-			if err := turn(warmup); err != nil {
+			if err := roundTrips(warmup); err != nil {
 				return err
 			}
 			for range count {
 				start := time.Now()
-				if err := turn(each); err != nil {
+				if err := roundTrips(each); err != nil {
 					return err
 				}
 				s.add(time.Since(start), 2*each)

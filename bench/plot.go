@@ -102,7 +102,7 @@ func (c Chart) WriteSVG(w io.Writer) error {
 	return err
 }
 
-// frame is how values become places.
+// frame is how values become coordinates.
 type frame struct {
 	minX, maxX, minY, maxY, stepY float64 // X as its logarithm to base 2
 	times                         bool    // Y as its logarithm to base 10
@@ -259,11 +259,11 @@ func drawSeries(b *strings.Builder, f frame, i int, s Series) {
 		}
 		return 0
 	})
-	var places []string
+	var coordinates []string
 	for _, p := range points {
-		places = append(places, fmt.Sprintf("%.1f,%.1f", f.x(p.X), f.y(p.Y)))
+		coordinates = append(coordinates, fmt.Sprintf("%.1f,%.1f", f.x(p.X), f.y(p.Y)))
 	}
-	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>`+"\n", colour, dash, strings.Join(places, " "))
+	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>`+"\n", colour, dash, strings.Join(coordinates, " "))
 	for _, p := range points {
 		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", f.x(p.X), f.y(p.Y), colour)
 	}

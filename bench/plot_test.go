@@ -89,7 +89,7 @@ func TestAComparisonIsDrawnOverTheRatio(t *testing.T) {
 	elements(t, draw(t, c))
 }
 
-func TestPlacesLieInsideThePicture(t *testing.T) {
+func TestPointsAreInsideThePicture(t *testing.T) {
 	for name, points := range map[string][]Point{
 		"none":              nil,
 		"one":               {{1024, 5}},

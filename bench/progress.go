@@ -11,7 +11,7 @@ package bench
 //     the last byte is there before the delay is over, and which share of the pages
 //     came during the delay. What was there when it began came within the call.
 //
-// Each message holds a value of its own, so that it can be told from the last one.
+// Each message holds a value of its own, so that it differs from the previous one.
 
 import (
 	"time"
@@ -76,7 +76,7 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 		}
 		base = append(base, r.last.latency)
 	}
-	delay := r.w.turns(p.delay() * median(base[len(base)/2:])) // the first ones are cold
+	delay := r.w.iterations(p.delay() * median(base[len(base)/2:])) // the first ones are cold
 	var without, with, done, left, seen, inCall, pages []float64
 	for range n {
 		if err := r.once(0); err != nil {
@@ -114,9 +114,9 @@ func (r *progressRun) measure(s scenario, p *Params, emit func(Result)) error {
 	return nil
 }
 
-// once makes one transfer, delayed by so many turns at the rank that has them. Then
+// once makes one transfer, delayed by so many iterations at the rank that has them. Then
 // rank 1 tells its time, as the acknowledgement that the sender waits for.
-func (r *progressRun) once(turns int) error {
+func (r *progressRun) once(iterations int) error {
 	r.value = r.value%250 + 1
 	if r.sends {
 		fill(r.buf, r.value)
@@ -129,8 +129,8 @@ func (r *progressRun) once(turns int) error {
 	if err != nil {
 		return err
 	}
-	if turns > 0 {
-		r.delay(turns)
+	if iterations > 0 {
+		r.delay(iterations)
 	}
 	waiting := time.Now()
 	if _, err := req.Wait(); err != nil {
@@ -138,25 +138,25 @@ func (r *progressRun) once(turns int) error {
 	}
 	now := time.Now()
 	r.last.latency, r.last.delay, r.last.wait = micros(now.Sub(start)), micros(waiting.Sub(r.returned)), micros(now.Sub(waiting))
-	told := []float64{r.last.latency}
+	reported := []float64{r.last.latency}
 	if r.c.Rank() == 1 {
-		return mpi.Send(r.c, told, 0, tellTag)
+		return mpi.Send(r.c, reported, 0, reportTag)
 	}
-	if _, err := mpi.Recv(r.c, told, 1, tellTag); err != nil {
+	if _, err := mpi.Recv(r.c, reported, 1, reportTag); err != nil {
 		return err
 	}
 	if r.sends {
-		r.last.latency = told[0]
+		r.last.latency = reported[0]
 	}
 	return nil
 }
 
 // delay computes, and a receiver looks into its buffer meanwhile.
-func (r *progressRun) delay(turns int) {
+func (r *progressRun) delay(iterations int) {
 	if !r.sends {
 		r.last.inCall = r.pagesThere()
 	}
-	each := turns/looks + 1
+	each := iterations/looks + 1
 	for range looks {
 		r.w.run(each)
 		if !r.sends && !r.last.lastByte {

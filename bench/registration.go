@@ -32,7 +32,7 @@ func registration(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return mpi.Barrier(c)
 }
 
-// registerBoth takes turns between the device and the cache.
+// registerBoth alternates between the device and the cache.
 func registerBoth(dev rdma.Device, size int, p *Params, emit func(Result)) error {
 	mem := make([]byte, size)
 	for i := 0; i < size; i += 4 << 10 {

@@ -34,7 +34,7 @@ type Benchmark struct {
 	// Alternating, if it has it, is Run in several worlds of the same ranks that differ
 	// in their settings; the first number of emit says which.
 	Alternating func(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error
-	// Worlds, if it has any, are those between which Alternating always takes turns.
+	// Worlds, if it has any, are the worlds that Alternating always compares.
 	Worlds []World
 	Calls  bool // Params.Calls may choose among ReuseCalls
 }
@@ -138,7 +138,7 @@ func All() []Benchmark {
 		{Name: "exchange", Title: "Exchange of What Is Produced and Consumed", Doc: "time of an iteration that produces, exchanges and consumes, by the ratio of communication to computation", Ranks: 2,
 			Sizes: []int{128 << 10}, Metric: "iteration", Unit: "us", Column: "Iteration (us)", Run: exchange, Protocols: true},
 		{Name: "rndv-overhead", Title: "Cost of Speculation That Brings Nothing", Doc: "loops in which a receiver's offer crosses the sender's request, or is a wrong guess", Ranks: 2,
-			Sizes: []int{1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20}, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: rendezvousOverhead, Alternating: overheadInTurns, Protocols: true},
+			Sizes: []int{1 << 10, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20}, Metric: "latency", Unit: "us", Column: "Latency (us)", Run: rendezvousOverhead, Alternating: overheadAlternating, Protocols: true},
 		{Name: "empty", Title: "Empty Job", Doc: "joins and leaves; time it from outside", Ranks: 2, AnyRanks: true,
 			Run: func(*mpi.Comm, *Params, func(Result)) error { return nil }},
 	}

@@ -38,7 +38,7 @@ func measured(t *testing.T, name string, p Params) map[string]Result {
 	return got
 }
 
-func TestOverlapIsToldForBothSidesAndBothOrders(t *testing.T) {
+func TestOverlapOfBothSidesAndOrders(t *testing.T) {
 	got := measured(t, "overlap", Params{Sizes: []int{64 << 10}, Iterations: 3, Touch: true})
 	for _, s := range scenarios() {
 		if r, ok := got[s.String()]; !ok || r.Unit != "%" || r.Value > 150 || r.Beside {
@@ -53,7 +53,7 @@ func TestOverlapIsToldForBothSidesAndBothOrders(t *testing.T) {
 	}
 }
 
-func TestProgressIsToldInTwoWays(t *testing.T) {
+func TestProgressIsMeasuredTwice(t *testing.T) {
 	got := measured(t, "progress", Params{Sizes: []int{64 << 10}, Iterations: 5, Delay: 2})
 	for _, s := range scenarios() {
 		base, delayed := got[s.String()+"/latency"], got[s.String()+"/delayed"]
@@ -96,7 +96,7 @@ func TestALookSeesWhatHasCome(t *testing.T) {
 			close(arrive)
 		}()
 		arrive <- true
-		r.delay(r.w.turns(20000))
+		r.delay(r.w.iterations(20000))
 		<-arrive
 		if r.last.inCall+r.last.pages != c.pages {
 			t.Errorf("of %d bytes %d came by the end of the delay, and it saw %+v", c.size, c.come, r.last)
@@ -139,7 +139,7 @@ func TestPackingTakesEveryOtherRow(t *testing.T) {
 	}
 }
 
-func TestOverheadIsToldForCrossingsAndWrongGuesses(t *testing.T) {
+func TestOverheadOfCrossingsAndWrongGuesses(t *testing.T) {
 	got := measured(t, "rndv-overhead", Params{Sizes: []int{1 << 10}, Iterations: 20})
 	if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != "cg crossing mixed/control plain tight wrong-guess" {
 		t.Errorf("a short message has the figures %s", names)

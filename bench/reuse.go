@@ -1,13 +1,14 @@
 package bench
 
-// What it brings to move short messages, puts and gets from and to buffers that have earned
-// their registration (T1 5.5.1, P1): worlds of the same ranks take turns, one that copies
-// everything, one that counts uses, one that copies once more, and one that always registers. Three shares of reuse (T1 3.5):
-// messages from one buffer, each from a buffer of its own, and half of each.
+// The gain from registering frequently used buffers for short messages, puts and gets
+// (T1 5.5.1, P1). Four worlds of the same ranks alternate: one that copies everything, one
+// that counts uses and registers by the rule, a second one that copies, and one that always
+// registers. There are three shares of reuse (T1 3.5): all messages from one buffer, each
+// from a new buffer, and half of each.
 //
-// Beside what was measured stands what theory promises: the copy that is saved, less the
-// overhead of the method, by the latency of the world that copies (T1 equation 5.6, P1
-// equation 6). What the third world differs from the first is noise.
+// The theoretical gain is reported beside the measured one: the cost of the copy that is
+// saved minus the overhead of the method, relative to the latency of the world that copies
+// (T1 equation 5.6, P1 equation 6). The difference between the two worlds that copy is noise.
 
 import (
 	"fmt"
@@ -22,15 +23,15 @@ const (
 	reuseWarmup = 100
 )
 
-// frequentWorlds are what is compared: the first copies.
+// frequentWorlds are the worlds that are compared; the first copies.
 var frequentWorlds = []World{{"copy", []string{"MUSTER_FREQUENT=never"}}, {"frequent", []string{"MUSTER_FREQUENT=auto"}}}
 
-// reuseWorlds have two more: one that is like the first, and one that registers whatever the rule
-// says, which shows what there is to gain where the rule keeps off.
+// reuseWorlds adds a second world that copies, and one that always registers, which shows
+// the gain where the rule does not register.
 var reuseWorlds = append(slices.Clone(frequentWorlds), World{"copy again", frequentWorlds[0].Settings},
 	World{"always", []string{"MUSTER_FREQUENT=always"}})
 
-// pool is buffers of a rank: one that is used again and again, and many that are used once.
+// pool holds the buffers of a rank: one that is reused, and many that are used once.
 type pool struct {
 	again []byte
 	once  []byte // the next of them is first
@@ -82,8 +83,8 @@ func (p *pool) next() []byte {
 	return b
 }
 
-// reuseInTurns measures each share of reuse.
-func reuseInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
+// reuseAlternating measures each share of reuse.
+func reuseAlternating(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
 	arenas := make([]arena, len(worlds))
 	for _, name := range p.calls() {
 		for _, size := range p.Sizes {
@@ -143,7 +144,7 @@ func typical(times []float64) float64 {
 	return sum / float64(len(times))
 }
 
-// gainRounds is the number of parts of a run whose gains are told apart: the machine is not
+// gainRounds is the number of parts of a run whose gains are report apart: the machine is not
 // the same for as long as a run takes.
 const gainRounds = 40
 
@@ -165,26 +166,26 @@ func gains(from, to []float64) []float64 {
 // the message is on its way by then.
 func (r *reuseCall) emitGain(metric string, times []trips, share int, emit func(int, Result)) (latency []float64, err error) {
 	metric = r.metric + metric
-	told := func(k int, what, unit string, v float64) {
+	report := func(k int, what, unit string, v float64) {
 		emit(k, Result{Size: r.size, Metric: metric + what, Unit: unit, Value: v, Min: v, P50: v, P99: v})
 	}
 	for k := range r.worlds {
 		latency = append(latency, typical(times[k].half))
-		told(k, "", "us", latency[k])
-		told(k, "-call", "us", typical(times[k].call))
+		report(k, "", "us", latency[k])
+		report(k, "-call", "us", typical(times[k].call))
 	}
 	saved, uses, err := r.saved()
 	if err != nil || len(times[0].half) == 0 {
 		return latency, err
 	}
 	theory := saved / 1e3 / latency[0] * float64(share)
-	told(1, "-uses", "uses", float64(uses))
-	told(1, "-theory", "%", theory)
+	report(1, "-uses", "uses", float64(uses))
+	report(1, "-theory", "%", theory)
 	for k := 1; k < len(r.worlds); k++ {
 		gain := middle(Result{Size: r.size, Metric: metric + "-gain", Unit: "%"}, gains(times[0].half, times[k].half))
 		emit(k, gain)
 		if theory > 0 && (k == 1 && uses > 0 || k == 3) {
-			told(k, "-reached", "% of theory", gain.Value/theory*100)
+			report(k, "-reached", "% of theory", gain.Value/theory*100)
 		}
 	}
 	return latency, nil

@@ -5,10 +5,10 @@ package bench
 // wait for that, so it copies there (decision 033), and reuse, which sends blocking, shows
 // nothing. Who goes on has the end long before the answer.
 //
-// The worlds take turns every few messages. The messages are cut into rounds, and the gain
+// The worlds alternate every few messages. The messages are cut into rounds, and the gain
 // is the median of the rounds' gains, so that a machine that is busy for a while spoils some
 // rounds and not the figure. A third world copies too: what it gains over the first is noise.
-// How many of the messages really were sent from where they are is told as well, and what
+// How many of the messages really were sent from where they are is reported as well, and what
 // theory promises (T1 equation 5.6, P1 equation 6).
 
 import (
@@ -25,7 +25,7 @@ const (
 	reuseIsendRounds = 15
 )
 
-func reuseIsendInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
+func reuseIsendAlternating(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
 	for _, size := range p.Sizes {
 		_, n := p.iterations(size, 6000, 1500)
 		each := max(n/reuseIsendRounds, 1)
@@ -67,7 +67,7 @@ func reuseIsendInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) er
 		gain := middle(Result{Size: size, Metric: "gain", Unit: "%"}, savedBy(halves[0], halves[1]))
 		emit(1, gain)
 		emit(2, middle(Result{Size: size, Metric: "noise", Unit: "%"}, savedBy(halves[0], halves[2])))
-		told := func(metric, unit string, v float64) {
+		report := func(metric, unit string, v float64) {
 			emit(1, Result{Size: size, Metric: metric, Unit: unit, Value: v, Min: v, P50: v, P99: v})
 		}
 		saved := 0.0 // where the rule keeps off
@@ -77,30 +77,30 @@ func reuseIsendInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) er
 			}
 		}
 		theory := saved / 1e3 / median(halves[0]) * 100
-		told("theory", "%", theory)
+		report("theory", "%", theory)
 		if theory > 0 {
-			told("gain/theory", "x", gain.Value/theory)
+			report("gain/theory", "x", gain.Value/theory)
 		}
 		direct, copied := float64(after.Direct-before.Direct), float64(after.Copied-before.Copied)
-		told("direct", "%", direct/max(direct+copied, 1)*100)
+		report("direct", "%", direct/max(direct+copied, 1)*100)
 	}
 	return nil
 }
 
-// isendsATurn is how many messages follow each other in one world. The first is not timed:
-// the other rank may still wait for a receipt in the world before.
-const isendsATurn = 9
+// isendsPerBatch is the number of successive messages in one world. The first is not timed:
+// the other rank may still wait for an ack in the world before.
+const isendsPerBatch = 9
 
 // isendTrips is half round trips in each world, in µs, of n messages that are timed and
 // more that are not; nothing at rank 1.
 func isendTrips(worlds []*mpi.Comm, bufs [][]byte, n int) ([][]float64, error) {
 	recv := make([]byte, len(bufs[0]))
 	times := make([][]float64, len(worlds))
-	for round := 0; round*(isendsATurn-1) < n; round++ {
-		for turn := range worlds {
-			k := (turn + round) % len(worlds) // none is always first
+	for round := 0; round*(isendsPerBatch-1) < n; round++ {
+		for j := range worlds {
+			k := (j + round) % len(worlds) // none is always first
 			var last mpi.Request
-			for i := range isendsATurn {
+			for i := range isendsPerBatch {
 				took, err := isendTrip(worlds[k], bufs[k], recv, &last)
 				if err != nil {
 					return nil, err

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	dataTag  = 11
-	goTag    = 12
-	awakeTag = 13
-	orderTag = 14
-	tellTag  = 15
+	dataTag   = 11
+	goTag     = 12
+	awakeTag  = 13
+	orderTag  = 14
+	reportTag = 15
 )
 
 type scenario struct {
@@ -86,21 +86,21 @@ func (t *transfer) awake() error {
 	return nil
 }
 
-// run makes one transfer with a computation of so many turns behind the call, and
+// run makes one transfer with a computation of so many iterations behind the call, and
 // gives its time at this rank in µs.
-func (t *transfer) run(w *work, turns int) (float64, error) {
+func (t *transfer) run(w *work, iterations int) (float64, error) {
 	start, req, err := t.begin()
 	if err != nil {
 		return 0, err
 	}
-	if turns > 0 {
-		w.run(turns)
+	if iterations > 0 {
+		w.run(iterations)
 	}
 	_, err = req.Wait()
 	return micros(time.Since(start)), err
 }
 
-// begin makes the call of this rank when it is its turn.
+// begin waits until this rank is to call, and makes the call.
 func (t *transfer) begin() (start time.Time, req mpi.Request, err error) {
 	if !t.early {
 		if _, err := mpi.Recv(t.c, t.short[:], t.peer, goTag); err != nil {

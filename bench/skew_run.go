@@ -1,19 +1,18 @@
 package bench
 
-// Collectives to which the ranks do not come together (T2 6.3.2, 6.5). One call:
+// Collectives whose ranks arrive at different times (T2 6.3.2, 6.5). One call:
 //
-//	Barrier, away for a time of the pattern, arrival, the call, exit
+//	Barrier, delay by the arrival pattern, arrival, the call, exit
 //
-// Arrivals and exits are kept and looked at after the loop, so that nothing but the
-// barrier is between two calls. Algorithms take turns call by call, with the same
-// absences; the one that begins changes.
+// Arrivals and exits are recorded and evaluated after the loop, so that only the barrier
+// is between two calls. Algorithms alternate call by call with the same delays; the
+// one that begins changes.
 //
-// Arrivals of different ranks are compared, so all clocks must be one: the monotonic
-// clock of a machine is, also for ranks in containers and network namespaces.
+// Arrivals of different ranks are compared, so they need one clock. The monotonic clock of
+// a machine is shared, also by ranks in containers and network namespaces.
 //
-// T2 computes for as long as a rank is to be away. Where ranks share cores they would
-// take turns computing, and come in the order that the scheduler likes; there a rank
-// sleeps instead, as one does whose core is not needed by the others.
+// In T2 a delayed rank computes. Where ranks share cores, the scheduler would then
+// decide in which order they arrive, so a delayed rank sleeps instead.
 
 import (
 	"errors"
@@ -24,32 +23,31 @@ import (
 	"github.com/muster-mpi/muster/prof"
 )
 
-// SkewParams say what is measured: every collective at every size under every pattern.
+// SkewParams selects what is measured: every collective at every size under every pattern.
 type SkewParams struct {
 	Collectives []string
 	Sizes       []int
 	Patterns    []Pattern
-	// Algorithms take turns; "" is what the library chooses, or what it is configured
-	// to use.
+	// Algorithms alternate; "" is the default of the library or its configuration.
 	Algorithms []string
-	// Message is what the time of a message is taken for, by size; nil: it is measured,
-	// from rank 0 to the last.
+	// Message is the assumed time of a message, by size; nil: it is measured between
+	// rank 0 and the last rank.
 	Message []time.Duration
 	// Calls of each algorithm; 0: as many as Budget allows, at least fewestCalls.
 	Calls  int
 	Budget time.Duration
-	// Sleep says that a rank sleeps while it is away, instead of computing.
+	// Sleep makes a delayed rank sleep instead of compute.
 	Sleep bool
 }
 
 const (
 	fewestCalls, mostCalls = 5, 1000
 	skewPings              = 30
-	// shortestSleep: what is shorter takes the kernel longer to arrange.
+	// shortestSleep: the kernel cannot sleep for less.
 	shortestSleep = 100 * time.Microsecond
 )
 
-// Skew measures. emit is called at rank 0.
+// Skew measures collectives under arrival patterns. It calls emit at rank 0.
 func Skew(c *mpi.Comm, p *SkewParams, emit func(SkewFigure)) error {
 	w := newWork()
 	clock, err := commonClock(c)
@@ -93,7 +91,7 @@ func Skew(c *mpi.Comm, p *SkewParams, emit func(SkewFigure)) error {
 	return nil
 }
 
-// commonClock is the clock of all ranks, if they have one.
+// commonClock returns the clock that all ranks share, or an error if they share none.
 func commonClock(c *mpi.Comm) (*prof.Clock, error) {
 	clock := prof.NewClock()
 	domain, err := mpi.BcastValue(c, clock.Domain(), 0)
@@ -109,7 +107,7 @@ func commonClock(c *mpi.Comm) (*prof.Clock, error) {
 		return nil, err
 	}
 	if all[0] == 0 && c.Size() > 1 {
-		return nil, errors.New("bench: coll compares when ranks arrive, and these have no clock in common: run them on one machine with Linux, on hosts of muster lab for instance")
+		return nil, errors.New("bench: coll compares when ranks arrive, and these ranks share no clock: run them on one Linux machine, for example on hosts of muster lab")
 	}
 	return clock, nil
 }
@@ -261,5 +259,5 @@ func (s *skewLoop) stayAway(d time.Duration) {
 		nap(d)
 		return
 	}
-	s.work.run(s.work.turns(micros(d)))
+	s.work.run(s.work.iterations(micros(d)))
 }

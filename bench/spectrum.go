@@ -13,7 +13,7 @@ import (
 
 const spectrumBuffers = 1000
 
-func spectrumInTurns(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
+func spectrumAlternating(worlds []*mpi.Comm, p *Params, emit func(int, Result)) error {
 	buffers := p.Iterations
 	if buffers == 0 {
 		buffers = spectrumBuffers

@@ -1,13 +1,13 @@
 package bench
 
-// Benchmarks of package rdma itself, without MPI between: two processes, a leader that
-// measures and a follower that does the other half. The leader goes through sizes and
-// rounds and lets the devices take turns; every turn opens its device anew at both ends,
-// so that no other device is there to disturb it (VerbsSession.turn).
+// Benchmarks of package rdma without MPI: two processes, a leader that measures and a
+// follower that does the other half. The leader iterates over sizes and rounds, and the
+// devices alternate. One measurement of one device is a trial. Each trial opens its device
+// anew at both ends, so that no other device disturbs it (VerbsSession.trial).
 //
-// The road of a turn, and the file for each step:
+// The steps of a trial, and the file of each:
 //
-//	the leader says what to do, both swap addresses           verbs_control.go
+//	the leader sends the parameters, both exchange addresses  verbs_control.go
 //	a device, or a bare socket to compare it with, is a wire  verbs_wire.go, verbs_device.go, verbs_bare_linux_unsafe.go
 //	the loops                                                 verbs_pingpong.go, verbs_stream.go, verbs_remote.go, …
 //	medians, ratios, tables and pictures                      verbs_table.go
@@ -33,42 +33,42 @@ type Verbs struct {
 	Sizes       []int         // default sizes; nil if it has none
 	Connections []int         // default numbers of connections; nil: always one
 	Devices     []string      // compared if none are named
-	Time        time.Duration // how long a turn measures, by default
+	Time        time.Duration // default duration of a trial
 
 	// ask and answer are what the leader and the follower send for one message of a size.
 	ask, answer func(size int) int
-	lead        func(*VerbsSession, wire, *verbsTurn) ([]figure, error)
-	follow      func(*VerbsSession, wire, *verbsTurn) error
+	lead        func(*VerbsSession, wire, *verbsTrial) ([]figure, error)
+	follow      func(*VerbsSession, wire, *verbsTrial) error
 }
 
-// VerbsParams are what the user can set.
+// VerbsParams are the parameters of a benchmark.
 type VerbsParams struct {
 	Devices     []string // nil: those of the benchmark
-	Against     string   // whom the others are compared with; "": the first of Devices
+	Against     string   // the device that the others are compared with; "": the first of Devices
 	Sizes       []int    // nil: those of the benchmark
 	Connections []int    // nil: those of the benchmark
 	Rounds      int      // 0: 5
 	Window      int      // messages in flight; 0: 64, or fewer of long ones
 	Peers       int      // verbs-memory; 0: 1000
 	Time        time.Duration
-	// Quantile is which batch of a turn counts: 0.5 is the median. Less leaves out times
-	// in which a busy machine did something else. 0: the median for times, all of a
-	// turn for bandwidth.
+	// Quantile selects the batch of a trial that counts: 0.5 is the median. A smaller value
+	// ignores times in which a busy machine did something else. 0: the median for times,
+	// the whole trial for bandwidth.
 	Quantile float64
 }
 
-// VerbsEndpoint is where a device is to be opened, and for whom.
+// VerbsEndpoint tells OpenVerbs where and for which side to open a device.
 type VerbsEndpoint struct {
-	Address string // an IP address of this host that the other one reaches
+	Address string // an IP address of this host that the peer can reach
 	Side    int    // 0: the leader, 1: the follower
-	Key     []byte // a secret of the two, new for each turn
+	Key     []byte // shared secret, new for each trial
 }
 
-// OpenVerbs opens a device by the name that users give it. What this build or this host
-// does not have is an rdma.ErrUnsupported.
+// OpenVerbs opens a device by its name on the command line. The error is
+// rdma.ErrUnsupported if this build or host does not have the device.
 type OpenVerbs func(name string, at VerbsEndpoint) (rdma.Device, rdma.Transport, error)
 
-// figure is what a turn has measured.
+// figure is one result of a trial.
 type figure struct {
 	metric, unit string
 	value        float64
@@ -210,7 +210,7 @@ func (b Verbs) Lead(s *VerbsSession, p VerbsParams, emit func(VerbsRow)) error {
 					if missing[name] != "" || refused[name] != "" {
 						continue
 					}
-					got, err := s.measure(&b, &verbsTurn{
+					got, err := s.measure(&b, &verbsTrial{
 						Bench: b.Name, Device: name, Size: size, Connections: connections,
 						Window: p.window(size), Time: p.Time, Peers: p.Peers, Quantile: p.Quantile,
 					})

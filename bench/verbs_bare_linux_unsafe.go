@@ -22,7 +22,7 @@ import (
 type bareWire struct {
 	udp   bool
 	side  int
-	watch *patience
+	watch *waiter
 
 	listener int // TCP, of the leader
 	fds      []int
@@ -42,12 +42,12 @@ const (
 )
 
 // openBare makes the sockets. Those of TCP are connected by the follower.
-func openBare(s *VerbsSession, t *verbsTurn, outSize, inSize int) (wire, error) {
+func openBare(s *VerbsSession, t *verbsTrial, outSize, inSize int) (wire, error) {
 	ip, err := netip.ParseAddr(s.at.Address)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no IP address: %w", s.at.Address, err)
 	}
-	w := &bareWire{udp: t.Device == BareUDP, side: s.at.Side, watch: &s.patience, listener: -1, ip: ip,
+	w := &bareWire{udp: t.Device == BareUDP, side: s.at.Side, watch: &s.waiter, listener: -1, ip: ip,
 		inSize: inSize, in: make([]byte, max(bareReadBuffer, inSize)), got: make([]int, t.Connections)}
 	switch {
 	case t.Bench == "verbs-registration" || t.Bench == "verbs-progress" || t.Bench == "verbs-memory":

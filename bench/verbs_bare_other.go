@@ -5,7 +5,7 @@ package bench
 import "fmt"
 
 // openBare: the references are written in Linux's system calls.
-func openBare(_ *VerbsSession, t *verbsTurn, _, _ int) (wire, error) {
+func openBare(_ *VerbsSession, t *verbsTrial, _, _ int) (wire, error) {
 	return nil, fmt.Errorf("%w: bare %s sockets are measured on Linux only", errNotOpened, t.Device)
 }
 

@@ -18,7 +18,7 @@ type deviceWire struct {
 	dev   rdma.Device
 	kind  rdma.Transport
 	attr  *rdma.Attr
-	watch *patience
+	watch *waiter
 
 	cq    rdma.CQ
 	srq   rdma.SRQ
@@ -39,9 +39,9 @@ type deviceWire struct {
 	bytes int
 }
 
-const connectPatience = 60 * time.Second
+const connectTimeout = 60 * time.Second
 
-func (w *deviceWire) open(t *verbsTurn) (err error) {
+func (w *deviceWire) open(t *verbsTrial) (err error) {
 	if w.attr.Transports&w.kind == 0 {
 		return fmt.Errorf("%w: %s has no queue pairs of that kind", rdma.ErrUnsupported, w.attr.Name)
 	}
@@ -94,7 +94,7 @@ func (w *deviceWire) connect(theirs *card) error {
 		return fmt.Errorf("the other process has %d queue pairs for our %d", len(theirs.Addrs), len(w.qps))
 	}
 	w.there = theirs.MR
-	ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
 	for k := len(w.peers); k < max(len(w.qps), len(theirs.Addrs)); k++ {
 		var id rdma.PeerID

@@ -21,7 +21,7 @@ import (
 
 // openTestDevice opens the devices that a process can have two of.
 func openTestDevice() bench.OpenVerbs {
-	hosts := map[string]*shm.Host{} // one for each turn, which is known by its key
+	hosts := map[string]*shm.Host{} // one for each trial, identified by its key
 	mu := make(chan bool, 1)
 	return func(name string, at bench.VerbsEndpoint) (rdma.Device, rdma.Transport, error) {
 		switch name {
@@ -185,7 +185,7 @@ func TestVerbsParamsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestRowsAreToldAsTableJSONAndPicture(t *testing.T) {
+func TestRowsAsTableJSONAndPicture(t *testing.T) {
 	b, err := bench.FindVerbs("verbs-latency")
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 // settleTime is how long late acknowledgements may take.
 const settleTime = 300 * time.Millisecond
 
-func leadMemory(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadMemory(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	d, ok := w.(*deviceWire)
 	if !ok || w.lossy() {
 		return nil, fmt.Errorf("%w: it has no peers", rdma.ErrUnsupported)
@@ -62,7 +62,7 @@ func leadMemory(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	}, nil
 }
 
-func followMemory(s *VerbsSession, w wire, t *verbsTurn) error {
+func followMemory(s *VerbsSession, w wire, t *verbsTrial) error {
 	d, ok := w.(*deviceWire)
 	if !ok || w.lossy() {
 		return fmt.Errorf("%w: it has no peers", rdma.ErrUnsupported)

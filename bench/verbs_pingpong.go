@@ -12,7 +12,7 @@ import (
 )
 
 // leadPingPong measures half round trips.
-func leadPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadPingPong(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	if !inOnePiece(w, t.Size) {
 		return nil, fmt.Errorf("%w: a message of %d bytes is too long", rdma.ErrUnsupported, t.Size)
 	}
@@ -23,9 +23,9 @@ func leadPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	return []figure{{"latency", "us", us, w.way(t.Size)}}, err
 }
 
-// pingPongs sends one message on every connection in turn and takes one from each, and
+// pingPongs sends one message on every connection, one after the other, and takes one from each, and
 // again. The result is half of the time divided by the number of connections, in µs.
-func pingPongs(s *VerbsSession, w wire, t *verbsTurn) (float64, error) {
+func pingPongs(s *VerbsSession, w wire, t *verbsTrial) (float64, error) {
 	out := buffer(t.Size)
 	return inBatches(t, t.Time, func(rounds int) error {
 		for range rounds {
@@ -48,7 +48,7 @@ func pingPongs(s *VerbsSession, w wire, t *verbsTurn) (float64, error) {
 // of a batch, or that of another quantile, for each operation in µs; a round has so many.
 // A batch lasts about a thousandth of the time, so that one in which the machine did
 // something else does not count.
-func inBatches(t *verbsTurn, d time.Duration, run func(rounds int) error, operations int) (float64, error) {
+func inBatches(t *verbsTrial, d time.Duration, run func(rounds int) error, operations int) (float64, error) {
 	rounds, least := 1, d
 	for begin, last := time.Now(), time.Duration(0); ; {
 		if err := run(rounds); err != nil {
@@ -83,7 +83,7 @@ func quantile(values []float64, share float64) float64 {
 }
 
 // followPingPong answers, in the order of the connections.
-func followPingPong(s *VerbsSession, w wire, t *verbsTurn) error {
+func followPingPong(s *VerbsSession, w wire, t *verbsTrial) error {
 	out := buffer(t.Size)
 	for {
 		for k := range t.Connections {
@@ -105,7 +105,7 @@ const resendAfter = 100 * time.Millisecond
 
 // leadLossyPingPong sends a message again if no answer comes. The first byte reports which
 // message an answer is for.
-func leadLossyPingPong(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadLossyPingPong(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	if t.Connections > 1 {
 		return nil, fmt.Errorf("%w: many connections are measured where nothing is lost", rdma.ErrUnsupported)
 	}
@@ -163,7 +163,7 @@ func askLossy(s *VerbsSession, w wire, out []byte) (again int, err error) {
 }
 
 // leadConnections: T1 3.4.1 and T2 5.4, first the latency, then the throughput.
-func leadConnections(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadConnections(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	if !inOnePiece(w, t.Size) || w.lossy() {
 		return nil, fmt.Errorf("%w: many connections are measured with messages that are not lost", rdma.ErrUnsupported)
 	}
@@ -179,7 +179,7 @@ func leadConnections(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 }
 
 // followConnections answers until the next step, then it sends windows itself.
-func followConnections(s *VerbsSession, w wire, t *verbsTurn) error {
+func followConnections(s *VerbsSession, w wire, t *verbsTrial) error {
 	if err := followPingPong(s, w, t); !errors.Is(err, errHalted) {
 		return err
 	}

@@ -18,10 +18,10 @@ const (
 	progressSlack = 3 * time.Millisecond // until the leader knows that the follower has begun
 	progressPage  = 4 << 10
 
-	progressPatience = 10 * time.Second
+	progressTimeout = 10 * time.Second
 )
 
-func leadProgress(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadProgress(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	r, ok := w.(remoteWire)
 	if !ok || r.lossy() || !r.device().Attr().Ops.Has(rdma.OpWrite) {
 		return nil, fmt.Errorf("%w: there is no write", rdma.ErrUnsupported)
@@ -36,7 +36,7 @@ func leadProgress(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	complete, counts := 0, false
 	// A busy machine may let the leader sleep until the follower has almost computed
 	// enough. Such a Write tells nothing; but it must not go on for ever.
-	for begin, i := time.Now(), 0; time.Since(begin) < t.Time || len(shares) < 3 && time.Since(begin) < progressPatience; i++ {
+	for begin, i := time.Now(), 0; time.Since(begin) < t.Time || len(shares) < 3 && time.Since(begin) < progressTimeout; i++ {
 		mark := byte(1 + i%250)
 		for k := range pages(out) {
 			first, last := page(out, k)
@@ -84,7 +84,7 @@ func page(mem []byte, k int) (first, last *byte) {
 	return &mem[k*progressPage], &mem[min((k+1)*progressPage, len(mem))-1]
 }
 
-func followProgress(s *VerbsSession, w wire, t *verbsTurn) error {
+func followProgress(s *VerbsSession, w wire, t *verbsTrial) error {
 	r, ok := w.(remoteWire)
 	if !ok {
 		return fmt.Errorf("%w: there is no write", rdma.ErrUnsupported)
@@ -97,18 +97,18 @@ func followProgress(s *VerbsSession, w wire, t *verbsTurn) error {
 		if err := pollUntilHalted(s, w); err != errHalted {
 			return err
 		}
-		told, err := s.stepped(report...)
+		numbers, err := s.stepped(report...)
 		if err != nil {
 			return err
 		}
-		if len(told) != 2 {
-			return fmt.Errorf("the other process has told %d numbers where a delay and a mark belong; are both of one version?", len(told))
+		if len(numbers) != 2 {
+			return fmt.Errorf("the other process sent %d numbers instead of a delay and a mark; are both of the same version?", len(numbers))
 		}
-		if told[0] == 0 {
+		if numbers[0] == 0 {
 			continue
 		}
-		computation.run(computation.turns(told[0]))
-		report = arrived(r.memory(), byte(told[1]))
+		computation.run(computation.iterations(numbers[0]))
+		report = arrived(r.memory(), byte(numbers[1]))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/muster-mpi/muster/rdma"
 )
 
-func leadRegistration(_ *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadRegistration(_ *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	r, ok := w.(remoteWire)
 	if !ok || r.lossy() {
 		return nil, fmt.Errorf("%w: it registers no memory", rdma.ErrUnsupported)
@@ -31,4 +31,4 @@ func leadRegistration(_ *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 }
 
 // followNothing waits for the leader's stop, which Follow hears.
-func followNothing(*VerbsSession, wire, *verbsTurn) error { return nil }
+func followNothing(*VerbsSession, wire, *verbsTrial) error { return nil }

@@ -11,7 +11,7 @@ import (
 )
 
 // leadStream measures megabytes a second, of 10^6 bytes as in the OSU benchmarks. It sends windows and waits for the answer to each. All of the time counts.
-func leadStream(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadStream(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	way := w.way(t.Size)
 	if way == "" {
 		return nil, fmt.Errorf("%w: a message of %d bytes is too long, and nothing can be written", rdma.ErrUnsupported, t.Size)
@@ -53,9 +53,9 @@ func resent(w wire) []figure {
 	return []figure{{"resent", "%", 100 * float64(again) / float64(sent), "datagram"}}
 }
 
-// windowsFor runs windows for the time of the turn, after some that do not count. All of
+// windowsFor runs windows for the time of the trial, after some that do not count. All of
 // the time counts, if it was not asked for a quantile.
-func windowsFor(t *verbsTurn, bytes int, window func() error) (float64, error) {
+func windowsFor(t *verbsTrial, bytes int, window func() error) (float64, error) {
 	for begin := time.Now(); time.Since(begin) <= t.Time/5; {
 		if err := window(); err != nil {
 			return 0, err
@@ -77,7 +77,7 @@ func windowsFor(t *verbsTurn, bytes int, window func() error) (float64, error) {
 	return float64(len(times)*bytes) / time.Since(begin).Seconds() / 1e6, nil
 }
 
-func sendWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte) error {
+func sendWindow(s *VerbsSession, w wire, t *verbsTrial, out []byte) error {
 	for range t.Window {
 		if err := w.send(0, out); err != nil {
 			return err
@@ -88,7 +88,7 @@ func sendWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte) error {
 
 // writeWindow writes into the peer's memory. The short message goes when all Writes are
 // complete, because nothing else orders it behind them.
-func writeWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte) error {
+func writeWindow(s *VerbsSession, w wire, t *verbsTrial, out []byte) error {
 	if err := remoteOps(s, w, rdma.OpWrite, out, t.Window, t.Window); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func writeWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte) error {
 }
 
 // followStream answers each window, or counts a flood.
-func followStream(s *VerbsSession, w wire, t *verbsTurn) error {
+func followStream(s *VerbsSession, w wire, t *verbsTrial) error {
 	if w.lossy() {
 		return followFlood(s, w, t)
 	}
@@ -117,9 +117,9 @@ func followStream(s *VerbsSession, w wire, t *verbsTurn) error {
 	}
 }
 
-// leadFlood sends as fast as it can for the time of the turn. What counts is what has
+// leadFlood sends as fast as it can for the time of the trial. What counts is what has
 // come, in the time in which it was sent or came, whichever is longer.
-func leadFlood(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadFlood(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	out := buffer(t.Size)
 	window := func() error {
 		for range t.Window {
@@ -163,7 +163,7 @@ func leadFlood(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 const floodEnds = 20 * time.Millisecond
 
 // followFlood counts bytes and the time between the first and the last.
-func followFlood(s *VerbsSession, w wire, t *verbsTurn) error {
+func followFlood(s *VerbsSession, w wire, t *verbsTrial) error {
 	var came int
 	var first, last time.Time
 	for {
@@ -190,7 +190,7 @@ func followFlood(s *VerbsSession, w wire, t *verbsTurn) error {
 	return err
 }
 
-func leadBothWays(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
+func leadBothWays(s *VerbsSession, w wire, t *verbsTrial) ([]figure, error) {
 	if !inOnePiece(w, t.Size) || w.lossy() {
 		return nil, fmt.Errorf("%w: both ways are measured with messages that are not lost, and %d bytes are none here", rdma.ErrUnsupported, t.Size)
 	}
@@ -198,18 +198,18 @@ func leadBothWays(s *VerbsSession, w wire, t *verbsTurn) ([]figure, error) {
 	return []figure{{"bandwidth", "MB/s", rate, w.way(t.Size)}}, err
 }
 
-// bothWays sends windows over all connections in turn while as many messages come.
-func bothWays(s *VerbsSession, w wire, t *verbsTurn) (float64, error) {
+// bothWays sends windows over all connections round-robin while as many messages come.
+func bothWays(s *VerbsSession, w wire, t *verbsTrial) (float64, error) {
 	out, window := buffer(t.Size), bothWindow(t)
 	return windowsFor(t, 2*window*t.Size, func() error { return exchangeWindow(s, w, t, out, window) })
 }
 
 // bothWindow is a number of messages that every connection has the same share of.
-func bothWindow(t *verbsTurn) int {
+func bothWindow(t *verbsTrial) int {
 	return (t.Window + t.Connections - 1) / t.Connections * t.Connections
 }
 
-func exchangeWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte, window int) error {
+func exchangeWindow(s *VerbsSession, w wire, t *verbsTrial, out []byte, window int) error {
 	each := window / t.Connections
 	for i := range window {
 		if err := w.send(i%t.Connections, out); err != nil {
@@ -225,7 +225,7 @@ func exchangeWindow(s *VerbsSession, w wire, t *verbsTurn, out []byte, window in
 }
 
 // followBothWays begins a window when the first message of the leader's has come.
-func followBothWays(s *VerbsSession, w wire, t *verbsTurn) error {
+func followBothWays(s *VerbsSession, w wire, t *verbsTrial) error {
 	out, window := buffer(t.Size), bothWindow(t)
 	each := window / t.Connections
 	for {

@@ -1,6 +1,6 @@
 package bench
 
-// What the turns of a verbs benchmark come to: a row for each size and figure, with one
+// The result of the trials of a verbs benchmark: a row for each size and figure, with one
 // value a round for each device, and the ratios of values of the same round. Rows are
 // printed as a table or as JSON, or drawn.
 
@@ -41,7 +41,7 @@ func newRows(p *VerbsParams, connections, size int) *rows {
 	return &rows{p: p, connections: connections, size: size}
 }
 
-// add notes what a turn of a device has measured.
+// add records what a trial of a device has measured.
 func (r *rows) add(device int, got []figure) {
 	for _, f := range got {
 		c := &r.row(f).Cells[device]
@@ -82,12 +82,12 @@ func (r *rows) leaveOut(device int, reason string) {
 
 // VerbsPrinter writes rows as text or JSON.
 type VerbsPrinter struct {
-	W     io.Writer
-	JSON  bool
-	B     Verbs
-	Round int // how many rounds there were
-	begun bool
-	told  map[string]bool // reasons for what is missing
+	W        io.Writer
+	JSON     bool
+	B        Verbs
+	Round    int // how many rounds there were
+	begun    bool
+	reported map[string]bool // reasons for what is missing
 }
 
 // Print writes one row.
@@ -96,13 +96,13 @@ func (p *VerbsPrinter) Print(row VerbsRow) error {
 		return row.writeJSON(p.W)
 	}
 	if !p.begun {
-		p.begun, p.told = true, map[string]bool{}
-		fmt.Fprintf(p.W, "# Muster %s\n# Medians of %d rounds in which the devices take turns; the ratio is the median of the rounds' ratios.\n", p.B.Title, p.Round)
+		p.begun, p.reported = true, map[string]bool{}
+		fmt.Fprintf(p.W, "# Muster %s\n# Medians of %d rounds in which the devices alternate; the ratio is the median of the rounds' ratios.\n", p.B.Title, p.Round)
 		fmt.Fprintf(p.W, "%-10s%-6s%-16s%-13s%12s%12s%12s%9s  %s\n", "# Size", "conns", "Device", "Figure", "Median", "Min", "Max", "/"+row.Against, "Way")
 	}
 	for _, c := range row.Cells {
-		if c.Missing != "" && !p.told[c.Device+c.Missing] {
-			p.told[c.Device+c.Missing] = true
+		if c.Missing != "" && !p.reported[c.Device+c.Missing] {
+			p.reported[c.Device+c.Missing] = true
 			fmt.Fprintf(p.W, "# %s at %d bytes: %s\n", c.Device, row.Size, c.Missing)
 		}
 		if len(c.Values) == 0 {

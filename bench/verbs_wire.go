@@ -22,7 +22,7 @@ const (
 )
 
 // wire carries messages over one or more connections. What one side sends with a message
-// and what it takes has a fixed length for the whole turn.
+// and what it takes has a fixed length for the whole trial.
 type wire interface {
 	card() *card
 	connect(*card) error
@@ -53,8 +53,8 @@ type remoteWire interface {
 	finish(most int) (int, error)
 }
 
-// openWire opens what the turn is about.
-func (s *VerbsSession) openWire(b *Verbs, t *verbsTurn) (wire, error) {
+// openWire opens the device of the trial.
+func (s *VerbsSession) openWire(b *Verbs, t *verbsTrial) (wire, error) {
 	out, in := b.ask(t.Size), b.answer(t.Size)
 	if s.at.Side == 1 {
 		out, in = in, out
@@ -71,7 +71,7 @@ func (s *VerbsSession) openWire(b *Verbs, t *verbsTurn) (wire, error) {
 		}
 		return nil, err
 	}
-	w := &deviceWire{dev: dev, kind: kind, attr: dev.Attr(), watch: &s.patience}
+	w := &deviceWire{dev: dev, kind: kind, attr: dev.Attr(), watch: &s.waiter}
 	if err := w.open(t); err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
@@ -93,19 +93,19 @@ func buffer(size int) []byte {
 	return b
 }
 
-// patience is for loops that wait: idle says whether to go on.
-type patience struct {
+// waiter bounds polling loops: idle returns an error when a loop must end.
+type waiter struct {
 	halted *atomic.Bool
-	turns  int
-	since  time.Time // of the silence; zero: it has not been looked at the clock
+	polls  int
+	since  time.Time // first poll without progress; zero: the clock was not read yet
 }
 
-// silence is how long nothing may come before a turn has failed.
+// silence is the time without progress after which a trial has failed.
 const silence = 20 * time.Second
 
-// idle is called when nothing has come. It looks at the clock now and then.
-func (p *patience) idle() error {
-	if p.turns++; p.turns&1023 != 0 {
+// idle is called after a poll without progress. It reads the clock now and then.
+func (p *waiter) idle() error {
+	if p.polls++; p.polls&1023 != 0 {
 		return nil
 	}
 	if p.halted.Load() {
@@ -116,20 +116,20 @@ func (p *patience) idle() error {
 	if p.since.IsZero() {
 		p.since = now
 	} else if now.Sub(p.since) > silence {
-		return fmt.Errorf("nothing has come or gone for %v; the message was lost, or the other process does not run", silence)
+		return fmt.Errorf("no progress for %v; the message was lost, or the other process does not run", silence)
 	}
 	return nil
 }
 
-// moved is called when something has come.
-func (p *patience) moved() {
+// moved is called after progress.
+func (p *waiter) moved() {
 	if !p.since.IsZero() {
 		p.since = time.Time{}
 	}
 }
 
-// await takes n messages on connection k.
-func (p *patience) await(w wire, k, n int) error {
+// await receives n messages on connection k.
+func (p *waiter) await(w wire, k, n int) error {
 	for n > 0 {
 		m, err := w.take(k, n)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // testSession is an end without another process.
 func testSession(side int, open OpenVerbs) *VerbsSession {
 	s := &VerbsSession{at: VerbsEndpoint{Address: "127.0.0.1", Side: side}, open: open}
-	s.patience.halted = &s.halted
+	s.waiter.halted = &s.halted
 	return s
 }
 
@@ -47,7 +47,7 @@ func TestWiresAllocateNothing(t *testing.T) {
 			for side := range 2 {
 				var err error
 				ends[side] = testSession(side, open)
-				if wires[side], err = ends[side].openWire(&b, &verbsTurn{Bench: b.Name, Device: name, Size: 100, Connections: 1}); err != nil {
+				if wires[side], err = ends[side].openWire(&b, &verbsTrial{Bench: b.Name, Device: name, Size: 100, Connections: 1}); err != nil {
 					t.Fatal(err)
 				}
 				defer wires[side].close()
@@ -136,7 +136,7 @@ func TestALostMessageIsSentAgain(t *testing.T) {
 
 func TestSilenceEndsAWait(t *testing.T) {
 	var halted atomic.Bool
-	p := patience{halted: &halted}
+	p := waiter{halted: &halted}
 	p.since = time.Now().Add(-2 * silence)
 	err := p.await(&leakyWire{}, 0, 1)
 	if err == nil || !strings.Contains(err.Error(), "nothing has come or gone for") {

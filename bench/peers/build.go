@@ -143,7 +143,7 @@ func buildPeer(ctx context.Context, root, compiler, out string) error {
 func buildBare(ctx context.Context, root, out string) error {
 	flags, err := exec.CommandContext(ctx, "pkg-config", "--cflags", "--libs", "libfabric").Output()
 	if err != nil {
-		return fmt.Errorf("pkg-config does not tell how to build with libfabric: %w", err)
+		return fmt.Errorf("pkg-config does not know the flags for libfabric: %w", err)
 	}
 	args := []string{"-O2", "-Wall", "-Wextra", "-o", out, "bench/peers/loops/ofi_bare.c"}
 	return tool(ctx, root, nil, "cc", append(args, strings.Fields(string(flags))...)...)

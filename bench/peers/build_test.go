@@ -32,7 +32,7 @@ func TestTheBareProviderPrintsAFigureForEachLine(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		cmd := g.command(bare, bin, place{})
+		cmd := g.command(bare, bin, hostSet{})
 		cmd.argv = append(cmd.argv, "-i", "20")
 		out, err := bounded(ctx, 30*time.Second, cmd)
 		if err != nil {

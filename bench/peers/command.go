@@ -14,7 +14,7 @@ type command struct {
 }
 
 // place is where the hosts of a group are.
-type place struct {
+type hostSet struct {
 	hosts []string
 	rails int    // that each has
 	rsh   string // the command that runs another one on a host
@@ -25,7 +25,7 @@ type place struct {
 // command of a contender. Two ranks are bound one to a core; more than that
 // share the cores. Ranks on hosts of a lab are not bound: every host would begin with
 // the first core.
-func (g *group) command(c contender, bin binaries, at place) command {
+func (g *group) command(c contender, bin binaries, at hostSet) command {
 	switch c {
 	case openMPI:
 		return g.openMPI(bin, at)
@@ -40,7 +40,7 @@ func (g *group) command(c contender, bin binaries, at place) command {
 }
 
 // slots are the hosts with the number of ranks on each.
-func (at place) slots(ranks int) string {
+func (at hostSet) slots(ranks int) string {
 	slots := make([]string, len(at.hosts))
 	for i, h := range at.hosts {
 		slots[i] = fmt.Sprintf("%s:%d", h, ranks/len(at.hosts))
@@ -49,7 +49,7 @@ func (at place) slots(ranks int) string {
 }
 
 // interfaces of a host: eth0, eth1 and so on, one for each rail.
-func (at place) interfaces() string {
+func (at hostSet) interfaces() string {
 	names := make([]string, at.rails)
 	for r := range names {
 		names[r] = fmt.Sprintf("eth%d", r)
@@ -57,7 +57,7 @@ func (at place) interfaces() string {
 	return strings.Join(names, ",")
 }
 
-func (g *group) openMPI(bin binaries, at place) command {
+func (g *group) openMPI(bin binaries, at hostSet) command {
 	// Its messaging layer that has no fabric in mind, over one transport.
 	argv := []string{"mpirun.openmpi", "-n", strconv.Itoa(g.ranks), "--mca", "pml", "ob1"}
 	switch g.over {
@@ -86,7 +86,7 @@ func (g *group) openMPI(bin binaries, at place) command {
 	return command{argv: append(append(argv, bin.openMPI), strings.Fields(g.args)...)}
 }
 
-func (g *group) mpich(bin binaries, at place) command {
+func (g *group) mpich(bin binaries, at hostSet) command {
 	cmd := command{argv: []string{"mpiexec.hydra", "-n", strconv.Itoa(g.ranks)}}
 	switch g.over {
 	case network:
@@ -104,7 +104,7 @@ func (g *group) mpich(bin binaries, at place) command {
 	return cmd
 }
 
-func (g *group) muster(bin binaries, at place) command {
+func (g *group) muster(bin binaries, at hostSet) command {
 	var cmd command
 	program := bin.musterOFI
 	switch {

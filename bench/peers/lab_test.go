@@ -32,7 +32,7 @@ func TestThePeersRunOnHostsOfALab(t *testing.T) {
 			g.lines = append(g.lines, line{title: what, metric: op + "/" + what, size: 4})
 		}
 	}
-	at := place{hosts: l.Hosts(), rails: l.Rails(), onHost: bin.onHost}
+	at := hostSet{hosts: l.Hosts(), rails: l.Rails(), onHost: bin.onHost}
 	for _, p := range []struct {
 		who       contender
 		compiler  string

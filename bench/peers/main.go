@@ -201,14 +201,14 @@ func commandLine(group string, args []string) string {
 
 // measureGroup creates the hosts of the group, if it has any, for as long as it runs.
 func measureGroup(ctx context.Context, g *group, o options, cpus []int, bin binaries, shared outputs) (s summary, err error) {
-	var at place
+	var at hostSet
 	if g.over == hosts {
 		l, err := lab.Up(lab.Config{Hosts: g.hosts, Rails: g.rails, Rate: g.rate, Prefix: "peers"})
 		if err != nil {
 			return s, err
 		}
 		defer func() { err = errors.Join(err, l.Down()) }()
-		at = place{hosts: l.Hosts(), rails: max(g.rails, 1), rsh: l.Rsh(), onHost: bin.onHost}
+		at = hostSet{hosts: l.Hosts(), rails: max(g.rails, 1), rsh: l.Rsh(), onHost: bin.onHost}
 	}
 	runs := newRuns(g, o)
 	runs.shared = shared

@@ -55,7 +55,7 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	}
 }
 
-func TestAnEarlierBuildTakesThePlaceOfThePeers(t *testing.T) {
+func TestEarlierBuildReplacesPeers(t *testing.T) {
 	chosen, err := selectGroups(options{only: "latency,bw", before: "old/muster", within: 0.03})
 	if err != nil || len(chosen) != 2 {
 		t.Fatalf("-only latency,bw selects %d groups, %v; want 2", len(chosen), err)
@@ -66,7 +66,7 @@ func TestAnEarlierBuildTakesThePlaceOfThePeers(t *testing.T) {
 		if !slices.Equal(g.peers, []contender{before}) || g.lines[0].bound != bound {
 			t.Errorf("%s is compared with %v and bound %g; want the earlier build and %g", g.name, g.peers, g.lines[0].bound, bound)
 		}
-		old, ours := g.command(before, bin, place{}).argv, g.command(muster, bin, place{}).argv
+		old, ours := g.command(before, bin, hostSet{}).argv, g.command(muster, bin, hostSet{}).argv
 		for k := range ours {
 			if want := strings.ReplaceAll(ours[k], "new/", "old/"); old[k] != want {
 				t.Errorf("%s: the earlier build gets %q where ours gets %q", g.name, old[k], ours[k])
@@ -104,7 +104,7 @@ func TestFiguresFromWhatIsPrinted(t *testing.T) {
 
 func TestEveryLineHasACommandAndABound(t *testing.T) {
 	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", muster: "muster", musterOFI: "muster-ofi"}
-	at := place{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
+	at := hostSet{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
 	for _, g := range plan() {
 		if len(g.lines) == 0 || g.scale == 0 || g.shown == "" || (unitFactors[g.unit] == nil && !g.wallClock) {
 			t.Errorf("the group %s is incomplete", g.name)
@@ -137,7 +137,7 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 
 func TestContendersOnTheNetworkDoNotMeetInSharedMemory(t *testing.T) {
 	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", muster: "muster", musterOFI: "muster-ofi"}
-	at := place{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
+	at := hostSet{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
 	find := func(name string) *group {
 		for _, g := range plan() {
 			if g.name == name {
@@ -198,7 +198,7 @@ func TestTheProtocolIsThatOfOursInGroupsAboutLongMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, g := range groups {
-		cmd := g.command(muster, binaries{muster: "muster", musterOFI: "muster"}, place{hosts: []string{"a"}})
+		cmd := g.command(muster, binaries{muster: "muster", musterOFI: "muster"}, hostSet{hosts: []string{"a"}})
 		if got := strings.Contains(strings.Join(cmd.argv, " "), "--protocol spec"); got != g.protocols {
 			t.Errorf("%s: ours is started with %v", g.name, cmd.argv)
 		}
@@ -395,7 +395,7 @@ func TestARunThatHangsIsKilledWithWhatItStarted(t *testing.T) {
 	t.Errorf("process %s is still there", pid)
 }
 
-func TestACommandThatFailsSaysWhy(t *testing.T) {
+func TestFailedCommandQuotesItsError(t *testing.T) {
 	out, err := bounded(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo no fabric >&2; exit 3"}})
 	if err == nil || !strings.Contains(err.Error(), "no fabric") {
 		t.Errorf("got %q and the error %v, want one that quotes the complaint", out, err)

@@ -143,7 +143,7 @@ func sharedMemoryPlan() []*group {
 		},
 		{
 			name: "device", title: "Half round trip of messages against the device run bare, two ranks", ranks: 2,
-			note: "Both are taken in turns within one run.",
+			note: "Both alternate within one run.",
 			ours: "device-latency --sizes 8", metric: "mpi/device", unit: "ratio", scale: 1, shown: "ratio",
 			lines: []line{{title: "8 B", size: 8, bound: 1.25}},
 		},

@@ -21,8 +21,8 @@ const (
 
 // awaitQuiet returns the share of the cores that others used in the last look,
 // or NaN where it cannot be seen.
-func awaitQuiet(ctx context.Context, patience time.Duration) float64 {
-	deadline := time.Now().Add(patience)
+func awaitQuiet(ctx context.Context, timeout time.Duration) float64 {
+	deadline := time.Now().Add(timeout)
 	for {
 		busy, total := cpuTicks()
 		select {

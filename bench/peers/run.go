@@ -80,7 +80,7 @@ func newRuns(g *group, o options) *runs {
 
 // round runs every contender once. The one that begins changes, so that
 // whatever a run leaves behind in caches and clocks hits all alike.
-func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, at place) error {
+func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, at hostSet) error {
 	load := awaitQuiet(ctx, r.settle)
 	r.loads = append(r.loads, load)
 	hop := math.NaN()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Stamp tells when, from which sources, where and how a table was measured.
+// Stamp records when, from which sources, where and how a table was measured.
 type Stamp struct {
 	Date     string // UTC
 	Commit   string // with "+dirty" if tracked files differed from it

@@ -244,19 +244,19 @@ static void over_ranks(double *figures, int n)
 }
 
 /* µs at this rank of one call, and of the computation in it if there is one. */
-static double once(int which, struct call *c, long turns, double *computed)
+static double once(int which, struct call *c, long iterations, double *computed)
 {
 	double start = now();
 	calls[which].run(c);
-	if (turns > 0)
-		*computed += timed_compute(turns);
+	if (iterations > 0)
+		*computed += timed_compute(iterations);
 	if (calls[which].waits)
 		MPI_Wait(&c->request, MPI_STATUS_IGNORE);
 	return (now() - start) * 1e6;
 }
 
 /* Fills samples with the mean of each batch of calls, and gives the mean of all. */
-static double loop(int which, struct call *c, long n, long turns, double *samples, double *computed)
+static double loop(int which, struct call *c, long n, long iterations, double *samples, double *computed)
 {
 	int count = n < BATCHES ? (int)n : BATCHES;
 	double total = 0;
@@ -265,7 +265,7 @@ static double loop(int which, struct call *c, long n, long turns, double *sample
 		long from = n * b / count, to = n * (b + 1) / count;
 		samples[b] = 0;
 		for (long i = from; i < to; i++) {
-			samples[b] += once(which, c, turns, computed);
+			samples[b] += once(which, c, iterations, computed);
 			MPI_Barrier(MPI_COMM_WORLD);
 		}
 		total += samples[b];
@@ -304,7 +304,7 @@ void collective(long size)
 		return;
 	}
 	/* Each rank computes for as long as the call takes at it. */
-	figures[1] = loop(which, &c, n, turns_of(alone), samples, &figures[2]);
+	figures[1] = loop(which, &c, n, iterations_of(alone), samples, &figures[2]);
 	over_ranks(figures, 3);
 	if (opt.rank == 0) {
 		double share = 100 - 100 * (figures[1] - figures[2]) / figures[0];

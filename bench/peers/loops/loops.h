@@ -35,8 +35,8 @@ void print_line(long size, const char *metric, const char *unit, double value, d
 
 /* rendezvous.c: a computation that makes no call */
 void calibrate(void);
-long turns_of(double us);
-double timed_compute(long turns); /* µs */
+long iterations_of(double us);
+double timed_compute(long iterations); /* µs */
 void overlap(long size);
 void progress(long size);
 void exchange(long size);

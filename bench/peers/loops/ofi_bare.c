@@ -16,7 +16,7 @@
  *   bw       a window of sends one way, all into one buffer; a short answer ends it
  *
  * Warm-up, counts, batches and figures are those of `muster bench`. Nobody waits
- * longer than PATIENCE for a completion. The first process prints one JSON object
+ * longer than TIMEOUT for a completion. The first process prints one JSON object
  * per line.
  */
 #define _GNU_SOURCE
@@ -36,7 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCHES = 50, MAX_SIZES = 32, MAX_WINDOW = 1024, PATIENCE = 20 /* s */, ANSWER = 4 /* bytes */ };
+enum { BATCHES = 50, MAX_SIZES = 32, MAX_WINDOW = 1024, TIMEOUT = 20 /* s */, ANSWER = 4 /* bytes */ };
 
 static struct {
 	const char *bench, *provider, *address;
@@ -222,7 +222,7 @@ static void await(long sent, long received)
 			continue;
 		if (since == 0)
 			since = now();
-		else if (now() - since > PATIENCE)
+		else if (now() - since > TIMEOUT)
 			die("nothing has come for too long", 0);
 	}
 }
@@ -234,7 +234,7 @@ static void post_send(struct memory *m, long size)
 	for (double since = 0; (rc = fi_send(net.ep, m->at, (size_t)size, m->desc, net.peer, context)) == -FI_EAGAIN; progress()) {
 		if (since == 0)
 			since = now();
-		else if (now() - since > PATIENCE)
+		else if (now() - since > TIMEOUT)
 			die("no send was taken for too long", 0);
 	}
 	must("fi_send", rc);
@@ -248,7 +248,7 @@ static void post_recv(struct memory *m, long size)
 	for (double since = 0; (rc = fi_recv(net.ep, m->at, (size_t)size, m->desc, FI_ADDR_UNSPEC, context)) == -FI_EAGAIN; progress()) {
 		if (since == 0)
 			since = now();
-		else if (now() - since > PATIENCE)
+		else if (now() - since > TIMEOUT)
 			die("no receive was taken for too long", 0);
 	}
 	must("fi_recv", rc);

@@ -188,7 +188,7 @@ static void *answer(void *arg)
 	return NULL;
 }
 
-static void turns(char *s, char *r, long size, long rounds)
+static void round_trips(char *s, char *r, long size, long rounds)
 {
 	for (long i = 0; i < rounds; i++)
 		for (int k = 0; k < opt.threads; k++)
@@ -216,11 +216,11 @@ static void mt_latency(long size)
 		return;
 	}
 	char *s = buffer(size), *r = buffer(size);
-	turns(s, r, size, warmup(n));
+	round_trips(s, r, size, warmup(n));
 	double start = now(), last = start;
 	for (int b = 0; b < count; b++) {
 		long from = n * b / count, to = n * (b + 1) / count;
-		turns(s, r, size, to - from);
+		round_trips(s, r, size, to - from);
 		double t = now();
 		samples[b] = (t - last) * 1e6 / (2.0 * (to - from) * opt.threads);
 		last = t;

@@ -59,7 +59,7 @@ static void stay_away(double us)
 		nanosleep(&t, NULL);
 		return;
 	}
-	timed_compute(turns_of(us));
+	timed_compute(iterations_of(us));
 }
 
 struct moment {
