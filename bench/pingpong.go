@@ -31,7 +31,7 @@ func latency(c *mpi.Comm, p *Params, emit func(Result)) error {
 	return nil
 }
 
-// buffers of a size, touched once.
+// buffers allocates buffers of a size and touches them once.
 func buffers(size int) (s, r []byte) {
 	s, r = make([]byte, size), make([]byte, size)
 	fill(s, 1)
@@ -75,8 +75,8 @@ func pingpong(c *mpi.Comm, sbuf, rbuf []byte, tag, n int, touch bool) error {
 	return nil
 }
 
-// multiLatency: rank 0 plays with one goroutine against several of rank 1, each
-// with a tag of its own, as osu_latency_mt does with threads.
+// multiLatency: one goroutine of rank 0 exchanges messages with several of rank 1, each
+// with its own tag, as osu_latency_mt does with threads.
 func multiLatency(c *mpi.Comm, p *Params, emit func(Result)) error {
 	threads := p.Threads
 	if threads == 0 {

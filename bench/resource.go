@@ -1,6 +1,6 @@
 package bench
 
-// What a job costs besides time: memory, and the core of a rank that waits.
+// Resources of a job: memory, and the CPU time of a rank that waits.
 
 import (
 	"bufio"

@@ -139,7 +139,7 @@ func TestSilenceEndsAWait(t *testing.T) {
 	p := waiter{halted: &halted}
 	p.since = time.Now().Add(-2 * silence)
 	err := p.await(&leakyWire{}, 0, 1)
-	if err == nil || !strings.Contains(err.Error(), "nothing has come or gone for") {
+	if err == nil || !strings.Contains(err.Error(), "no progress for") {
 		t.Errorf("it ends with %v", err)
 	}
 	halted.Store(true)
