@@ -18,6 +18,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -235,9 +236,9 @@ func selectGroups(o options) ([]*group, error) {
 			}
 			continue
 		}
-		if g.protocols && o.protocol != "" {
-			g.ours += " --protocol " + o.protocol
-			g.note += " Ours runs with --protocol " + o.protocol + "."
+		if protocol := cmp.Or(o.protocol, g.protocol); g.protocols && protocol != "" {
+			g.ours += " --protocol " + protocol
+			g.note += " Ours runs with --protocol " + protocol + "."
 		}
 		chosen = append(chosen, g)
 	}

@@ -57,8 +57,10 @@ type group struct {
 	peers []contender
 	// beside: the peers are shown, and ours is compared with the bound itself.
 	beside bool
-	// protocols: it is about long messages, and --protocol chooses ours.
+	// protocols: it is about long messages, and -protocol selects ours; protocol is the
+	// one without the flag, "" if as configured.
 	protocols bool
+	protocol  string
 	args      string // for the loops in C
 	ours      string // the same for `muster bench` in its own spelling; {now} is the time
 	// metric is which of the figures a run prints, in what unit, and how it is
