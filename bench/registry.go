@@ -155,7 +155,7 @@ func Find(name string) (Benchmark, error) {
 			return b, nil
 		}
 	}
-	return Benchmark{}, fmt.Errorf("bench: there is no benchmark %q; `muster bench` lists them", name)
+	return Benchmark{}, fmt.Errorf("bench: no benchmark %q; `muster bench` lists them", name)
 }
 
 // Check returns an error if a job of n ranks cannot run the benchmark.

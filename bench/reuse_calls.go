@@ -45,7 +45,7 @@ type trips struct {
 // reuseCall is a call in several worlds.
 type reuseCall struct {
 	name   string
-	metric string // what its metrics begin with
+	metric string // prefix of its metrics
 	each   int    // calls in a batch
 	worlds []*mpi.Comm
 	size   int
@@ -94,7 +94,7 @@ func (r *reuseCall) run(n int, next func(k, i int) []byte) ([]trips, error) {
 			if r.wins == nil {
 				err = r.message(k, next(k, i), &times[k])
 			} else {
-				err = r.moves(k, i, min(r.each, n-i), next, &times[k])
+				err = r.transfers(k, i, min(r.each, n-i), next, &times[k])
 			}
 			if err != nil {
 				return nil, err
@@ -104,7 +104,7 @@ func (r *reuseCall) run(n int, next func(k, i int) []byte) ([]trips, error) {
 	return times, nil
 }
 
-// message is a round trip.
+// message makes a round trip.
 func (r *reuseCall) message(k int, buf []byte, t *trips) error {
 	c := r.worlds[k]
 	if c.Rank() == 1 {
@@ -125,8 +125,8 @@ func (r *reuseCall) message(k int, buf []byte, t *trips) error {
 	return nil
 }
 
-// moves are puts or gets by rank 0.
-func (r *reuseCall) moves(k, first, n int, next func(k, i int) []byte, t *trips) error {
+// transfers makes n puts or gets at rank 0.
+func (r *reuseCall) transfers(k, first, n int, next func(k, i int) []byte, t *trips) error {
 	c, w := r.worlds[k], r.wins[k]
 	var word [1]byte
 	if c.Rank() == 1 {

@@ -121,7 +121,7 @@ func regularCollective(name string) (collective, error) {
 	return collective{}, fmt.Errorf("bench: %q is no collective of bench coll; there are %v", name, SkewCollectives())
 }
 
-// preferring makes a communicator for each algorithm.
+// preferring returns a communicator for each algorithm.
 func preferring(c *mpi.Comm, k collective, algorithms []string) ([]*mpi.Comm, error) {
 	var comms []*mpi.Comm
 	for _, a := range algorithms {
@@ -137,8 +137,8 @@ func preferring(c *mpi.Comm, k collective, algorithms []string) ([]*mpi.Comm, er
 	return comms, nil
 }
 
-// message is the time of a message of the i-th size: half a round trip between rank 0
-// and the last.
+// message returns the time of a message of the i-th size: half a round trip between rank 0
+// and the last rank.
 func (p *SkewParams) message(c *mpi.Comm, i int) (time.Duration, error) {
 	if p.Message != nil {
 		return p.Message[min(i, len(p.Message)-1)], nil
@@ -173,7 +173,7 @@ func (p *SkewParams) message(c *mpi.Comm, i int) (time.Duration, error) {
 	return time.Duration(half), err
 }
 
-// skewLoop is the calls of one figure.
+// skewLoop makes the calls of one figure.
 type skewLoop struct {
 	*SkewParams
 	c       *mpi.Comm
@@ -186,7 +186,7 @@ type skewLoop struct {
 	clock   *prof.Clock
 }
 
-// run gives the times of the calls of each algorithm, at rank 0.
+// run returns at rank 0 the times of the calls of each algorithm.
 func (s *skewLoop) run() ([][]callTimes, error) {
 	n, err := s.calls()
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *skewLoop) run() ([][]callTimes, error) {
 	return times, nil
 }
 
-// calls is how many are made, after some to warm up. Rank 0 says.
+// calls returns the number of calls after the warm-up. Rank 0 decides.
 func (s *skewLoop) calls() (int, error) {
 	start := time.Now()
 	for i := range fewestCalls {
@@ -242,7 +242,7 @@ func (s *skewLoop) calls() (int, error) {
 	return int(n), err
 }
 
-// once is one call by one algorithm.
+// once makes one call by one algorithm.
 func (s *skewLoop) once(call, algorithm int) (m moment, err error) {
 	if err := mpi.Barrier(s.c); err != nil {
 		return m, err
