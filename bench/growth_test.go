@@ -8,7 +8,7 @@ import (
 
 func near(a, b, within float64) bool { return math.Abs(a-b) <= within }
 
-func TestOverlapIsWhatOfTheComputationDidNotLengthenTheTransfer(t *testing.T) {
+func TestOverlapDefinition(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		step
@@ -35,7 +35,7 @@ func (m model) measure(c float64) step {
 	return step{l0: m.t1 + m.t2 + m.t3, cm: c, lm: m.t1 + max(c, m.t2) + m.t3}
 }
 
-func TestTheComputationGrowsUntilTheTransferIsATenthLonger(t *testing.T) {
+func TestGrowthEndsAtTenPercent(t *testing.T) {
 	for _, c := range []struct {
 		model
 		want float64
@@ -66,7 +66,7 @@ func TestTheComputationGrowsUntilTheTransferIsATenthLonger(t *testing.T) {
 	}
 }
 
-func TestOneDisturbanceDoesNotEndTheGrowth(t *testing.T) {
+func TestGrowthSurvivesOneDisturbance(t *testing.T) {
 	m, n := model{0, 100, 0}, 0
 	last, err := grow(100, func(c float64) (step, error) {
 		s := m.measure(c)
@@ -80,7 +80,7 @@ func TestOneDisturbanceDoesNotEndTheGrowth(t *testing.T) {
 	}
 }
 
-func TestTheGrowthEndsWhateverIsMeasured(t *testing.T) {
+func TestGrowthAlwaysEnds(t *testing.T) {
 	for name, measure := range map[string]func(float64) (step, error){
 		"always too long": func(c float64) (step, error) { return step{100, c, 200}, nil },
 		"never too long":  func(c float64) (step, error) { return step{100, c, 100}, nil },
@@ -97,7 +97,7 @@ func TestTheGrowthEndsWhateverIsMeasured(t *testing.T) {
 	}
 }
 
-func TestWhatWasDoneDuringADelay(t *testing.T) {
+func TestProgressDuringDelay(t *testing.T) {
 	for _, c := range []struct {
 		name                     string
 		l0, delay, delayed, want float64
@@ -114,7 +114,7 @@ func TestWhatWasDoneDuringADelay(t *testing.T) {
 	}
 }
 
-func TestTheComputationTakesAsLongAsAsked(t *testing.T) {
+func TestComputationTime(t *testing.T) {
 	w := newWork()
 	if w.loopMicros <= 0 || w.loopMicros > 0.1 {
 		t.Fatalf("an iteration of the loop takes %v µs", w.loopMicros)

@@ -70,7 +70,7 @@ func TestProgressIsMeasuredTwice(t *testing.T) {
 }
 
 // A receiver that looks must see a message that has come, and only that.
-func TestALookSeesWhatHasCome(t *testing.T) {
+func TestArrivedPages(t *testing.T) {
 	for _, c := range []struct {
 		size, come int
 		lastByte   bool
@@ -113,7 +113,7 @@ func land(b []byte, v byte) {
 	}
 }
 
-func TestAnExchangeIsTimedForEachModelAndRatio(t *testing.T) {
+func TestExchangeModelsAndRatios(t *testing.T) {
 	got := measured(t, "exchange", Params{Sizes: []int{8 << 10}, Iterations: 40, Ratios: []float64{0.5, 4}, Communication: 20000})
 	for _, model := range []string{"model-1", "model-2"} {
 		// 20 µs of communication are half of the computation.
@@ -126,7 +126,7 @@ func TestAnExchangeIsTimedForEachModelAndRatio(t *testing.T) {
 	}
 }
 
-func TestPackingTakesEveryOtherRow(t *testing.T) {
+func TestPack(t *testing.T) {
 	x := &partner{data: make([]byte, 2*(2500+packedRow)), out: make([]byte, 2500)}
 	for i := range x.data {
 		x.data[i] = byte(i / packedRow)

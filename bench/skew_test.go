@@ -28,7 +28,7 @@ func TestArrivalsAreRandomUpToTheFactor(t *testing.T) {
 	}
 }
 
-func TestAShareOfTheRanksComesLate(t *testing.T) {
+func TestLateShareOfRanks(t *testing.T) {
 	for _, tt := range []struct {
 		share float64
 		ranks int
@@ -67,7 +67,7 @@ func TestAShareOfTheRanksComesLate(t *testing.T) {
 	}
 }
 
-func TestTimesOfACall(t *testing.T) {
+func TestCallTimes(t *testing.T) {
 	got := timesOf([]moment{{1000, 9000}, {3000, 8000}, {5000, 11000}})
 	if want := (callTimes{mean: (8 + 5 + 6) / 3., bound: (4 + 2 + 0) / 3., tail: 6}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -142,7 +142,7 @@ func checkSane(t *testing.T, row bench.VerbsRow, c bench.VerbsCell) {
 	}
 }
 
-func TestADeviceThatIsNotThereIsLeftOut(t *testing.T) {
+func TestUnavailableDeviceIsLeftOut(t *testing.T) {
 	rows, err := lead(t, "verbs-latency", bench.VerbsParams{Devices: []string{"tcp", "none", "rc"}, Sizes: []int{8, 16}, Rounds: 2, Time: time.Millisecond})
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%v %+v", err, rows)
@@ -157,14 +157,14 @@ func TestADeviceThatIsNotThereIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestADeviceThatFailsEndsTheBenchmark(t *testing.T) {
+func TestFailedDeviceEndsBenchmark(t *testing.T) {
 	_, err := lead(t, "verbs-latency", bench.VerbsParams{Devices: []string{"tcp", "broken"}, Sizes: []int{8}, Time: time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "verbs-latency over broken, 8 bytes, round 1") || !strings.Contains(err.Error(), "smoke") {
 		t.Errorf("it ends with %v", err)
 	}
 }
 
-func TestVerbsParamsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidVerbsParams(t *testing.T) {
 	for _, c := range []struct {
 		params bench.VerbsParams
 		want   string

@@ -1,7 +1,7 @@
 package bench
 
 // The result of the trials of a verbs benchmark: a row for each size and figure, with one
-// value a round for each device, and the ratios of values of the same round. Rows are
+// value per round for each device, and the ratios of values of the same round. Rows are
 // printed as a table or as JSON, or drawn.
 
 import (
@@ -17,17 +17,17 @@ type VerbsRow struct {
 	Connections  int
 	Size         int
 	Metric, Unit string
-	Against      string // whom the ratios are with
+	Against      string // device in the denominator of the ratios
 	Cells        []VerbsCell
 }
 
 // VerbsCell is that figure of one device.
 type VerbsCell struct {
 	Device  string
-	Way     string    // how the bytes travelled
-	Values  []float64 // one a round
-	Ratios  []float64 // to the device that is compared with, in the same round
-	Missing string    // why there are none
+	Way     string    // operation that carried the bytes
+	Values  []float64 // by round
+	Ratios  []float64 // to the device Against, by round
+	Missing string    // why there are no values
 }
 
 // rows collects the rows of one size.
@@ -62,7 +62,7 @@ func (r *rows) row(f figure) *VerbsRow {
 	return &r.list[i]
 }
 
-// leaveOut ends the collecting for a device. A reason means that it has no values.
+// leaveOut removes a device. A reason means that it has no values.
 func (r *rows) leaveOut(device int, reason string) {
 	for i := range r.list {
 		row := &r.list[i]
@@ -85,9 +85,9 @@ type VerbsPrinter struct {
 	W        io.Writer
 	JSON     bool
 	B        Verbs
-	Round    int // how many rounds there were
+	Round    int // number of rounds
 	begun    bool
-	reported map[string]bool // reasons for what is missing
+	reported map[string]bool // reasons that have been printed
 }
 
 // Print writes one row.
@@ -125,8 +125,8 @@ func (p *VerbsPrinter) Print(row VerbsRow) error {
 	return nil
 }
 
-// Results are the row as other benchmarks tell theirs: for each device its figure, and
-// beside it the ratio where it is compared.
+// Results returns the row in the form of other benchmarks: for each device its figure and
+// its ratio.
 func (row VerbsRow) Results() []Result {
 	var out []Result
 	for _, c := range row.Cells {
@@ -143,7 +143,7 @@ func (row VerbsRow) Results() []Result {
 	return out
 }
 
-// overRounds is a result as the median of rounds, with their spread.
+// overRounds returns the median of rounds with their range.
 func overRounds(r Result, values []float64) Result {
 	r.Value, r.Min, r.P50, r.P99 = median(values), slices.Min(values), median(values), slices.Max(values)
 	return r

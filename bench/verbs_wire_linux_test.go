@@ -117,7 +117,7 @@ func (w *leakyWire) take(int, int) (int, error) {
 	return 1, nil
 }
 
-func TestALostMessageIsSentAgain(t *testing.T) {
+func TestRetransmission(t *testing.T) {
 	s, w := testSession(0, nil), &leakyWire{}
 	out := buffer(8)
 	lost := 0
@@ -134,7 +134,7 @@ func TestALostMessageIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestSilenceEndsAWait(t *testing.T) {
+func TestWaitTimeout(t *testing.T) {
 	var halted atomic.Bool
 	p := waiter{halted: &halted}
 	p.since = time.Now().Add(-2 * silence)
@@ -148,7 +148,7 @@ func TestSilenceEndsAWait(t *testing.T) {
 	}
 }
 
-func TestAQuantileIsTakenFromTheSortedTimes(t *testing.T) {
+func TestQuantile(t *testing.T) {
 	values := []float64{9, 1, 5, 3, 7}
 	for share, want := range map[float64]float64{0.1: 1, 0.3: 3, 0.5: 5, 0.99: 9} {
 		if got := quantile(values, share); got != want {
@@ -157,7 +157,7 @@ func TestAQuantileIsTakenFromTheSortedTimes(t *testing.T) {
 	}
 }
 
-func TestPagesThatHaveComeAreCounted(t *testing.T) {
+func TestCountArrivedPages(t *testing.T) {
 	mem := make([]byte, 3*progressPage+10)
 	for k, both := range []bool{true, false, true, true} {
 		first, last := page(mem, k)

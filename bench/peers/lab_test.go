@@ -14,7 +14,7 @@ import (
 )
 
 // The peers cross hosts of a lab, and print a figure for each line of a group.
-func TestThePeersRunOnHostsOfALab(t *testing.T) {
+func TestPeersOnHostsOfLab(t *testing.T) {
 	if err := lab.Usable(); err != nil {
 		t.Skip(err)
 	}
@@ -65,15 +65,15 @@ func TestThePeersRunOnHostsOfALab(t *testing.T) {
 	}
 }
 
-func TestARunThatHasPrintedEverythingNeedNotEnd(t *testing.T) {
+func TestRunEndsAfterLastFigure(t *testing.T) {
 	enough := func(out []byte) bool { return strings.Contains(string(out), "figure") }
 	start := time.Now()
 	out, err := boundedUntil(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo figure; sleep 100"}}, enough)
 	if err != nil || string(out) != "figure\n" {
 		t.Errorf("got %q, %v", out, err)
 	}
-	if took := time.Since(start); took < farewell || took > 30*time.Second {
-		t.Errorf("it was given %s to end, want about %s", took, farewell)
+	if took := time.Since(start); took < exitTimeout || took > 30*time.Second {
+		t.Errorf("it was given %s to end, want about %s", took, exitTimeout)
 	}
 	// One that has not is an error, whatever it says.
 	if out, err := boundedUntil(context.Background(), time.Minute, command{argv: []string{"sh", "-c", "echo half; exit 1"}}, enough); err == nil {
@@ -81,7 +81,7 @@ func TestARunThatHasPrintedEverythingNeedNotEnd(t *testing.T) {
 	}
 }
 
-func TestEverySkewGroupAsksBothSidesForTheSame(t *testing.T) {
+func TestSkewGroupsUseSameParameters(t *testing.T) {
 	for _, g := range append(skewPlan(), labCollective("bcast")) {
 		for _, pair := range [][2]string{{"-o ", "--op "}, {"-s ", "--sizes "}, {"-f ", "--mif "}} {
 			word := func(s, flag string) string {
@@ -95,7 +95,7 @@ func TestEverySkewGroupAsksBothSidesForTheSame(t *testing.T) {
 	}
 }
 
-func TestAPictureShowsThePeersInTimesOfOurs(t *testing.T) {
+func TestChartShowsRatios(t *testing.T) {
 	g := labCollective("alltoall")
 	r := newRuns(g, options{rounds: 1})
 	for i := range g.lines {

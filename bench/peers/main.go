@@ -74,7 +74,7 @@ func main() {
 	}
 }
 
-// outcome is what became of a group: "measured", "skipped" or "failed".
+// outcome is the state of a group: "measured", "skipped" or "failed".
 type outcome struct {
 	group, state string
 	err          error
@@ -183,7 +183,7 @@ func measureTable(ctx context.Context, g *group, o options, cpus []int, bin bina
 	return s.draw(folder)
 }
 
-// commandLine is the command that measures one group as this process was told to.
+// commandLine returns the command that measures one group with the flags of this process.
 func commandLine(group string, args []string) string {
 	words := []string{"go", "run", "./bench/peers", "-only", group}
 	for i := 0; i < len(args); i++ {
@@ -232,7 +232,7 @@ func selectGroups(o options) ([]*group, error) {
 		}
 		if o.peersOnly && len(g.peers) == 0 {
 			if o.only == g.name {
-				return nil, fmt.Errorf("the group %q has no peers to measure: leave out --peers-only", o.only)
+				return nil, fmt.Errorf("group %q has no peers to measure: omit -peers-only", o.only)
 			}
 			continue
 		}
@@ -244,13 +244,13 @@ func selectGroups(o options) ([]*group, error) {
 	}
 	for name := range strings.SplitSeq(o.only, ",") {
 		if !slices.ContainsFunc(plan(), func(g *group) bool { return g.selected(name) }) {
-			return nil, fmt.Errorf("there is no group %q; there are %s", name, strings.Join(groupNames(), ", "))
+			return nil, fmt.Errorf("no group %q; the groups are %s", name, strings.Join(groupNames(), ", "))
 		}
 	}
 	return chosen, nil
 }
 
-// selected reports whether -only asks for the group by name or by family.
+// selected reports whether -only names the group or its family.
 func (g *group) selected(only string) bool {
 	if only == "" {
 		return true
@@ -263,7 +263,7 @@ func (g *group) selected(only string) bool {
 	return false
 }
 
-// compareWithBefore replaces the peers by an earlier build of ours.
+// compareWithBefore replaces the peers with an earlier build of ours.
 func (g *group) compareWithBefore(within float64) {
 	g.peers, g.beside = []contender{before}, false
 	g.lines = slices.Clone(g.lines)
@@ -275,7 +275,7 @@ func (g *group) compareWithBefore(within float64) {
 	}
 }
 
-// moduleRoot is the folder with go.mod, at or above the current one.
+// moduleRoot returns the folder with go.mod, at or above the current one.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -35,7 +35,7 @@ func TestMediansAndSpreadIgnoreFailedRuns(t *testing.T) {
 	}
 }
 
-func TestRatiosAreTakenRoundByRound(t *testing.T) {
+func TestRatiosByRound(t *testing.T) {
 	// The machine is twice as slow in the second round and the better peer
 	// failed in the last: ratios of medians would say something else.
 	g := &group{name: "x", peers: []contender{openMPI, mpich}, lines: []line{{title: "8 B", size: 8, bound: 0.6}}}
@@ -78,7 +78,7 @@ func TestEarlierBuildReplacesPeers(t *testing.T) {
 	}
 }
 
-func TestFiguresFromWhatIsPrinted(t *testing.T) {
+func TestFiguresFromOutput(t *testing.T) {
 	g := &group{name: "latency", metric: "latency", unit: "us", lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "1 KB", size: 1024, bound: 1}}}
 	out := `starting
 [0] {"size":1024,"metric":"latency","unit":"ns","value":900,"p50":800}
@@ -135,7 +135,7 @@ func TestEveryLineHasACommandAndABound(t *testing.T) {
 	}
 }
 
-func TestContendersOnTheNetworkDoNotMeetInSharedMemory(t *testing.T) {
+func TestNetworkGroupsAvoidSharedMemory(t *testing.T) {
 	bin := binaries{openMPI: "peers-openmpi", mpich: "peers-mpich", bare: "ofi_bare", muster: "muster", musterOFI: "muster-ofi"}
 	at := hostSet{hosts: []string{"a", "b", "c", "d"}, rails: 2, rsh: "run-on {host}", onHost: "onhost.sh"}
 	find := func(name string) *group {
@@ -174,7 +174,7 @@ func TestContendersOnTheNetworkDoNotMeetInSharedMemory(t *testing.T) {
 	}
 }
 
-func TestOnlyTakesAGroupOrAFamily(t *testing.T) {
+func TestOnlySelectsGroupOrFamily(t *testing.T) {
 	for only, want := range map[string][]string{
 		"tcp":    {"tcp"},
 		"ofi":    {"ofi-latency", "ofi-bw"},
@@ -192,7 +192,7 @@ func TestOnlyTakesAGroupOrAFamily(t *testing.T) {
 	}
 }
 
-func TestTheProtocolIsThatOfOursInGroupsAboutLongMessages(t *testing.T) {
+func TestProtocolOfLongMessages(t *testing.T) {
 	groups, err := selectGroups(options{protocol: "spec"})
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestTheProtocolIsThatOfOursInGroupsAboutLongMessages(t *testing.T) {
 }
 
 // Peers that are shown beside ours do not decide, and lines may have metrics of their own.
-func TestFiguresBesideThePeersAreJudgedByThemselves(t *testing.T) {
+func TestFiguresBesidePeers(t *testing.T) {
 	out := `{"size":65536,"metric":"recv/receiver-first","unit":"%","value":99}
 {"size":65536,"metric":"recv/receiver-first/latency","unit":"us","value":7}
 {"size":65536,"metric":"recv/sender-first","unit":"%","value":-3}
@@ -235,7 +235,7 @@ func TestFiguresBesideThePeersAreJudgedByThemselves(t *testing.T) {
 	}
 }
 
-func TestProgramsThatAGroupNeeds(t *testing.T) {
+func TestProgramsOfGroup(t *testing.T) {
 	groups, err := selectGroups(options{only: "tcp"})
 	if err != nil {
 		t.Fatal(err)
@@ -368,7 +368,7 @@ func TestClaimsHaveRows(t *testing.T) {
 	}
 }
 
-func TestARunThatHangsIsKilledWithWhatItStarted(t *testing.T) {
+func TestHungRunIsKilled(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	// As launchers do: the rank is in a session of its own, and SIGTERM is not
 	// enough to end the launcher.
@@ -406,7 +406,7 @@ func TestFailedCommandQuotesItsError(t *testing.T) {
 	}
 }
 
-func TestTicksOfTheCPUs(t *testing.T) {
+func TestCPUTicks(t *testing.T) {
 	busy, total := parseTicks("cpu  10 1 5 80 4 0 0 0 7 7\ncpu0 1 1 1 1\n")
 	if busy != 16 || total != 100 {
 		t.Errorf("%v of %v ticks were busy, want 16 of 100", busy, total)

@@ -1,8 +1,8 @@
 package main
 
-// What is shown between hosts with slow cables: two of them for single messages, and
-// four with two cables and four ranks each for collectives, to which ranks come late
-// (T2 6.3, 6.5). The loops are those of loops/peers.c, rendezvous.c and skew.c.
+// Hosts with slow cables: two for point-to-point messages, and four with two cables and
+// four ranks each for collectives with process arrival patterns (T2 6.3, 6.5). The loops are
+// those of loops/peers.c, rendezvous.c and skew.c.
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 const (
 	labRate   = "1gbit"
-	onLab     = "The hosts are network namespaces of this machine with cables of 1 Gbit/s; all ranks share its cores. The others use TCP, and shared memory within a host; ours is software iWARP as it is by default."
+	onLab     = "The hosts are network namespaces of this machine with cables of 1 Gbit/s; all ranks share its cores. The peers use TCP, and shared memory within a host; ours uses software iWARP by default."
 	onLabColl = onLab + " Each host has two cables, and all libraries may use both. Open MPI runs with mpi_yield_when_idle. MPICH is left out: it does not yield, and takes a hundred times as long when ranks outnumber cores."
 )
 
@@ -67,8 +67,8 @@ func bandwidthLines() []line {
 	return []line{{title: "2 KB", size: 2048, bound: 1}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}}
 }
 
-// receiveLines are the timing scenarios, of which those of the receiver must reach a
-// share.
+// receiveLines returns a line for each timing scenario; those of the receive side have the
+// bound.
 func receiveLines(bound float64) []line {
 	var lines []line
 	for _, side := range overlapSides {
@@ -81,9 +81,9 @@ func receiveLines(bound float64) []line {
 	return lines
 }
 
-// skewSize is a size of collectives, and what its message is taken for to last: so
-// that ranks are equally late whoever is measured. It is about that of a cable of
-// 1 Gbit/s: 30 µs, and 8 ns a byte.
+// skewSize is a size of collectives and the assumed time of its message, so that delays are
+// the same for all libraries. The time is that of a cable of 1 Gbit/s: 30 µs and 8 ns per
+// byte.
 type skewSize struct {
 	title   string
 	bytes   int
@@ -92,8 +92,8 @@ type skewSize struct {
 
 var skewSizes = []skewSize{{"4 B", 4, 30}, {"1 KB", 1 << 10, 38}, {"8 KB", 8 << 10, 96}, {"64 KB", 64 << 10, 554}, {"1 MB", 1 << 20, 8400}}
 
-// skewed is a group of collectives to which ranks come late; late is in percent, 0
-// for at random.
+// skewed returns a group of collectives with process arrival patterns; late is in percent,
+// 0 for random arrivals.
 func skewed(name, title string, ops []string, sizes []skewSize, mif, late []int) *group {
 	var bytes, times, ourTimes, ourLate []string
 	for _, s := range sizes {
@@ -119,7 +119,7 @@ func skewed(name, title string, ops []string, sizes []skewSize, mif, late []int)
 	}
 }
 
-// labCollective is one collective at all sizes, as it is by default.
+// labCollective returns a group of one collective at all sizes with the default algorithm.
 func labCollective(op string) *group {
 	g := skewed("coll-lab-"+op, "Time of "+op+" from the last arrival to the last exit", []string{op}, skewSizes, []int{1, 32}, []int{0})
 	g.chart = true
@@ -138,7 +138,7 @@ func skewPlan() []*group {
 	ops, sizes := []string{"alltoall", "allgather"}, []skewSize{skewSizes[0], skewSizes[2]}
 	tail := skewed("coll-mif-tail", "Time from the last arrival to the last exit", ops, sizes, []int{32, 512}, []int{0})
 	mean := skewed("coll-mif-mean", "Mean time in the call", ops, sizes, []int{32, 512}, []int{0})
-	bound := skewed("coll-mif-bound", "Mean time in the call, as a multiple of the mean wait for the last rank to come", ops, sizes, []int{32, 512}, []int{0})
+	bound := skewed("coll-mif-bound", "Mean time in the call relative to the mean wait for the last arrival", ops, sizes, []int{32, 512}, []int{0})
 	late := skewed("coll-mif-late", "Time from the last arrival to the last exit when a share of the ranks is late", ops, sizes, []int{128}, []int{25, 75})
 	bound.unit, bound.shown, bound.beside = "ratio", "ratio", true
 	// T2's factors over MVAPICH, of the mean time (6.5.1, 6.5.2).

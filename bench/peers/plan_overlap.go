@@ -1,11 +1,11 @@
 package main
 
-// What is shown of long messages while a program computes: overlap, progress and
-// exchange. The loops are those of loops/rendezvous.c and of `muster bench`.
+// Long messages while the application computes: overlap, progress and exchange. The loops
+// are those of loops/rendezvous.c and of `muster bench`.
 
 import "fmt"
 
-// overlapSide is a timing scenario as the loops name it.
+// overlapSide is a timing scenario.
 type overlapSide struct{ metric, title string }
 
 var overlapSides = []overlapSide{
@@ -42,7 +42,7 @@ func overlapPlan() []*group {
 		},
 		{
 			name: "exchange", title: "Iteration that produces, exchanges 128 KB and consumes, two ranks, shared memory", ranks: 2, peers: both,
-			protocols: true, protocol: "spec", note: "Ratios are communication to computation, with 25 µs for the communication, so that all compute for the same time (T1 figure 4.15).",
+			protocols: true, protocol: "spec", note: "Ratios are communication to computation, with 25 µs assumed for the communication, so that all libraries compute for the same time (T1 figure 4.15).",
 			args: "exchange -s 131072 -c 25 -r 0.2,0.5,0.8,1,2", ours: "exchange --sizes 131072 --communication 25us --ratios 0.2,0.5,0.8,1,2",
 			unit: "us", scale: 1, shown: "µs", lines: exchangeLines(),
 		},
@@ -82,7 +82,7 @@ func progressLines() []line {
 		}
 	}
 	for _, look := range []overlapSide{{"/last-byte", "last byte present"}, {"/pages", "pages that arrived"}} {
-		for _, side := range overlapSides[:2] { // those that receive
+		for _, side := range overlapSides[:2] { // the receive side
 			for _, size := range overlapSizes {
 				l := line{title: side.title + ", " + look.title + ", " + size.title, size: size.bytes, metric: side.metric + look.metric, bound: unbound}
 				if side.metric == "recv/receiver-first" {

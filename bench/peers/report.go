@@ -12,7 +12,7 @@ import (
 	"github.com/muster-mpi/muster/bench/results"
 )
 
-// cells are the table of a group: a head and one row a line.
+// cells returns the table of a group: the head and one row for each line.
 func (s *summary) cells() [][]string {
 	head := []string{""}
 	for _, c := range s.contenders {
@@ -62,7 +62,7 @@ func (s *summary) bound(l *lineSummary) string {
 	return fmt.Sprintf("%s %g%s", sign, l.bound, times)
 }
 
-// show is the median with the range in brackets, to three digits.
+// show formats the median with the range in brackets.
 func (s spread) show(scale float64) string {
 	if !s.known() {
 		return "-"
@@ -82,7 +82,7 @@ func digits(v float64) string {
 	return fmt.Sprintf("%.2g", v)
 }
 
-// conditions say how the figures came about.
+// conditions describes the measurement.
 func (s *summary) conditions() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Medians of %d alternating rounds, range in brackets", s.rounds)
@@ -91,13 +91,13 @@ func (s *summary) conditions() string {
 	}
 	b.WriteString(".")
 	if s.statistic != "value" {
-		fmt.Fprintf(&b, " Of each run the %s of its batches was taken.", s.statistic)
+		fmt.Fprintf(&b, " The figure of a run is the %s of its batches.", s.statistic)
 	}
 	if s.hop.known() {
 		fmt.Fprintf(&b, " Cache line from core to core: %s ns.", s.hop.show(1))
 	}
 	if s.load.mid > quietShare {
-		fmt.Fprintf(&b, " The machine was not quiet: others used %.0f %% (%.0f–%.0f) of the cores, so take these figures for a rehearsal.",
+		fmt.Fprintf(&b, " The machine was not quiet: other processes used %.0f %% (%.0f–%.0f) of the cores, so these figures are provisional.",
 			s.load.mid*100, s.load.low*100, s.load.high*100)
 	}
 	if s.group.note != "" {
@@ -117,7 +117,7 @@ func (s *summary) conditions() string {
 	return b.String()
 }
 
-// text is for the terminal.
+// text formats the table for the terminal.
 func (s *summary) text() string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\n%s\n", s.group.title)
@@ -125,12 +125,12 @@ func (s *summary) text() string {
 	for _, row := range s.cells() {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	_ = w.Flush() // a Buffer takes everything
+	_ = w.Flush() // a Buffer does not fail
 	fmt.Fprintln(&b, s.conditions())
 	return b.String()
 }
 
-// table is the generated file without its stamp.
+// table returns the generated file without its stamp.
 func (s *summary) table() *results.Table {
 	cells := s.cells()
 	t := &results.Table{Name: s.group.name, Title: s.group.title, Head: cells[0], Rows: cells[1:], Notes: s.conditions()}

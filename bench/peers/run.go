@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// record is one line that a benchmark prints.
+// record is one line of a benchmark's output.
 type record struct {
 	Bench  string  `json:"bench"`
 	Ranks  int     `json:"ranks"`
@@ -35,7 +35,7 @@ type record struct {
 	Against  string `json:"against"`
 }
 
-// figure is one of the record's statistics.
+// figure returns one of the record's statistics.
 func (r *record) figure(statistic string) float64 {
 	switch statistic {
 	case "min":
@@ -57,9 +57,9 @@ type runs struct {
 	settle     time.Duration
 	statistic  string
 	shared     outputs
-	hops       []float64 // ns, one a round; NaN: not measured
-	loads      []float64 // share of the cores that others used, one a round
-	// values[c][i] are the figures of line i, one a round; NaN: the run failed.
+	hops       []float64 // ns, by round; NaN: not measured
+	loads      []float64 // share of the cores that other processes used, by round
+	// values[c][i] are the figures of line i by round; NaN: the run failed.
 	values   [contenderCount][][]float64
 	failures [contenderCount][]error
 }
@@ -78,8 +78,8 @@ func newRuns(g *group, o options) *runs {
 	return r
 }
 
-// round runs every contender once. The one that begins changes, so that
-// whatever a run leaves behind in caches and clocks hits all alike.
+// round runs every contender once. The one that begins changes, so that the state of caches
+// and clocks after a run affects all alike.
 func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, at hostSet) error {
 	load := awaitQuiet(ctx, r.settle)
 	r.loads = append(r.loads, load)
@@ -117,7 +117,7 @@ func (r *runs) round(ctx context.Context, round int, cpus []int, bin binaries, a
 // show figures of the same runs.
 type outputs map[string][]byte
 
-// one is one run of one contender: a figure for each line of the group.
+// one runs one contender once and returns a figure for each line of the group.
 func (r *runs) one(ctx context.Context, cmd command, key string) ([]float64, error) {
 	start := time.Now()
 	if out, ok := r.shared[key]; ok && !r.group.wallClock {
@@ -144,8 +144,8 @@ func (r *runs) one(ctx context.Context, cmd command, key string) ([]float64, err
 	return values, err
 }
 
-// figures finds the value of each line in what a run printed. Launchers may
-// label or mix in lines of their own: a record is what begins with a brace.
+// figures finds the value of each line in the output of a run. Launchers may label lines or
+// add their own: a record begins with a brace.
 func (g *group) figures(out []byte, statistic string) ([]float64, error) {
 	values, bases := make([]float64, len(g.lines)), make([]float64, len(g.lines))
 	for i, l := range g.lines {
@@ -201,21 +201,21 @@ func (l *line) selects(rec *record, isBase bool) bool {
 
 var errHung = errors.New("hung and was killed")
 
-// runMark names the environment variable by which the processes of one run are
-// known, wherever a launcher has put them.
+// runMark is the environment variable that identifies the processes of one run, in whatever
+// session a launcher has put them.
 const runMark = "BENCH_PEERS_RUN"
 
-// bounded runs a command and returns its standard output. If it takes too long
-// it is asked to end, then killed, and so is every process it left behind.
+// bounded runs a command and returns its standard output. If it takes too long it gets
+// SIGTERM, then SIGKILL, and so does every process it left behind.
 func bounded(ctx context.Context, limit time.Duration, run command) ([]byte, error) {
 	return boundedUntil(ctx, limit, run, func([]byte) bool { return false })
 }
 
-// farewell is what a run gets to end when it has printed all that it was for. MPICH over
-// TCP often hangs in MPI_Finalize with eight ranks and more; its figures count.
-const farewell = 3 * time.Second
+// exitTimeout is the time for a run to exit after it has printed all figures. MPICH over TCP
+// often hangs in MPI_Finalize with eight ranks or more; its figures count.
+const exitTimeout = 3 * time.Second
 
-// boundedUntil is bounded for a run that has done its work when its output is enough.
+// boundedUntil is bounded, and ends the run soon after its output is enough.
 func boundedUntil(ctx context.Context, limit time.Duration, run command, enough func([]byte) bool) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -228,7 +228,7 @@ func boundedUntil(ctx context.Context, limit time.Duration, run command, enough 
 		}
 		select {
 		case <-done.Done():
-		case <-time.After(farewell):
+		case <-time.After(exitTimeout):
 			cancel()
 		}
 	}()
@@ -236,7 +236,7 @@ func boundedUntil(ctx context.Context, limit time.Duration, run command, enough 
 	defer killMarked(mark)
 	cmd := exec.CommandContext(ctx, run.argv[0], run.argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &complaints
-	// Open MPI refuses to run as root, as in a container, without these two.
+	// Open MPI does not run as root without these two.
 	cmd.Env = append(os.Environ(), mark, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	cmd.Env = append(cmd.Env, run.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -253,7 +253,7 @@ func boundedUntil(ctx context.Context, limit time.Duration, run command, enough 
 	return out.bytes(), nil
 }
 
-// output is what a run has printed so far.
+// output collects what a run prints.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -271,9 +271,8 @@ func (o *output) bytes() []byte {
 	return bytes.Clone(o.text.Bytes())
 }
 
-// killMarked kills the processes of a run that are still there. A launcher may
-// have moved them to a session of their own, so their group does not reach
-// them. Where there is no /proc, nothing is found.
+// killMarked kills the remaining processes of a run. A launcher may have moved them to
+// another session, so a signal to the process group does not reach them. It needs /proc.
 func killMarked(mark string) {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range environs {
@@ -282,7 +281,7 @@ func killMarked(mark string) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have exited
 		}
 	}
 }

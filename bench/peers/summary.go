@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// spread is a median and what it was the median of.
+// spread is a median and a range.
 type spread struct{ mid, low, high float64 }
 
 func (s spread) known() bool { return !math.IsNaN(s.mid) }
@@ -30,7 +30,7 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// summary is what the runs of a group amount to.
+// summary summarizes the runs of a group.
 type summary struct {
 	*runs
 	hop   spread
@@ -43,7 +43,7 @@ type lineSummary struct {
 	figures [contenderCount]spread
 	better  contender // the peer with the better median
 	// ratio is the median of the ratios of the rounds, ours to that peer, or our
-	// figure where there is no peer.
+	// figure if there is no peer.
 	ratio spread
 }
 
@@ -80,7 +80,7 @@ func (g *group) isBetter(a, b float64) bool {
 	return a < b
 }
 
-// ratios compares round by round.
+// ratios divides round by round.
 func ratios(a, b []float64) []float64 {
 	r := make([]float64, min(len(a), len(b)))
 	for i := range r {

@@ -1,12 +1,12 @@
 /*
  * The loops of `muster bench overlap`, `progress` and `exchange` for other MPI
  * libraries: bench/scenario.go, growth.go, overlap.go, progress.go and exchange.go
- * in C, in the same order and with the same rules and constants. What is measured
- * and why is said there.
+ * in C, in the same order and with the same rules and constants. See there for the
+ * definitions.
  *
  * Rank 0 is the tested side: it computes or delays between its non-blocking call
- * and MPI_Wait, while rank 1 stays in the library. The rank that is to come first
- * makes its call and then sends a short message, for which the other waits.
+ * and MPI_Wait, while rank 1 stays in the library. The rank that comes first makes
+ * its call and then sends a short message, which the other receives before its own.
  */
 #include "loops.h"
 #include <math.h>
@@ -117,7 +117,7 @@ static void print_mean(long size, const char *metric, const char *unit, struct s
 struct transfer {
 	char *buf;
 	int size, peer, sends, early, tested_sends, sender_first;
-	int stamped; /* asks for the moment when the non-blocking call returned */
+	int stamped; /* record when the non-blocking call returned */
 	double returned;
 	char name[64];
 };
@@ -177,7 +177,7 @@ static void order(long n)
 	MPI_Send(&n, 1, MPI_LONG, 1, TAG_ORDER, MPI_COMM_WORLD);
 }
 
-/* How often rank 1 is to take part in what comes next; 0: it is over. */
+/* Makes rank 1 take part in n transfers; 0: ends it. */
 static long next_order(void)
 {
 	long n;
@@ -422,7 +422,7 @@ static void iterate(struct partner *x, int i, long half)
 	MPI_Isend(x->out, x->size, MPI_CHAR, peer, TAG_EXCHANGE, MPI_COMM_WORLD, &sent);
 	if (x->model == 2) {
 		if (i > 0)
-			compute(half); /* consume what came last */
+			compute(half); /* consume the last data */
 		MPI_Irecv(x->in, x->size, MPI_CHAR, peer, TAG_EXCHANGE, MPI_COMM_WORLD, &received);
 	}
 	compute(half); /* produce */
