@@ -27,8 +27,8 @@ func TestOverlapDefinition(t *testing.T) {
 	}
 }
 
-// model is a transfer of which t1 is in the call, t2 is done by somebody else and
-// t3 remains for Wait (figure 3 of P2).
+// model is a transfer that takes t1 in the call, t2 in the background and t3 in Wait
+// (figure 3 of P2).
 type model struct{ t1, t2, t3 float64 }
 
 func (m model) measure(c float64) step {
@@ -124,8 +124,7 @@ func TestComputationTime(t *testing.T) {
 	for range 50 {
 		best = min(best, w.timed(w.iterations(want)))
 	}
-	// Less than asked would mean that the loop is not what was calibrated; other
-	// programs on the machine can only make it longer.
+	// Other load on the machine can only make it longer, never shorter.
 	if best < want*0.7 || best > want*5 {
 		t.Errorf("a computation of %v µs took %v µs at best", want, best)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/muster-mpi/muster/mpitest"
 )
 
-// measured runs a benchmark on two ranks and gives what rank 0 told, by metric.
+// measured runs a benchmark on two ranks and returns the results of rank 0 by metric.
 func measured(t *testing.T, name string, p Params) map[string]Result {
 	t.Helper()
 	b, err := Find(name)
@@ -63,13 +63,13 @@ func TestProgressIsMeasuredTwice(t *testing.T) {
 		for _, look := range []string{"/last-byte", "/pages-in-call", "/pages"} {
 			r, looked := got[s.String()+look]
 			if looked == s.send || r.Value < 0 || r.Value > 100+1e-9 {
-				t.Errorf("%s%s is %+v, %v; the receiver looks, and sees a share", s, look, r, looked)
+				t.Errorf("%s%s is %+v, %v; want a share", s, look, r, looked)
 			}
 		}
 	}
 }
 
-// A receiver that looks must see a message that has come, and only that.
+// A receiver that reads its buffer sees a message that has arrived, and only that.
 func TestArrivedPages(t *testing.T) {
 	for _, c := range []struct {
 		size, come int
@@ -104,7 +104,7 @@ func TestArrivedPages(t *testing.T) {
 	}
 }
 
-// land writes as a device does: behind the back of the race detector.
+// land writes as a device does, invisible to the race detector.
 //
 //go:norace
 func land(b []byte, v byte) {

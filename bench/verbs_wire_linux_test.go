@@ -14,14 +14,14 @@ import (
 	"github.com/muster-mpi/muster/rdma/shm"
 )
 
-// testSession is an end without another process.
+// testSession returns a session without a peer process.
 func testSession(side int, open OpenVerbs) *VerbsSession {
 	s := &VerbsSession{at: VerbsEndpoint{Address: "127.0.0.1", Side: side}, open: open}
 	s.waiter.halted = &s.halted
 	return s
 }
 
-// TestWiresAllocateNothing: a measured loop that makes garbage measures the collector, too.
+// A loop that allocates would also measure the garbage collector.
 func TestWiresAllocateNothing(t *testing.T) {
 	host := shm.NewHost()
 	open := func(name string, at VerbsEndpoint) (rdma.Device, rdma.Transport, error) {
@@ -64,7 +64,7 @@ func TestWiresAllocateNothing(t *testing.T) {
 					if err := wires[side].send(0, out); err != nil {
 						t.Fatal(err)
 					}
-					// Both are polled: nobody else does it for the one that sends.
+					// Poll both ends: nothing else services the sender.
 					for n := 0; n == 0; {
 						if _, err := wires[side].take(0, 0); err != nil {
 							t.Fatal(err)
@@ -91,7 +91,7 @@ func TestWiresAllocateNothing(t *testing.T) {
 	}
 }
 
-// leakyWire answers itself, but loses every third message and delivers one answer twice.
+// leakyWire answers its own messages, but loses every third message and delivers one answer twice.
 type leakyWire struct {
 	wire
 	sent, answers int

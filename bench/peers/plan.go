@@ -105,7 +105,7 @@ func (g *group) compared() bool { return len(g.peers) > 0 && !g.beside }
 
 // plan lists all groups.
 func plan() []*group {
-	return slices.Concat(sharedMemoryPlan(), overlapPlan(), ownPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan(), ownLabPlan())
+	return slices.Concat(sharedMemoryPlan(), overlapPlan(), ownPlan(), collectivePlan(), windowPlan(), networkPlan(), labPlan(), ownLabPlan(), labCollectivePlan())
 }
 
 func sharedMemoryPlan() []*group {
@@ -155,12 +155,12 @@ func sharedMemoryPlan() []*group {
 			lines: []line{{title: "16 ranks", size: 0, bound: 0.5}},
 		},
 		{
-			name: "memory", title: "Memory of a rank (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both,
+			name: "memory", rounds: 1, title: "Memory of a rank (PSS, mean), 64 ranks, after each has sent to every other", ranks: 64, peers: both,
 			args: "memory-once", ours: "memory-once", metric: "pss", unit: "KiB", scale: 1.0 / 1024, shown: "MiB",
 			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
 		},
 		{
-			name: "start", title: "Start and end of an empty job", ranks: 64, peers: both,
+			name: "start", rounds: 2, title: "Start and end of an empty job", ranks: 64, peers: both,
 			args: "empty", ours: "empty", unit: "s", scale: 1, shown: "s", wallClock: true,
 			lines: []line{{title: "64 ranks", size: 0, bound: 1}},
 		},

@@ -21,44 +21,49 @@ func labPlan() []*group {
 	groups := []*group{
 		onTwoHosts(group{
 			name: "lab-latency", title: "Half round trip between two hosts, 1 Gbit/s",
-			args: "latency -s 8,8192,65536,1048576 -i 500", ours: "latency --sizes 8,8192,65536,1048576 --iterations 500",
+			args: "latency -s 8,8192,65536,1048576 -i 200", ours: "latency --sizes 8,8192,65536,1048576 --iterations 200",
 			metric: "latency", unit: "us", scale: 1, shown: "µs",
 			lines: []line{{title: "8 B", size: 8, bound: 1}, {title: "8 KB", size: 8192, bound: 1}, {title: "64 KB", size: 65536, bound: 1}, {title: "1 MB", size: 1 << 20, bound: 1}},
 		}),
 		onTwoHosts(group{
 			name: "lab-bw", title: "Bandwidth between two hosts, window of 64, 1 Gbit/s",
-			args: "bw -s 2048,65536,1048576 -i 20", ours: "bw --sizes 2048,65536,1048576 --iterations 20",
+			args: "bw -s 2048,65536,1048576 -i 8", ours: "bw --sizes 2048,65536,1048576 --iterations 8",
 			metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true, lines: bandwidthLines(),
 		}),
 		onTwoHosts(group{
 			name: "lab-bibw", title: "Bandwidth in both directions between two hosts, window of 64, 1 Gbit/s",
-			args: "bibw -s 2048,65536,1048576 -i 20", ours: "bibw --sizes 2048,65536,1048576 --iterations 20",
+			args: "bibw -s 2048,65536,1048576 -i 8", ours: "bibw --sizes 2048,65536,1048576 --iterations 8",
 			metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true, lines: bandwidthLines(),
 		}),
 		onTwoHosts(group{
 			name: "lab-rails", title: "Bandwidth between two hosts with two cables, window of 64, 1 Gbit/s each", rails: 2,
-			args: "bw -s 2048,65536,1048576 -i 20", ours: "bw --sizes 2048,65536,1048576 --iterations 20",
+			args: "bw -s 2048,65536,1048576 -i 8", ours: "bw --sizes 2048,65536,1048576 --iterations 8",
 			metric: "bandwidth", unit: "MB/s", scale: 1, shown: "MB/s", largerBetter: true, lines: bandwidthLines(),
 		}),
 		onTwoHosts(group{
-			name: "lab-overlap", title: "Share of a transfer of 1 MB that a computation hides, two hosts, 1 Gbit/s", beside: true, protocols: true,
-			args: "overlap -s 1048576 -i 10", ours: "overlap --sizes 1048576 --iterations 10",
+			name: "lab-overlap", title: "Share of a transfer of 1 MB that a computation hides, two hosts, 1 Gbit/s", beside: true, protocols: true, rounds: 1,
+			args: "overlap -s 1048576 -i 5", ours: "overlap --sizes 1048576 --iterations 5",
 			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: receiveLines(95),
 		}),
 		onTwoHosts(group{
 			name: "lab-progress", title: "Share of a transfer of 1 MB that is done during a delay, two hosts, 1 Gbit/s", beside: true, protocols: true,
-			args: "progress -s 1048576 -i 20", ours: "progress --sizes 1048576 --iterations 20",
+			args: "progress -s 1048576 -i 10", ours: "progress --sizes 1048576 --iterations 10",
 			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: receiveLines(98),
 		}),
-	}
-	for _, op := range []string{"alltoall", "allgather", "bcast", "reduce", "allreduce"} {
-		groups = append(groups, labCollective(op))
 	}
 	return append(groups, skewPlan()...)
 }
 
+func labCollectivePlan() []*group {
+	var groups []*group
+	for _, op := range []string{"alltoall", "allgather", "bcast", "reduce", "allreduce"} {
+		groups = append(groups, labCollective(op))
+	}
+	return groups
+}
+
 func onTwoHosts(g group) *group {
-	g.ranks, g.over, g.hosts, g.rate, g.channel, g.limit = 2, hosts, 2, labRate, "hybrid", 3*time.Minute
+	g.ranks, g.over, g.hosts, g.rate, g.channel, g.limit = 2, hosts, 2, labRate, "hybrid", time.Minute
 	g.peers, g.note, g.rails = []contender{openMPI, mpich}, onLab, max(g.rails, 1)
 	return &g
 }
@@ -112,9 +117,9 @@ func skewed(name, title string, ops []string, sizes []skewSize, mif, late []int)
 	}
 	return &group{
 		name: name, title: title + ", 16 ranks on 4 hosts", ranks: 16, over: hosts, hosts: 4, rails: 2, rate: labRate, channel: "hybrid",
-		limit: 2 * time.Minute, peers: []contender{openMPI},
-		args: fmt.Sprintf("coll -o %s -s %s -m %s -f %s -l %s -b 400 -a", list(ops), list(bytes), list(times), list(mif), list(late)),
-		ours: fmt.Sprintf("coll --op %s --sizes %s --message %s --mif %s --late %s --budget 400ms --away sleep", list(ops), list(bytes), list(ourTimes), list(mif), list(ourLate)),
+		limit: time.Minute, peers: []contender{openMPI},
+		args: fmt.Sprintf("coll -o %s -s %s -m %s -f %s -l %s -b 200 -a", list(ops), list(bytes), list(times), list(mif), list(late)),
+		ours: fmt.Sprintf("coll --op %s --sizes %s --message %s --mif %s --late %s --budget 200ms --away sleep", list(ops), list(bytes), list(ourTimes), list(mif), list(ourLate)),
 		unit: "us", scale: 1, shown: "µs", note: onLabColl + " Before each call, after a barrier, a rank sleeps for a random time of at most MIF times that of a message; the same for all libraries.",
 	}
 }
@@ -122,7 +127,7 @@ func skewed(name, title string, ops []string, sizes []skewSize, mif, late []int)
 // labCollective returns a group of one collective at all sizes with the default algorithm.
 func labCollective(op string) *group {
 	g := skewed("coll-lab-"+op, "Time of "+op+" from the last arrival to the last exit", []string{op}, skewSizes, []int{1, 32}, []int{0})
-	g.chart = true
+	g.chart, g.rounds = true, 2
 	g.onRequest = op == "bcast" || op == "reduce"
 	for _, mif := range []int{1, 32} {
 		for _, s := range skewSizes {

@@ -26,12 +26,12 @@ func overlapPlan() []*group {
 	return []*group{
 		{
 			name: "overlap", title: "Share of a transfer that a computation hides, two ranks, shared memory", ranks: 2, peers: both,
-			beside: true, protocols: true, protocol: "spec", note: "The computation grows by 10 % until the transfer is 10 % longer (P2 section 6).",
+			rounds: 2, beside: true, protocols: true, protocol: "spec", note: "The computation grows by 10 % until the transfer is 10 % longer (P2 section 6).",
 			args: "overlap -s " + sizes, ours: "overlap --sizes " + sizes,
 			unit: "%", scale: 1, shown: "%", largerBetter: true, lines: overlapLines(),
 		},
 		{
-			name: "overlap-default", title: "Share of a transfer that a computation hides, default protocol, two ranks, shared memory", ranks: 2,
+			name: "overlap-default", title: "Share of a transfer that a computation hides, default protocol, two ranks, shared memory", ranks: 2, rounds: 2,
 			ours: "overlap --sizes " + sizes, unit: "%", scale: 1, shown: "%", largerBetter: true, lines: unboundLines(overlapLines()),
 		},
 		{

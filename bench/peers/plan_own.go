@@ -213,7 +213,7 @@ func algorithms(name, title, op string, sizes []byteSize, factors []int, choices
 	}
 	g := &group{
 		name: name, title: title + ", mean time, 16 ranks on 4 hosts", ranks: 16, over: hosts, hosts: 4, rails: 2, rate: labRate, channel: "hybrid",
-		ours: fmt.Sprintf("coll --op %s --sizes %s --mif %s --algorithm %s --budget 400ms --away sleep", op, sizeList(sizes), strings.Join(mif, ","), strings.Join(names, ",")),
+		ours: fmt.Sprintf("coll --op %s --sizes %s --mif %s --algorithm %s --budget 200ms --away sleep", op, sizeList(sizes), strings.Join(mif, ","), strings.Join(names, ",")),
 		unit: "us", scale: 1, shown: "ratio", note: "The hosts are network namespaces of this machine with two cables of 1 Gbit/s; all ranks share its cores. The algorithms alternate call by call.",
 	}
 	for _, f := range factors {
