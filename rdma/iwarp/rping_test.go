@@ -64,7 +64,7 @@ func (p *rpingPeer) dial(w wishes, pause time.Duration) error {
 		return err
 	}
 	p.agree()
-	time.Sleep(pause) // real time, for soft-iWARP: see siwPause
+	time.Sleep(pause)                // real time, for soft-iWARP: see siwPause
 	if p.terms.ready == readyWrite { // RFC 6581 section 6: before anything else
 		return p.send(p.stream.Write(1, 0, 0), nil) // any tag: it is ignored
 	}
